@@ -1,0 +1,1 @@
+"""Prefect, and only here: thin flows that schedule shards, deployments, the ``twinset`` command line."""

@@ -1,0 +1,25 @@
+"""Where samples come from: one module a source, each with ``plan()`` and ``make()``."""
+
+from __future__ import annotations
+
+from manifests.recipe import Subset
+from manifests.source_settings import ActionGenome, Gebc, YouCook2
+from shards.contracts import Generator
+
+
+def create(name: str, subset: Subset) -> Generator:
+    """The generator of a subset. Modules load here, when they are needed: Blender and dlib are heavy."""
+    source = subset.source
+    match source:
+        case ActionGenome():
+            from generators.action_genome import ActionGenomeGenerator
+
+            return ActionGenomeGenerator(name, source, subset.split)
+        case Gebc():
+            from generators.gebc import GebcGenerator
+
+            return GebcGenerator(name, source, subset.split)
+        case YouCook2():
+            from generators.youcook2 import YouCook2Generator
+
+            return YouCook2Generator(name, source, subset.split)

@@ -1,0 +1,1 @@
+"""What was asked, planned and made: recipes, plan, receipt, index, card, Croissant."""

@@ -1,0 +1,56 @@
+"""Canonical bytes, digests, sample keys and seeds: the few functions on which reproducibility rests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+KEY_BYTES = 10  # 80 bits: 16 base32 characters, collision odds 1e-11 at 4 million samples
+CHUNK = 1 << 20
+
+
+def canonical_json(value: Any) -> bytes:
+    """One byte string for one JSON value: sorted keys, no spaces, UTF-8, no NaN."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def digest(value: Any) -> str:
+    """blake2b of the canonical JSON of ``value``, as 32 hexadecimal characters (128 bits)."""
+    return hashlib.blake2b(canonical_json(value), digest_size=16).hexdigest()
+
+
+def sample_key(subset: str, *identity: str | int | float) -> str:
+    """Key of a sample: ``SUBSET-`` and 16 base32 characters of its source identity, never its position.
+
+    Real identities (YouTube ids) start with dashes or hold dots and capitals, which break WebDataset readers; hashing
+    makes every key match ``[a-z0-9-]+``.
+    """
+    hashed = hashlib.blake2b(canonical_json([subset, *identity]), digest_size=KEY_BYTES).digest()
+    return f"{subset}-{base64.b32encode(hashed).decode().lower()}"
+
+
+def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
+    """The random stream of one candidate, the same wherever and whenever it is made."""
+    entropy = int.from_bytes(hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest(), "big")
+    return np.random.Generator(np.random.PCG64(entropy))
+
+
+def sha256_of(stream: BinaryIO) -> tuple[str, int]:
+    """sha256 (hexadecimal) and size in bytes of what is left in a stream."""
+    hashed, size = hashlib.sha256(), 0
+    while chunk := stream.read(CHUNK):
+        hashed.update(chunk)
+        size += len(chunk)
+    return hashed.hexdigest(), size
+
+
+def sha256_of_file(path: Path) -> tuple[str, int]:
+    """sha256 (hexadecimal) and size in bytes of a file."""
+    with path.open("rb") as stream:
+        return sha256_of(stream)

@@ -1,0 +1,67 @@
+"""The settings of every filter that a recipe can name, typed; `filters.create` turns them into filters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from manifests.source_settings import Settings
+
+
+class MotionWords(Settings):
+    """Drops captions that hold one of ``words`` as a whole word: a still frame cannot show motion (EqBen, B.2)."""
+
+    kind: Literal["motion-words"]
+    words: tuple[str, ...] = ("up", "down", "upward", "downward", "towards")
+
+
+class EqualCaptions(Settings):
+    """Drops pairs whose captions all say the same; leads with the first two that differ."""
+
+    kind: Literal["equal-captions"]
+
+
+class Faces(Settings):
+    """Drops frames that show a human face (EqBen, B.3).
+
+    model: ``hog`` on the CPU, ``cnn`` on a GPU; mode ``exact`` gives face_recognition's own verdicts, ``fast`` is
+    several times faster and disagrees with it on a few frames.
+    """
+
+    kind: Literal["faces"]
+    model: Literal["hog", "cnn"] = "hog"
+    mode: Literal["exact", "fast"] = "exact"
+
+
+class NearIdentical(Settings):
+    """Drops pairs whose two frames hardly differ.
+
+    threshold: least mean absolute difference of the two frames, in grey levels (0-255), at 64 x 64 pixels.
+    """
+
+    kind: Literal["near-identical"]
+    threshold: float = Field(default=2.0, ge=0, le=255)
+
+
+class Blank(Settings):
+    """Drops frames that are black, white or of one colour.
+
+    contrast: least standard deviation, in grey levels (0-255).
+    """
+
+    kind: Literal["blank"]
+    contrast: float = Field(default=4.0, ge=0, le=128)
+
+
+class SceneCut(Settings):
+    """Drops pairs whose twins come from two different scenes.
+
+    similarity: least intersection of the two hue-saturation histograms (0 none, 1 equal).
+    """
+
+    kind: Literal["scene-cut"]
+    similarity: float = Field(default=0.3, ge=0, le=1)
+
+
+Filter = Annotated[MotionWords | EqualCaptions | Faces | NearIdentical | Blank | SceneCut, Field(discriminator="kind")]

@@ -1,0 +1,195 @@
+"""Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from manifests.canonical import digest
+from manifests.errors import WrongUse
+from manifests.filter_settings import Filter
+from manifests.locations import MINIATURE
+from manifests.source_settings import Settings, Source
+
+SHIPPED = Path(__file__).parent / "recipes"
+SUBSET_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Encoding(Settings):
+    """How images are stored. quality: JPEG or WebP quality; ignored by PNG."""
+
+    format: Literal["jpg", "png", "webp"] = "jpg"
+    quality: int = Field(default=95, ge=1, le=100)
+
+
+class Subset(Settings):
+    """One subset of a build.
+
+    shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
+    pool: the work pool whose workers make it.
+    """
+
+    source: Source
+    filters: tuple[Filter, ...] = ()
+    encoding: Encoding = Encoding()
+    shard_size: int = Field(default=256, ge=1)
+    split: str = Field(default="test", pattern=r"^[a-z]+$")
+    pool: Literal["cpu", "render", "gpu"] = "cpu"
+
+
+class Recipe(Settings):
+    """A whole build. max_missing: share of candidates (0-1) whose media may be missing before the build fails."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    description: str = ""
+    seed: int = Field(default=0, ge=0)
+    max_missing: float = Field(default=0.01, ge=0, le=1)
+    allow_mixed_runtimes: bool = False
+    subsets: dict[str, Subset] = Field(min_length=1)
+
+    def only(self, names: Iterable[str]) -> Recipe:
+        """This recipe with the named subsets alone (all of them when no name is given)."""
+        wanted = list(names)
+        for name in wanted:
+            if name not in self.subsets:
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {', '.join(self.subsets)}")
+        return self.model_copy(update={"subsets": {k: v for k, v in self.subsets.items() if not wanted or k in wanted}})
+
+
+def shipped_recipes() -> list[str]:
+    """Names of the recipes that come with twinset."""
+    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+
+
+def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
+    """Load a recipe by shipped name or path, with ``KEY.PATH=VALUE`` overrides; raises `WrongUse` with the remedy.
+
+    Relative paths count from the recipe's own folder; in shipped recipes and overrides, from the current folder.
+    """
+    path, base = _locate(recipe)
+    try:
+        raw = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
+    if not isinstance(raw, dict):
+        raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
+    _absolute(raw, base)
+    for setting in settings:
+        _override(raw, setting)
+    for name in raw.get("subsets") or {}:
+        if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
+            raise WrongUse(f"{path}: subset name {name!r} must be lowercase words joined by dashes")
+    try:
+        return Recipe.model_validate(raw)
+    except ValidationError as error:
+        raise WrongUse("\n".join(_explain(path, problem) for problem in error.errors())) from error
+
+
+def content_of(subset: Subset, seed: int) -> dict[str, Any]:
+    """What of a subset's settings decides its bytes: all but where its files lie and where it runs."""
+    settings = subset.model_dump(mode="json", exclude={"pool"})
+    for location in getattr(subset.source, "locations", ()):
+        settings["source"].pop(location)
+    return {"seed": seed, **settings}
+
+
+def recipe_digest(recipe: Recipe) -> str:
+    """Digest of a resolved recipe, locations included: names a run, not its bytes."""
+    return digest(recipe.model_dump(mode="json"))
+
+
+def _locate(recipe: str) -> tuple[Path, Path]:
+    shipped = SHIPPED / f"{recipe}.yaml"
+    if recipe in shipped_recipes():
+        return shipped, Path.cwd()
+    path = Path(recipe)
+    if path.is_file():
+        return path, path.absolute().parent
+    raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped_recipes())}, or the path of a YAML file")
+
+
+def _absolute(raw: Mapping[str, Any], base: Path) -> None:
+    for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
+        source = subset.get("source") if isinstance(subset, dict) else None
+        for key in ("annotations", "media"):
+            if isinstance(source, dict) and isinstance(source.get(key), str) and not source[key].startswith(MINIATURE):
+                source[key] = os.path.normpath(base / os.path.expanduser(source[key]))
+
+
+def _override(raw: dict[str, Any], setting: str) -> None:
+    key, equals, value = setting.partition("=")
+    parts = key.split(".")
+    if not equals or not all(parts):
+        raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
+    try:
+        parsed = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise WrongUse(f"--set {setting!r}: {value!r} is not a YAML value") from error
+    if parts[-1] in ("annotations", "media") and "source" in parts and not value.startswith(MINIATURE):
+        parsed = os.path.abspath(os.path.expanduser(value))
+    here: Any = raw
+    for depth, part in enumerate(parts[:-1]):
+        here = _step(here, part, setting, ".".join(parts[:depth]))
+    if isinstance(here, list):
+        _step(here, parts[-1], setting, ".".join(parts[:-1]))
+        here[int(parts[-1])] = parsed
+    elif isinstance(here, dict):
+        here[parts[-1]] = parsed
+    else:
+        raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
+
+
+def _step(here: Any, part: str, setting: str, where: str) -> Any:
+    if isinstance(here, dict):
+        if part not in here and where == "subsets":
+            raise WrongUse(f"--set {setting!r}: no subset {part!r}; the recipe has: {', '.join(here)}")
+        return here.setdefault(part, {})
+    if isinstance(here, list) and part.isdigit() and int(part) < len(here):
+        return here[int(part)]
+    raise WrongUse(f"--set {setting!r}: there is no {part!r} under {where or 'the recipe'}")
+
+
+def _explain(path: Path, problem: Any) -> str:
+    where = [str(part) for part in problem["loc"]]
+    message, hint = problem["msg"], ""
+    if problem["type"] == "extra_forbidden":
+        siblings = _known_keys(where[:-1])
+        near = difflib.get_close_matches(where[-1], siblings, n=1)
+        message = "unknown key"
+        hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(siblings)}" if siblings else ""
+    elif problem["type"] == "missing":
+        message, hint = "missing", "; add it to the recipe or pass it with --set"
+    return f"{path}: {'.'.join(where) or 'recipe'}: {message}{hint}"
+
+
+def _known_keys(where: list[str]) -> list[str]:
+    """Keys allowed at a key path, found by walking the models' JSON schema."""
+    schema = Recipe.model_json_schema()
+    definitions = schema.get("$defs", {})
+    here: Any = schema
+    for part in where:
+        here = _resolve(here, definitions)
+        if "discriminator" in here and part in here["discriminator"]["mapping"]:
+            here = {"$ref": here["discriminator"]["mapping"][part]}
+        elif part in here.get("properties", {}):
+            here = here["properties"][part]
+        elif "items" in here:
+            here = here["items"]
+        else:
+            here = here.get("additionalProperties") or {}
+        if not isinstance(here, dict):
+            return []
+    return sorted(_resolve(here, definitions).get("properties", {}))
+
+
+def _resolve(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema:
+        schema = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+    return schema

@@ -1,0 +1,69 @@
+"""The settings of every source that a recipe can name, typed; `generators.create` turns them into generators."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from manifests.locations import Location
+
+
+class Settings(BaseModel):
+    """Strict: an unknown key is an error, and nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MediaSource(Settings):
+    """A source with an annotation file and a folder of media.
+
+    annotations: the source's annotation file. media: folder of its videos (or dumped frames).
+    licence: of the source's media, copied into every sample and the card.
+    """
+
+    annotations: Location
+    media: Location
+    licence: str
+
+    #: Where things lie is not part of what is made: annotations enter the digest by content, media by their sha256.
+    locations: ClassVar[tuple[str, ...]] = ("annotations", "media")
+
+
+class ActionGenome(MediaSource):
+    """EQ-AG (EqBen, sections 4.1 and B.1).
+
+    frames: ``dump`` reads ``VIDEO.mp4/000123.png`` of the official ffmpeg dump, ``video`` takes the same 1-based
+    frame numbers from ``VIDEO.mp4``.
+    skip: annotated frames left out after a chosen one (the paper says 1 and 2).
+    """
+
+    kind: Literal["action-genome"]
+    frames: Literal["dump", "video"] = "video"
+    skip: int = Field(default=1, ge=0)
+    licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
+
+
+class Gebc(MediaSource):
+    """EQ-GEBC (EqBen, sections 4.1 and B.2).
+
+    skip: boundaries between the twins beyond the first (1: before boundary i and after boundary i + 1).
+    before, after: where in the interval before boundary i, and after boundary i + skip, the frame is taken
+    (0 its start, 1 its end).
+    """
+
+    kind: Literal["gebc"]
+    skip: int = Field(default=1, ge=0)
+    before: float = Field(default=0.5, ge=0, le=1)
+    after: float = Field(default=0.5, ge=0, le=1)
+    licence: str = "Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
+
+
+class YouCook2(MediaSource):
+    """EQ-YouCook2 (EqBen, sections 4.1 and B.3): middle frame of every segment, all pairs within a video."""
+
+    kind: Literal["youcook2"]
+    licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
+
+
+Source = Annotated[ActionGenome | Gebc | YouCook2, Field(discriminator="kind")]

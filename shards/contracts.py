@@ -1,0 +1,66 @@
+"""The contracts that sources and filters keep; the engine knows nothing else of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal, Protocol
+
+from shards.samples import Candidate, CaptionedCandidate, Drop, Frame, Rejected, Sample, Verdict
+
+Isolation = Literal["thread", "process"]
+
+
+class Generator(Protocol):
+    """A source of samples. Built from (subset name, source settings) by `generators.create`.
+
+    version: raised when the bytes it makes change.
+    isolation: ``process`` when its libraries must have a process of their own (Blender, dlib).
+    candidate: the type of its planned records.
+    libraries: distributions whose version can change the pixels.
+    """
+
+    version: ClassVar[int]
+    isolation: ClassVar[Isolation]
+    candidate: ClassVar[type[Candidate]]
+    libraries: ClassVar[tuple[str, ...]]
+
+    def plan(self) -> Iterator[Candidate]:
+        """Candidates in a fixed order, groups contiguous; reads annotations only, and streams."""
+        ...
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
+        """One result a candidate, in order; a candidate that fails becomes a `Rejected`."""
+        ...
+
+
+class CaptionFilter(Protocol):
+    """Judges captions before anything is decoded: narrows both lists, or drops the candidate."""
+
+    judges: ClassVar[Literal["captions"]]
+    version: ClassVar[int]
+    libraries: ClassVar[tuple[str, ...]]
+    isolation: ClassVar[Isolation]
+
+    def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop: ...
+
+
+class FrameFilter(Protocol):
+    """Judges one image, once, however many samples share it."""
+
+    judges: ClassVar[Literal["frames"]]
+    version: ClassVar[int]
+    libraries: ClassVar[tuple[str, ...]]
+    isolation: ClassVar[Isolation]
+
+    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]: ...
+
+
+class PairFilter(Protocol):
+    """Judges a whole sample."""
+
+    judges: ClassVar[Literal["pairs"]]
+    version: ClassVar[int]
+    libraries: ClassVar[tuple[str, ...]]
+    isolation: ClassVar[Isolation]
+
+    def __call__(self, samples: Sequence[Sample]) -> Sequence[Verdict]: ...

@@ -1,0 +1,124 @@
+"""What flows through a build: candidates (planned), frames and samples (made), rejections and verdicts (judged)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One planned sample, without pixels. Subclasses add fields of type str, int, float, bool or tuple[str, ...].
+
+    key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`).
+    group: what must not be split over shards or splits, such as a video.
+    split: ``test`` for benchmarks.
+    """
+
+    key: str
+    group: str
+    split: str = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionedCandidate(Candidate):
+    """A planned pair with every caption that its two images may carry, best first; the sample's is the first."""
+
+    captions0: tuple[str, ...]
+    captions1: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A media file that pixels came from: path relative to the media folder ('/' separators), bytes, sha256."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """One picture, shared by all samples that show it, so that it is decoded, judged and encoded once.
+
+    id: unique within a subset, e.g. ``VIDEO#12.500``.
+    pixels: (height, width, 3) uint8 RGB.
+    pts: presentation time in seconds, -1.0 where a picture has none.
+    """
+
+    id: str
+    pixels: Pixels
+    pts: float
+    source: Source
+
+
+@dataclass(slots=True, kw_only=True)
+class Pair:
+    """Two images and two captions that differ in one thing.
+
+    change: what differs (``relation``, ``status``, ``step`` ...).
+    captions0, captions1: all captions that hold, the sample's own first; never empty.
+    provenance: flat, the same keys with the same JSON types for every sample of a generator.
+    """
+
+    key: str
+    group: str
+    split: str
+    change: str
+    image0: Frame
+    image1: Frame
+    captions0: tuple[str, ...]
+    captions1: tuple[str, ...]
+    provenance: Mapping[str, str | int | float | bool]
+    scores: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that could not be made.
+
+    reason: short, countable (``missing-media``, ``broken-media``). detail: for people.
+    media: name of the media file to look for again (`shards.media.MediaFolder.find`) where the reason is a missing or
+    unreadable input; the rejection goes stale once that file is there or has another size than `media_size`
+    (None: it was absent).
+    """
+
+    key: str
+    reason: str
+    detail: str = ""
+    media: str | None = None
+    media_size: int | None = None
+
+
+Sample = Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Nothing speaks against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Reject, for a short countable reason; score is the number that decided, if any."""
+
+    reason: str
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Keep, and record a number under a name in the sample's JSON; who scores must score all that is kept."""
+
+    name: str
+    value: float
+
+
+Verdict = Keep | Drop | Score
+JSON = dict[str, Any]
