@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, Protocol
 
-from shards.samples import Candidate, CaptionedCandidate, Drop, Frame, Rejected, Sample, Verdict
+from manifests.candidate import Candidate, CaptionedCandidate
+from shards.samples import Drop, Frame, Rejected, Sample, Verdict
 
 Isolation = Literal["thread", "process"]
 

@@ -1,4 +1,4 @@
-"""What flows through a build: candidates (planned), frames and samples (made), rejections and verdicts (judged)."""
+"""What flows through a build once it is planned: frames and samples (made), rejections and verdicts (judged)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifests.candidate import Candidate as Candidate
+from manifests.candidate import CaptionedCandidate as CaptionedCandidate
+
 Pixels = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One planned sample, without pixels. Subclasses add fields of type str, int, float, bool or tuple[str, ...].
-
-    key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`).
-    group: what must not be split over shards or splits, such as a video.
-    split: ``test`` for benchmarks.
-    """
-
-    key: str
-    group: str
-    split: str = "test"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptionedCandidate(Candidate):
-    """A planned pair with every caption that its two images may carry, best first; the sample's is the first."""
-
-    captions0: tuple[str, ...]
-    captions1: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,59 @@
+"""Candidates: what a plan is made of, and how they travel through Parquet."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+import pyarrow as pa
+
+C = TypeVar("C", bound="Candidate")
+
+_ARROW = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    tuple[str, ...]: pa.list_(pa.string()),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One planned sample, without pixels. Subclasses add fields of type str, int, float, bool or tuple[str, ...].
+
+    key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`).
+    group: what must not be split over shards or splits, such as a video.
+    split: ``test`` for benchmarks.
+    """
+
+    key: str
+    group: str
+    split: str = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionedCandidate(Candidate):
+    """A planned pair with every caption that its two images may carry, best first; the sample's is the first."""
+
+    captions0: tuple[str, ...]
+    captions1: tuple[str, ...]
+
+
+def arrow_schema(kind: type[Candidate]) -> pa.Schema:
+    """Arrow schema of a type of candidates, one column a field."""
+    hints = get_type_hints(kind)
+    return pa.schema([pa.field(f.name, _ARROW[hints[f.name]], nullable=False) for f in dataclasses.fields(kind)])
+
+
+def from_row(kind: type[C], row: dict[str, Any]) -> C:
+    """The candidate that a row of a plan stands for."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return kind(**values)
+
+
+def to_row(candidate: Candidate) -> dict[str, Any]:
+    """Field values by name, tuples as lists."""
+    row = {f.name: getattr(candidate, f.name) for f in dataclasses.fields(candidate)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}

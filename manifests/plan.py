@@ -1,0 +1,134 @@
+"""Plans on disk: candidates as Parquet, one row group a shard, written as a stream and read a shard at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.candidate import Candidate, arrow_schema, from_row, to_row
+from manifests.canonical import canonical_json, digest
+from manifests.errors import WrongUse
+
+SHARDS_A_FILE = 1000
+
+SHARD_SCHEMA = pa.schema(
+    [("shard", pa.int64()), ("split", pa.string()), ("planned", pa.int64()), ("slice", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """One shard of a plan. slice: digest of its candidates."""
+
+    shard: int
+    split: str
+    planned: int
+    slice: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """What a plan holds. digest: over the digests of all slices, in order."""
+
+    digest: str
+    planned: int
+    shards: tuple[PlannedShard, ...]
+
+
+def slice_digest(candidates: list[Candidate]) -> str:
+    """Digest of the candidates of one shard, in order."""
+    return digest([to_row(candidate) for candidate in candidates])
+
+
+def plan_file(shard: int) -> tuple[str, int]:
+    """Name of the Parquet file that holds a shard's candidates, and the row group in it."""
+    return f"{shard // SHARDS_A_FILE:05d}.parquet", shard % SHARDS_A_FILE
+
+
+def shards_of(candidates: Iterator[Candidate], shard_size: int) -> Iterator[list[Candidate]]:
+    """Cut a stream of candidates into shards of at least ``shard_size``, never splitting a group or mixing splits."""
+    open_shards: dict[str, list[Candidate]] = {}
+    group: tuple[str, str] | None = None
+    for candidate in candidates:
+        pending = open_shards.setdefault(candidate.split, [])
+        if (candidate.split, candidate.group) != group:
+            group = (candidate.split, candidate.group)
+            if len(pending) >= shard_size:
+                yield pending
+                pending = open_shards[candidate.split] = []
+        pending.append(candidate)
+    yield from (pending for pending in open_shards.values() if pending)
+
+
+def write_plan(
+    candidates: Iterator[Candidate],
+    kind: type[Candidate],
+    shard_size: int,
+    spool: Path,
+    publish: Callable[[Path, str], None],
+) -> PlanSummary:
+    """Write a plan as a stream: memory holds one shard, whatever the number of candidates.
+
+    spool: folder for unfinished files. publish: moves a finished file to its name in the plan's folder.
+    Raises `WrongUse` when a shard holds one key twice.
+    """
+    schema = arrow_schema(kind)
+    hashed, planned = hashlib.blake2b(digest_size=16), 0
+    summary: list[PlannedShard] = []
+    writer: pq.ParquetWriter | None = None
+    name = ""
+    try:
+        for number, shard in enumerate(shards_of(candidates, shard_size)):
+            file, row_group = plan_file(number)
+            if row_group == 0:
+                if writer is not None:
+                    writer.close()
+                    publish(spool / name, name)
+                name = file
+                writer = pq.ParquetWriter(spool / name, schema, compression="zstd", write_statistics=False)
+            _refuse_repeated_keys(shard)
+            rows = [to_row(candidate) for candidate in shard]
+            sliced = digest(rows)
+            assert writer is not None
+            writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
+            hashed.update(canonical_json([number, shard[0].split, sliced]))
+            planned += len(rows)
+            summary.append(PlannedShard(number, shard[0].split, len(rows), sliced))
+    finally:
+        if writer is not None:
+            writer.close()
+    if name:
+        publish(spool / name, name)
+    table = pa.Table.from_pylist([_row(shard) for shard in summary], SHARD_SCHEMA)
+    pq.write_table(table, spool / "shards.parquet")
+    publish(spool / "shards.parquet", "shards.parquet")
+    return PlanSummary(hashed.hexdigest(), planned, tuple(summary))
+
+
+def read_shards(stream: BinaryIO) -> list[PlannedShard]:
+    """The list of a plan's shards."""
+    return [PlannedShard(**row) for row in pq.read_table(stream).to_pylist()]
+
+
+def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[Candidate]:
+    """The candidates of one shard."""
+    rows: list[dict[str, Any]] = pq.ParquetFile(stream).read_row_group(row_group).to_pylist()
+    return [from_row(kind, row) for row in rows]
+
+
+def _row(shard: PlannedShard) -> dict[str, Any]:
+    return {"shard": shard.shard, "split": shard.split, "planned": shard.planned, "slice": shard.slice}
+
+
+def _refuse_repeated_keys(shard: list[Candidate]) -> None:
+    repeated = [key for key, count in Counter(candidate.key for candidate in shard).items() if count > 1]
+    if repeated:
+        group = next(candidate.group for candidate in shard if candidate.key == repeated[0])
+        raise WrongUse(f"{repeated[0]}: planned twice in group {group}; the annotation repeats a source identity")

@@ -1,0 +1,56 @@
+"""Receipts: the last file written of a shard, and the only thing that says it is done."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from manifests.canonical import canonical_json
+
+
+class Model(BaseModel):
+    """A file that twinset wrote and reads back; what it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def to_bytes(self) -> bytes:
+        """Canonical JSON and a newline: the same bytes for the same content."""
+        return canonical_json(self.model_dump(mode="json")) + b"\n"
+
+
+class Receipt(Model):
+    """What a finished shard holds.
+
+    content: digest of the stage without its runtime class; runtime: that class, ``any`` without neural networks.
+    slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
+    missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
+    that changes. duplicates: keys that were taken out of the tar when the dataset was finalised.
+    micro_batch: candidates a batch of neural work, where memory forced it below the recipe's; else 0.
+    """
+
+    shard: int
+    split: str
+    content: str
+    runtime: str
+    slice: str
+    planned: int
+    kept: int
+    rejected: dict[str, int]
+    tar_sha256: str
+    tar_size: int
+    rows_sha256: str
+    rows_size: int
+    missing: dict[str, int | None]
+    duplicates: tuple[str, ...] = ()
+    micro_batch: int = 0
+
+
+def parse_receipt(content: bytes) -> Receipt | None:
+    """The receipt, or None when the bytes are not one: then its shard is not done."""
+    try:
+        raw: Any = json.loads(content)
+        return Receipt.model_validate(raw)
+    except (ValueError, ValidationError):
+        return None

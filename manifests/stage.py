@@ -1,0 +1,103 @@
+"""A stage of a build: what decides its bytes, its digest, and the record of its plan."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pydantic import ValidationError
+
+from manifests.canonical import digest
+from manifests.errors import WrongUse
+from manifests.receipt import Model
+
+SCHEMA_VERSION = 1
+ANY_RUNTIME = "any"
+
+
+class Stage(Model):
+    """Written last of a plan, as its receipt.
+
+    facts: all that decides the bytes of the shards; content: its digest. runtime: the runtime class, ``any`` where no
+    neural network takes part. plan: digest over all slices. excluded: what planning left out, by reason.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    facts: dict[str, Any]
+    content: str
+    runtime: str
+    plan: str
+    planned: int
+    shards: int
+    excluded: dict[str, int]
+
+
+def parse_stage(where: str, content: bytes) -> Stage:
+    """The stage record; raises `WrongUse` when the file is not one."""
+    try:
+        return Stage.model_validate(json.loads(content))
+    except (ValueError, ValidationError) as error:
+        raise WrongUse(f"{where}: not a stage record of this version of twinset; build into a new --out") from error
+
+
+def stage_facts(
+    settings: Mapping[str, Any],
+    annotations: str,
+    generator: Mapping[str, Any],
+    filters: Iterable[Mapping[str, Any]],
+    libraries: Iterable[str],
+) -> dict[str, Any]:
+    """What decides a stage's bytes.
+
+    settings: the subset's settings without locations (`manifests.recipe.content_of`). annotations: sha256 of the
+    annotation file. generator, filters: kind, version and sha256 of weights of each. libraries: distributions that
+    touch the pixels, recorded with their versions.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "settings": dict(settings),
+        "annotations": annotations,
+        "generator": dict(generator),
+        "filters": [dict(one) for one in filters],
+        "libraries": {name: _version(name) for name in sorted(set(libraries))},
+    }
+
+
+def runtime_class(neural: bool, device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
+    """Machines of one class give the same bytes; ``any`` where no neural network takes part.
+
+    device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
+    """
+    if not neural:
+        return ANY_RUNTIME
+    return digest(
+        {
+            "machine": platform.machine(),
+            "instructions": _instruction_set() if device == "cpu" else "",
+            "device": device,
+            "threads": threads,
+            "micro_batch": micro_batch,
+            "libraries": {name: _version(name) for name in ("torch", "diffusers", "transformers", "dlib-bin")},
+        }
+    )
+
+
+def _instruction_set() -> str:
+    # Kernels are chosen by the widest vector unit, and round differently.
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as stream:
+            flags = next((line for line in stream if line.startswith("flags")), "").split()
+    except OSError:
+        return platform.processor()
+    return next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in flags), "")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"

@@ -1,0 +1,35 @@
+"""Where everything lies below OUT. Tars stand alone in a split's folder, so that ``load_dataset`` finds only them."""
+
+from __future__ import annotations
+
+META = "_meta"
+
+
+def meta(subset: str, name: str) -> str:
+    """A file about a subset, such as ``stage.json``."""
+    return f"{subset}/{META}/{name}"
+
+
+def plan(subset: str, name: str) -> str:
+    """A file of a subset's plan."""
+    return meta(subset, f"plan/{name}")
+
+
+def tar(subset: str, split: str, shard: int) -> str:
+    """The samples of a shard; absent when nothing was kept."""
+    return f"{subset}/{split}/{shard:05d}.tar"
+
+
+def rows(subset: str, shard: int) -> str:
+    """The verdicts on a shard's candidates."""
+    return meta(subset, f"rows/{shard:05d}.parquet")
+
+
+def receipt(subset: str, shard: int) -> str:
+    """The file whose presence says that a shard is done."""
+    return meta(subset, f"receipts/{shard:05d}.json")
+
+
+def log(subset: str, shard: int) -> str:
+    """Host, times and retries of a shard: beside the data, never part of what must be equal."""
+    return meta(subset, f"log/{shard:05d}.json")

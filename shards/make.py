@@ -1,0 +1,190 @@
+"""Making one shard: a pure function of its candidates and its stage, finished by its receipt or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from manifests.candidate import Candidate, CaptionedCandidate
+from manifests.canonical import sha256_of_file
+from manifests.plan import PlannedShard
+from manifests.receipt import Receipt
+from manifests.recipe import Subset
+from manifests.stage import Stage
+from shards import layout
+from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
+from shards.encode import EncodedImage, encode_image, pair_fields
+from shards.rows import KEPT, REJECTED, Row, content_digest, write_rows
+from shards.samples import Drop, Keep, Pair, Rejected, Score, Verdict
+from shards.store import Store
+from shards.tar_writer import TarWriter
+
+Fields = list[tuple[str, bytes]]
+NamedFilter = tuple[str, CaptionFilter | FrameFilter | PairFilter]
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """All that is needed to make the shards of one subset; filters by kind, in the recipe's order."""
+
+    subset: Subset
+    generator: Generator
+    filters: Sequence[NamedFilter]
+
+
+def make_shard(
+    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], shop: Workshop
+) -> Receipt:
+    """Make a shard and publish tar, rows and receipt, in this order.
+
+    Raises OSError for trouble with disk or network; then nothing is half-written and no receipt exists.
+    """
+    began = time.time()
+    missing: dict[str, int | None] = {}
+    rows: list[Row] = []
+    with store.spool() as spool:
+        with TarWriter(spool / "tar") as tar:
+            for _, group in itertools.groupby(candidates, key=lambda candidate: candidate.group):
+                for row, fields in _make_group(list(group), shop, missing):
+                    rows.append(row)
+                    if fields is not None:
+                        tar.add_sample(row.key, fields)
+        receipt = Receipt(
+            shard=planned.shard,
+            split=planned.split,
+            content=stage.content,
+            runtime=stage.runtime,
+            slice=planned.slice,
+            planned=len(candidates),
+            kept=0,
+            rejected={},
+            tar_sha256=tar.sha256,
+            tar_size=tar.size,
+            rows_sha256="",
+            rows_size=0,
+            missing=dict(sorted(missing.items())),
+        )
+        receipt = publish_shard(store, stage.name, receipt, rows, spool)
+    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
+    store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
+    return receipt
+
+
+def publish_shard(store: Store, subset: str, draft: Receipt, rows: Sequence[Row], spool: Path) -> Receipt:
+    """Write the rows, then move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
+
+    draft: a receipt whose tar is described; counts and rows are filled in here. A shard that keeps nothing has no tar.
+    """
+    write_rows(rows, spool / "rows")
+    rows_sha256, rows_size = sha256_of_file(spool / "rows")
+    receipt = draft.model_copy(
+        update={
+            "kept": sum(row.verdict == KEPT for row in rows),
+            "rejected": dict(sorted(Counter(row.reason for row in rows if row.verdict == REJECTED).items())),
+            "rows_sha256": rows_sha256,
+            "rows_size": rows_size,
+        }
+    )
+    # An old receipt must not vouch for the new tar, nor a new receipt for an old one.
+    store.remove(layout.receipt(subset, receipt.shard))
+    tar = layout.tar(subset, receipt.split, receipt.shard)
+    if receipt.tar_size:
+        store.publish(spool / "tar", tar)
+    else:
+        store.remove(tar)
+    store.publish(spool / "rows", layout.rows(subset, receipt.shard))
+    store.write(layout.receipt(subset, receipt.shard), receipt.to_bytes())
+    return receipt
+
+
+def _make_group(
+    candidates: Sequence[Candidate], shop: Workshop, missing: dict[str, int | None]
+) -> Iterator[tuple[Row, Fields | None]]:
+    """Rows, and fields of what is kept, in candidate order, for the candidates of one group."""
+    rows = {c.key: Row(key=c.key, group=c.group, split=c.split, verdict=KEPT) for c in candidates}
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, shop, rows[c.key])) is not None]
+    pairs: dict[str, Pair] = {}
+    for candidate, made in zip(wanted, shop.generator.make(wanted), strict=True):
+        row = rows[candidate.key]
+        if made.key != candidate.key:
+            raise AssertionError(f"{candidate.key}: the generator answered with {made.key}; it must keep the order")
+        if isinstance(made, Rejected):
+            _reject(row, "generator", Drop(made.reason), made.detail)
+            if made.media is not None:
+                missing[made.media] = made.media_size
+        else:
+            pairs[made.key] = made
+            row.caption0, row.caption1 = made.captions0[0], made.captions1[0]
+            row.sources = tuple(dict.fromkeys((made.image0.source, made.image1.source)))
+    kept = _judge_pixels(list(pairs.values()), shop, rows)
+    encoded: dict[str, EncodedImage] = {}
+    for key, row in rows.items():
+        yield row, (_encode(kept[key], row, shop, encoded) if key in kept else None)
+
+
+def _judge_captions(candidate: Candidate, shop: Workshop, row: Row) -> Candidate | None:
+    for name, judge in shop.filters:
+        if judge.judges == "captions" and isinstance(candidate, CaptionedCandidate):
+            judged = judge(candidate)
+            if isinstance(judged, Drop):
+                row.caption0, row.caption1 = candidate.captions0[0], candidate.captions1[0]
+                _reject(row, name, judged)
+                return None
+            candidate = judged
+    return candidate
+
+
+def _judge_pixels(pairs: Sequence[Pair], shop: Workshop, rows: dict[str, Row]) -> dict[str, Pair]:
+    """Pairs that pass all frame and pair filters; each filter sees only what those before it kept."""
+    for name, judge in shop.filters:
+        if judge.judges == "frames":
+            frames = {frame.id: frame for pair in pairs for frame in (pair.image0, pair.image1)}
+            verdicts = dict(zip(frames, judge(list(frames.values())), strict=True))
+            judged = [_of_both(pair, verdicts[pair.image0.id], verdicts[pair.image1.id]) for pair in pairs]
+        elif judge.judges == "pairs":
+            judged = list(zip(pairs, judge(pairs), strict=True))
+        else:
+            continue
+        pairs = []
+        for pair, verdict in judged:
+            if isinstance(verdict, Drop):
+                _reject(rows[pair.key], name, verdict)
+                continue
+            if isinstance(verdict, Score):
+                pair = replace(pair, scores={**pair.scores, verdict.name: verdict.value})
+            pairs.append(pair)
+    return {pair.key: pair for pair in pairs}
+
+
+def _of_both(pair: Pair, verdict0: Verdict, verdict1: Verdict) -> tuple[Pair, Verdict]:
+    """A pair's verdict from those on its two frames: either can drop it; scores are told apart by image."""
+    scores = dict(pair.scores)
+    for number, verdict in enumerate((verdict0, verdict1)):
+        if isinstance(verdict, Drop):
+            return pair, verdict
+        if isinstance(verdict, Score):
+            scores[f"{verdict.name}{number}"] = verdict.value
+    return replace(pair, scores=scores), Keep()
+
+
+def _encode(pair: Pair, row: Row, shop: Workshop, encoded: dict[str, EncodedImage]) -> Fields:
+    images = []
+    for frame in (pair.image0, pair.image1):
+        if frame.id not in encoded:
+            encoded[frame.id] = encode_image(frame, shop.subset.encoding)
+        images.append(encoded[frame.id])
+    row.image0_sha256, row.image1_sha256 = images[0].sha256, images[1].sha256
+    row.content = content_digest((images[0].sha256, images[1].sha256), (pair.captions0[0], pair.captions1[0]))
+    source = shop.subset.source
+    return pair_fields(pair, images[0], images[1], source.kind, source.licence, shop.subset.encoding.format)
+
+
+def _reject(row: Row, judge: str, drop: Drop, detail: str = "") -> None:
+    row.verdict, row.filter, row.reason, row.score, row.detail = REJECTED, judge, drop.reason, drop.score, detail
