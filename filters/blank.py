@@ -1,0 +1,46 @@
+"""Blank frames: black, white or of one colour, as between two scenes or before a title.
+
+Opt-in: no paper asks for it. Integers until the last square root, so that the verdict is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from manifests.filter_settings import Blank
+from shards.contracts import Isolation
+from shards.samples import Drop, Frame, Keep, Pixels, Verdict
+
+LEVELS = np.arange(256)
+
+
+def contrast(pixels: Pixels) -> float:
+    """Standard deviation of the channel that varies most, in grey levels (0-127.5); (height, width, 3) uint8."""
+    largest = 0.0
+    for channel in range(pixels.shape[2]):
+        counts = np.bincount(pixels[..., channel].ravel(), minlength=256)
+        count, total, squares = int(counts.sum()), int(counts @ LEVELS), int(counts @ LEVELS**2)
+        largest = max(largest, sqrt(count * squares - total * total) / count)
+    return largest
+
+
+class BlankFilter:
+    """Drops frames of less than ``contrast``; its score is `contrast`."""
+
+    judges: ClassVar[Literal["frames"]] = "frames"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+    isolation: ClassVar[Isolation] = "thread"
+
+    def __init__(self, settings: Blank) -> None:
+        self.least = settings.contrast
+
+    def __call__(self, frames: Sequence[Frame]) -> list[Verdict]:
+        return [self._judge(contrast(frame.pixels)) for frame in frames]
+
+    def _judge(self, score: float) -> Verdict:
+        return Drop("blank", score) if score < self.least else Keep()

@@ -1,0 +1,58 @@
+"""Scene cuts: twins from two different scenes differ in everything, not in one thing.
+
+Opt-in: no paper asks for it. Histograms are compared as integers, so that the verdict is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from manifests.filter_settings import SceneCut
+from shards.contracts import Isolation
+from shards.samples import Drop, Keep, Pixels, Sample, Verdict
+
+# Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
+# 0.3 of these bins, frames of one scene more.
+HUE_BINS, SATURATION_BINS = 18, 16
+HUES, SATURATIONS = 180, 256  # OpenCV's 8-bit ranges
+
+
+def histogram(pixels: Pixels) -> NDArray[np.int64]:
+    """How many pixels have each of 18 x 16 hues and saturations: (height, width, 3) uint8 RGB to (288,)."""
+    hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
+    hue = hsv[..., 0] // (HUES // HUE_BINS)
+    saturation = hsv[..., 1] // (SATURATIONS // SATURATION_BINS)
+    bins = hue.astype(np.intp) * SATURATION_BINS + saturation
+    return np.bincount(bins.ravel(), minlength=HUE_BINS * SATURATION_BINS)
+
+
+def similarity(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
+    """Intersection of two histograms as shares of their frames: 0 nothing in common, 1 equal."""
+    pixels0, pixels1 = int(first.sum()), int(second.sum())
+    return int(np.minimum(first * pixels1, second * pixels0).sum()) / (pixels0 * pixels1)
+
+
+class SceneCutFilter:
+    """Drops pairs of less than ``similarity``; its score is `similarity`."""
+
+    judges: ClassVar[Literal["pairs"]] = "pairs"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python")
+    isolation: ClassVar[Isolation] = "thread"
+
+    def __init__(self, settings: SceneCut) -> None:
+        self.least = settings.similarity
+
+    def __call__(self, samples: Sequence[Sample]) -> list[Verdict]:
+        # Frames are shared by many pairs of a video.
+        frames = {frame.id: frame for sample in samples for frame in (sample.image0, sample.image1)}
+        histograms = {name: histogram(frame.pixels) for name, frame in frames.items()}
+        return [self._judge(similarity(histograms[s.image0.id], histograms[s.image1.id])) for s in samples]
+
+    def _judge(self, score: float) -> Verdict:
+        return Drop("scene-cut", score) if score < self.least else Keep()
