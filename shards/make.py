@@ -7,13 +7,10 @@ import json
 import os
 import socket
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import sha256_of_file
 from manifests.plan import PlannedShard
 from manifests.receipt import Receipt
 from manifests.recipe import Subset
@@ -21,7 +18,8 @@ from manifests.stage import Stage
 from shards import layout
 from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
 from shards.encode import EncodedImage, encode_image, pair_fields
-from shards.rows import KEPT, REJECTED, Row, content_digest, write_rows
+from shards.publish import publish_shard
+from shards.rows import KEPT, REJECTED, Row, content_digest
 from shards.samples import Drop, Keep, Pair, Rejected, Score, Verdict
 from shards.store import Store
 from shards.tar_writer import TarWriter
@@ -74,33 +72,6 @@ def make_shard(
         receipt = publish_shard(store, stage.name, receipt, rows, spool)
     log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
     store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
-    return receipt
-
-
-def publish_shard(store: Store, subset: str, draft: Receipt, rows: Sequence[Row], spool: Path) -> Receipt:
-    """Write the rows, then move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
-
-    draft: a receipt whose tar is described; counts and rows are filled in here. A shard that keeps nothing has no tar.
-    """
-    write_rows(rows, spool / "rows")
-    rows_sha256, rows_size = sha256_of_file(spool / "rows")
-    receipt = draft.model_copy(
-        update={
-            "kept": sum(row.verdict == KEPT for row in rows),
-            "rejected": dict(sorted(Counter(row.reason for row in rows if row.verdict == REJECTED).items())),
-            "rows_sha256": rows_sha256,
-            "rows_size": rows_size,
-        }
-    )
-    # An old receipt must not vouch for the new tar, nor a new receipt for an old one.
-    store.remove(layout.receipt(subset, receipt.shard))
-    tar = layout.tar(subset, receipt.split, receipt.shard)
-    if receipt.tar_size:
-        store.publish(spool / "tar", tar)
-    else:
-        store.remove(tar)
-    store.publish(spool / "rows", layout.rows(subset, receipt.shard))
-    store.write(layout.receipt(subset, receipt.shard), receipt.to_bytes())
     return receipt
 
 
