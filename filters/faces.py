@@ -1,0 +1,163 @@
+"""Frames that show a face: EqBen (B.3) discards those in which face_recognition finds one.
+
+face_recognition's `face_locations` is dlib's frontal face detector on the frame enlarged twofold: five sets of weights
+slid over the frame's HOG features at every level of a pyramid whose sides shrink by 5/6. A frame shows a face when any
+window of any level passes, and overlapping finds never remove the best one. So asking the same detector one level at a
+time, on the same pixels, gives face_recognition's own verdict by construction, and a frame whose face shows at a coarse
+level, which is small, never has its large levels searched.
+
+Two threads in dlib corrupt the heap: `isolation` is ``process``, and models load once in each, on first use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from manifests.errors import TwinsetError, WrongUse
+from manifests.filter_settings import Faces
+from shards.contracts import Isolation
+from shards.samples import Drop, Frame, Keep, Pixels, Verdict
+
+logger = logging.getLogger(__name__)
+
+CNN_WEIGHTS = "mmod_human_face_detector.dat"
+UPSAMPLINGS = 1  # face_recognition's default
+WINDOW, SMALLEST_LEVEL = 80, 64  # pixels; the built-in detector's own
+ALL_LEVELS = 1000
+
+# Neighbouring levels mostly see the same face, so that every second one will do, from the second on, with a lower limit
+# for the score of a face that falls between two of them. Chosen on the real clips; tests/benchmarks/bench_faces.py
+# shows where it disagrees.
+FAST_LEVELS = slice(1, None, 2)
+FAST_LIMIT = -0.1
+
+
+class FacesFilter:
+    """Drops frames with a face; the score is the detector's, of the best find at the coarsest level with one.
+
+    ``exact`` gives the verdicts of ``face_recognition.face_locations(pixels, model=model)``. ``fast`` searches every
+    second level and has HOG only. Without CUDA in dlib, as in dlib-bin, ``cnn`` works on the CPU, slowly.
+    """
+
+    judges: ClassVar[Literal["frames"]] = "frames"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ("dlib-bin",)
+    isolation: ClassVar[Isolation] = "process"
+
+    def __init__(self, settings: Faces) -> None:
+        if settings.model == "cnn" and settings.mode == "fast":
+            raise WrongUse("filter faces: mode 'fast' belongs to model 'hog'; with model 'cnn' write mode: exact")
+        self.settings = settings
+
+    def weights(self) -> dict[str, str]:
+        """Model files by name, with their sha256; none for HOG, whose weights are compiled into dlib."""
+        if self.settings.model == "hog":
+            return {}
+        return {CNN_WEIGHTS: hashlib.sha256(_cnn_weights().read_bytes()).hexdigest()}
+
+    def __call__(self, frames: Sequence[Frame]) -> list[Verdict]:
+        return [self._judge(np.ascontiguousarray(frame.pixels)) for frame in frames]
+
+    def _judge(self, pixels: Pixels) -> Verdict:
+        if self.settings.model == "cnn":
+            score = max((find.confidence for find in _cnn_detector()(pixels, UPSAMPLINGS)), default=None)
+        elif self.settings.mode == "fast":
+            score = _hog_score(pixels, FAST_LEVELS, FAST_LIMIT)
+        else:
+            score = _hog_score(pixels, slice(None), 0.0)
+        return Keep() if score is None else Drop("face", float(score))
+
+
+def _hog_score(pixels: Pixels, levels: slice, limit: float) -> float | None:
+    """The best score at the coarsest of the chosen levels where one passes the limit."""
+    import dlib
+
+    detector = _level_detector()
+    pyramid = []
+    for rows, columns in _level_sizes(*pixels.shape[:2])[levels]:
+        pixels = dlib.resize_image(pixels, rows, columns)
+        pyramid.append(pixels)
+    for level in reversed(pyramid):
+        _, scores, _ = detector.run(level, 0, limit)
+        if scores:
+            return float(max(scores))
+    return None
+
+
+def _level_sizes(height: int, width: int) -> list[tuple[int, int]]:
+    """(rows, columns) of every level that dlib searches, finest first.
+
+    dlib counts its levels by the corners of a rectangle, and sizes them by whole pixels: both are followed here.
+    """
+    import dlib
+
+    shrink = dlib.pyramid_down(6)
+    corners = dlib.pyramid_down(2).rect_up(dlib.rectangle(0, 0, width - 1, height - 1))
+    size = corners.bottom() + 1, corners.right() + 1
+    corners = dlib.rectangle(0, 0, size[1] - 1, size[0] - 1)
+    sizes = [size]
+    while min((corners := shrink.rect_down(corners)).width(), corners.height()) >= SMALLEST_LEVEL:
+        size = size[0] * 5 // 6, size[1] * 5 // 6
+        sizes.append(size)
+    return sizes
+
+
+@cache
+def _level_detector() -> Any:
+    """dlib's frontal face detector, made to search the picture itself and no smaller copies of it.
+
+    The depth of the pyramid has no setter in Python, but is a number in the detector's serialised form.
+    """
+    import dlib
+
+    (state,) = dlib.get_frontal_face_detector().__getstate__()
+    deep = _serialised(WINDOW, WINDOW, ALL_LEVELS, SMALLEST_LEVEL, SMALLEST_LEVEL)
+    if state.count(deep) != 1:
+        raise TwinsetError(
+            f"dlib {dlib.__version__} has another frontal face detector than dlib-bin 20.0.1, on which the faces "
+            "filter relies; install the versions of requirements.lock"
+        )
+    detector = dlib.fhog_object_detector.__new__(dlib.fhog_object_detector)
+    detector.__setstate__((state.replace(deep, _serialised(WINDOW, WINDOW, 1, SMALLEST_LEVEL, SMALLEST_LEVEL)),))
+    return detector
+
+
+def _serialised(*numbers: int) -> bytes:
+    """Positive integers as dlib writes them: the count of their bytes, then these, least first."""
+    sizes = [(number.bit_length() + 7) // 8 for number in numbers]
+    return b"".join(
+        bytes([size]) + number.to_bytes(size, "little") for number, size in zip(numbers, sizes, strict=True)
+    )
+
+
+def _cnn_weights() -> Path:
+    # Importing face_recognition_models would need pkg_resources, which setuptools is about to lose.
+    package = find_spec("face_recognition_models")
+    if package is None or package.origin is None:
+        raise WrongUse(
+            "filter faces: model 'cnn' needs the package face_recognition_models; install requirements.lock, "
+            "or write model: hog"
+        )
+    return Path(package.origin).parent / "models" / CNN_WEIGHTS
+
+
+@cache
+def _cnn_detector() -> Any:
+    """The detector that face_recognition calls for ``model="cnn"``."""
+    import dlib
+
+    if not (dlib.DLIB_USE_CUDA and dlib.cuda.get_num_devices() > 0):
+        logger.warning(
+            "faces: dlib %s has no CUDA here, so that model 'cnn' runs on the CPU, many times slower than 'hog'; "
+            "install a dlib that was built with CUDA, or write model: hog",
+            dlib.__version__,
+        )
+    return dlib.cnn_face_detection_model_v1(str(_cnn_weights()))
