@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, Protocol
 
@@ -18,12 +19,14 @@ class Generator(Protocol):
     isolation: ``process`` when its libraries must have a process of their own (Blender, dlib).
     candidate: the type of its planned records.
     libraries: distributions whose version can change the pixels.
+    excluded: what `plan` left out, by reason; filled while it runs.
     """
 
     version: ClassVar[int]
     isolation: ClassVar[Isolation]
     candidate: ClassVar[type[Candidate]]
     libraries: ClassVar[tuple[str, ...]]
+    excluded: Counter[str]
 
     def plan(self) -> Iterator[Candidate]:
         """Candidates in a fixed order, groups contiguous; reads annotations only, and streams."""

@@ -1,0 +1,195 @@
+"""The ``twinset`` command. Exit codes: 0 done, 1 shards failed (the same command resumes), 2 wrong use."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from manifests.errors import TwinsetError, WrongUse
+from shards.store import Store
+
+RUNNERS = ("threads", "processes", "ray", "dask")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    asked = _parser().parse_args(arguments)
+    logging.basicConfig(
+        stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
+    )
+    try:
+        return int(asked.run(asked))
+    except WrongUse as error:
+        print(f"twinset: {error}", file=sys.stderr)
+        return 2
+    except (TwinsetError, OSError) as error:
+        print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("twinset: interrupted; the same command resumes", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
+    parser.add_argument("--verbose", action="store_true", help="show Prefect's and twinset's own log lines")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(run=run)
+        return added
+
+    plan = command("plan", _plan, "count what a recipe would make; media are not needed")
+    build = command("build", _build, "build a recipe, or resume it")
+    for added in (plan, build):
+        added.add_argument("recipe", metavar="RECIPE", help="name of a shipped recipe, or path of a YAML file")
+        added.add_argument("--only", action="append", default=[], metavar="SUBSET", help="this subset; may be repeated")
+        added.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="override a setting")
+        added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    plan.add_argument("--out", help="write the plan below this folder or URL")
+    build.add_argument("--out", required=True, help="folder or fsspec URL of the dataset")
+    build.add_argument("--workers", type=int, default=0, metavar="N", help="shards at a time (default: one a core)")
+    build.add_argument("--runner", choices=RUNNERS, default="threads", help="Prefect task runner")
+    status = command("status", _status, "what is done, missing and stale")
+    verify = command("verify", _verify, "hash everything again and name every problem")
+    look = command("look", _look, "draw contact sheets: PNG for each subset, one HTML page")
+    export = command("export", _export, "write the dataset in another tool's format")
+    for added in (status, verify, look, export):
+        added.add_argument("out", metavar="OUT", help="folder or fsspec URL of the dataset")
+    for added in (status, verify):
+        added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    for added in (verify, look, export):
+        added.add_argument("--only", action="append", default=[], metavar="SUBSET", help="this subset; may be repeated")
+    verify.add_argument("--media", action="store_true", help="hash the source media too")
+    look.add_argument("--count", type=int, default=24, metavar="N", help="pairs a subset (default 24)")
+    export.add_argument("--format", required=True, choices=("eqben", "openclip"))
+    export.add_argument("--to", required=True, metavar="DIR", help="new folder for the export")
+    return parser
+
+
+def _plan(asked: argparse.Namespace) -> int:
+    from flows.stages import check_inputs, count_plan, prepare
+    from manifests.recipe import load_recipe
+
+    recipe = load_recipe(asked.recipe, asked.set).only(asked.only)
+    check_inputs(recipe, media=False)
+    subsets: dict[str, dict[str, Any]] = {}
+    for name in recipe.subsets:
+        if asked.out:
+            stage = prepare(Store(asked.out), recipe, name)
+            counts = {"planned": stage.planned, "kept": 0, "rejected": {}, "shards": stage.shards}
+            subsets[name] = {**counts, "excluded": stage.excluded}
+        else:
+            subsets[name] = count_plan(recipe, name)
+    _print(asked, {"subsets": subsets})
+    return 0
+
+
+def _build(asked: argparse.Namespace) -> int:
+    from flows.in_process import build
+
+    if asked.workers < 0:
+        raise WrongUse("--workers: a number of shards at a time, 0 for one a core")
+    counts = build(asked.recipe, asked.out, asked.only, asked.set, asked.workers, asked.runner, quiet=not asked.verbose)
+    _print(asked, counts)
+    return 0
+
+
+def _status(asked: argparse.Namespace) -> int:
+    from flows.stages import asked_recipe, state_of
+
+    store = Store(asked.out)
+    subsets = {}
+    for name in _subsets(store, []):
+        state = state_of(store, asked_recipe(store, name), name)
+        stale = {f"{number:05d}": why for number, why in sorted(state.stale.items())}
+        states = {"done": len(state.done), "missing": len(state.missing), "stale": stale}
+        subsets[name] = {**state.counts(), **states}
+    _print(asked, {"subsets": subsets})
+    return 0
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    from flows.stages import asked_recipe, state_of, workshop
+    from shards.media import MediaFolder
+    from shards.verify import verify_subset
+
+    store = Store(asked.out)
+    found: dict[str, dict[str, Any]] = {}
+    for name in _subsets(store, asked.only):
+        recipe = asked_recipe(store, name)
+        state = state_of(store, recipe, name)
+        media = MediaFolder(recipe.subsets[name].source.media) if asked.media else None
+        problems = list(verify_subset(store, state, workshop(recipe, name).generator.candidate, media))
+        found[name] = {**state.counts(), "problems": problems}
+    if asked.json:
+        print(json.dumps({"subsets": found}))
+    for name, counts in found.items():
+        for problem in counts["problems"]:
+            print(problem, file=sys.stderr)
+        if not asked.json:
+            print(f"{name}: {counts['shards']} shards, {counts['kept']} samples, {len(counts['problems'])} problems")
+    return 1 if any(counts["problems"] for counts in found.values()) else 0
+
+
+def _look(asked: argparse.Namespace) -> int:
+    from shards.look_page import look
+
+    if asked.count < 1:
+        raise WrongUse("--count: at least 1 pair a subset")
+    store = Store(asked.out)
+    for path in look(store, _subsets(store, asked.only), asked.count):
+        print(f"{store.root}/{path}")
+    return 0
+
+
+def _export(asked: argparse.Namespace) -> int:
+    from shards.export import export
+
+    store = Store(asked.out)
+    for name, count in export(store, _subsets(store, asked.only), asked.format, asked.to).items():
+        print(f"{name}: {count} pairs in {asked.to}")
+    return 0
+
+
+def _subsets(store: Store, only: list[str]) -> list[str]:
+    from shards.progress import subsets_in
+
+    present = subsets_in(store)
+    if not present:
+        raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
+    for name in only:
+        if name not in present:
+            raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(present)}")
+    return only or present
+
+
+def _print(asked: argparse.Namespace, counts: dict[str, Any]) -> None:
+    if asked.json:
+        print(json.dumps(counts))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("subset", "planned", "kept", "rejected", "shards")
+    for name, row in counts["subsets"].items():
+        reasons = ", ".join(f"{count} {reason}" for reason, count in {**row["rejected"]}.items())
+        shards = f"{row['done']} of {row['shards']}" if "done" in row else str(row["shards"])
+        if row.get("stale"):
+            shards += f", {len(row['stale'])} stale"
+        table.add_row(name, f"{row['planned']:,}", f"{row['kept']:,}", reasons, shards)
+    Console().print(table)
+    for name, row in counts["subsets"].items():
+        for reason, count in row.get("excluded", {}).items():
+            print(f"{name}: {count:,} left out by the plan: {reason}")
+        for number, why in (row.get("stale") or {}).items():
+            print(f"{name} shard {number}: stale, {why}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

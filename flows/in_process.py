@@ -1,0 +1,51 @@
+"""``twinset build``: the same flow, in this process, with progress bars instead of Prefect's log lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def build(
+    recipe: str,
+    out: str,
+    only: Sequence[str],
+    settings: Sequence[str],
+    workers: int,
+    runner: str,
+    quiet: bool = True,
+) -> dict[str, Any]:
+    """Run ``build-eqben`` here; with ``PREFECT_API_URL`` set it reports there, else to Prefect's temporary server.
+
+    Arguments are those of the command line. Returns ``{"subsets": {NAME: counts}}``.
+    """
+    # Read when Prefect is imported, which is why it is imported below.
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    if quiet:
+        os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
+    from flows.stages import check_inputs
+    from manifests.recipe import load_recipe
+
+    # A wrong recipe is found out before Prefect's server costs its seconds.
+    check_inputs(load_recipe(recipe, settings).only(only), media=True)
+    from flows.build_eqben import build_eqben
+    from flows.reporting import Bars, report_to
+
+    arguments: dict[str, Any] = {
+        "recipe": recipe,
+        "out": out,
+        "only": list(only),
+        "settings": list(settings),
+        "workers": workers,
+        "runner": runner,
+    }
+    if not (quiet and sys.stderr.isatty()):
+        return build_eqben(**arguments)
+    with Bars() as bars:
+        report_to(bars)
+        return build_eqben(**arguments)

@@ -1,0 +1,139 @@
+"""Child processes for what must not share one: two threads in dlib corrupt its heap, Blender holds one global scene.
+
+A child is an interpreter of its own that reads one request a line on stdin and answers one a line. It ends when its
+parent does, however that ends; when it crashes, only the shard it was making fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+from manifests.errors import BuildFailed, TwinsetError, WrongUse
+
+PARENT_CHECK_SECONDS = 1.0
+
+
+class ShardCrashed(BuildFailed):
+    """The process that made a shard died."""
+
+
+class _Child:
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "flows.isolated"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, out: str, subset: str, shard: int) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        answer = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([out, subset, shard]) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        if not answer:
+            code = self._process.wait()
+            raise ShardCrashed(
+                f"{subset} shard {shard:05d}: its process died ({_died(code)}); run the same command again, and if it "
+                "dies again, build this subset alone (--only) with --workers 1 to see its last words"
+            )
+        result: dict[str, Any] = json.loads(answer)
+        return result
+
+    def close(self) -> None:
+        """End the child once it is idle."""
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._process.wait()
+
+
+_idle: queue.LifoQueue[_Child] = queue.LifoQueue()
+
+
+@contextlib.contextmanager
+def _child() -> Iterator[_Child]:
+    try:
+        child = _idle.get_nowait()
+    except queue.Empty:
+        child = _Child()
+    try:
+        yield child
+    except ShardCrashed:
+        child.close()
+        raise
+    _idle.put(child)
+
+
+def make_one_isolated(out: str, subset: str, shard: int) -> dict[str, Any]:
+    """`flows.stages.make_one` in a child process, kept for the next shard; raises what it raised there."""
+    with _child() as child:
+        answer = child.ask(out, subset, shard)
+    if "receipt" in answer:
+        receipt: dict[str, Any] = answer["receipt"]
+        return receipt
+    if answer["kind"] == "os":
+        raise OSError(answer["errno"], answer["message"])
+    if answer["kind"] == "wrong-use":
+        raise WrongUse(answer["message"])
+    raise BuildFailed(answer["message"])
+
+
+def close_children() -> None:
+    """End the children that are idle; used at the end of a build."""
+    while True:
+        try:
+            _idle.get_nowait().close()
+        except queue.Empty:
+            return
+
+
+def _died(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)
+
+
+def _serve() -> None:
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    # Blender and dlib print what they like on stdout: answers get a channel of their own.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    from flows.stages import make_one
+
+    for line in sys.stdin:
+        out, subset, shard = json.loads(line)
+        answer: dict[str, Any]
+        try:
+            answer = {"receipt": make_one(out, subset, shard)}
+        except OSError as error:
+            answer = {"kind": "os", "errno": error.errno, "message": "; ".join([str(error), *_notes(error)])}
+        except WrongUse as error:
+            answer = {"kind": "wrong-use", "message": str(error)}
+        except TwinsetError as error:
+            answer = {"kind": "failed", "message": str(error)}
+        except Exception:
+            answer = {"kind": "failed", "message": f"{subset} shard {shard:05d}: {traceback.format_exc()}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def _notes(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", []))
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,104 @@
+"""Handing ranges of shards to work pools: one run of ``build-shards/POOL`` a range, adopted when it already exists."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from prefect import get_run_logger
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.deployments import run_deployment
+from prefect.states import Crashed
+
+from flows.runners import Runner
+from manifests.errors import BuildFailed
+
+POLL_SECONDS = 5.0
+PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever
+RESUBMISSIONS = 3
+OLD_RUNS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Shards ``first`` to ``last`` of a subset, for the workers of a pool. plan: digest of the subset's plan."""
+
+    out: str
+    subset: str
+    pool: str
+    plan: str
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.subset} shards {self.first}-{self.last}"
+
+
+def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner) -> None:
+    """Have all ranges made and wait; raises `BuildFailed` naming the ranges whose runs failed.
+
+    A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the shards'.
+    """
+    logger = get_run_logger()
+    waiting = {part: _submit(part, workers, runner) for part in ranges}
+    tries = dict.fromkeys(ranges, 0)
+    failures: list[str] = []
+    with get_client(sync_client=True) as client:
+        while waiting:
+            for part, run in list(waiting.items()):
+                now = client.read_flow_run(run.id)
+                state = now.state
+                if state is None or not state.is_final():
+                    if state is not None and state.type == StateType.PENDING and _age(now) > PENDING_SECONDS:
+                        client.set_flow_run_state(run.id, Crashed(message="stuck in Pending"), force=True)
+                    continue
+                if state.is_completed():
+                    del waiting[part]
+                elif state.is_crashed() and tries[part] < RESUBMISSIONS:
+                    tries[part] += 1
+                    logger.warning("%s: run %s crashed; submitting again", part.name, now.name)
+                    waiting[part] = _submit(part, workers, runner)
+                else:
+                    del waiting[part]
+                    failures.append(f"{part.name}: run {now.name} is {state.name}: {state.message}")
+            if waiting:
+                time.sleep(POLL_SECONDS)
+    if failures:
+        raise BuildFailed("run the same deployment again to resume:\n" + "\n".join(failures))
+
+
+def _submit(part: Range, workers: int, runner: Runner) -> FlowRun:
+    """The live run of a range: an earlier one when it is still going, else a new one.
+
+    The key is of plan and range, so that a parent that died and is retried adopts its children. Ended runs keep their
+    key for ever, hence the count behind it.
+    """
+    for number in range(OLD_RUNS):
+        run = cast(
+            FlowRun,
+            run_deployment(
+                f"build-shards/{part.pool}",
+                parameters={
+                    "out": part.out,
+                    "subset": part.subset,
+                    "first": part.first,
+                    "last": part.last,
+                    "workers": workers,
+                    "runner": runner,
+                },
+                timeout=0,
+                idempotency_key=f"{part.out} {part.subset} {part.plan} {part.first}-{part.last} {number}",
+            ),
+        )
+        if run.state is None or not run.state.is_final():
+            return run
+    raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")
+
+
+def _age(run: FlowRun) -> float:
+    since = run.state.timestamp if run.state is not None else None
+    return time.time() - since.timestamp() if since is not None else 0.0

@@ -1,0 +1,198 @@
+"""Plain Python that the flows schedule: preparing a stage, making one shard, finishing a build. No Prefect here."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import filters
+import generators
+from generators import miniature
+from manifests.canonical import digest, sha256_of_file
+from manifests.errors import BuildFailed, WrongUse
+from manifests.locations import is_miniature
+from manifests.plan import PlannedShard, PlanSummary, plan_file, read_slice, shards_of, write_plan
+from manifests.recipe import Recipe, content_of
+from manifests.stage import Stage, runtime_class, stage_facts
+from shards import layout
+from shards.make import Workshop, make_shard
+from shards.media import MediaFolder
+from shards.progress import Progress, progress, read_planned, read_stage
+from shards.store import Store
+
+logger = logging.getLogger("twinset")
+
+BASE_LIBRARIES = ("numpy", "pillow")
+MISSING_REASONS = ("missing-media", "broken-media")
+
+
+def workshop(recipe: Recipe, name: str) -> Workshop:
+    """Generator and filters of a subset."""
+    subset = recipe.subsets[name]
+    return Workshop(
+        subset, generators.create(name, subset), [(chosen.kind, filters.create(chosen)) for chosen in subset.filters]
+    )
+
+
+def check_inputs(recipe: Recipe, media: bool) -> None:
+    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+
+    media: whether the media folders are needed too, as in a build.
+    """
+    for name, subset in recipe.subsets.items():
+        source = subset.source
+        if is_miniature(source.annotations) or is_miniature(source.media):
+            miniature.ensure()
+        if not source.annotations.is_file():
+            key = f"subsets.{name}.source.annotations"
+            raise WrongUse(f"{key}: there is no file {source.annotations}; name it with --set {key}=FILE")
+        if media and not source.media.is_dir():
+            key = f"subsets.{name}.source.media"
+            raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
+
+
+def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
+    """Plan a subset without writing anything: its counts, and what planning left out."""
+    subset, generator = recipe.subsets[name], generators.create(name, recipe.subsets[name])
+    planned = shards = 0
+    for shard in shards_of(generator.plan(), subset.shard_size):
+        planned += len(shard)
+        shards += 1
+    excluded = dict(sorted(generator.excluded.items()))
+    return {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "excluded": excluded}
+
+
+def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
+    """Plan a subset below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
+    shop = workshop(recipe, name)
+    facts = _facts(recipe, name, shop)
+    content, runtime = digest(facts), runtime_class(any(getattr(judge, "neural", False) for _, judge in shop.filters))
+    before = read_stage(store, name)
+    if before is not None and before.content == content:
+        stage = before
+        if before.runtime != runtime and not recipe.allow_mixed_runtimes:
+            raise WrongUse(
+                f"{store.root}/{name} was begun on another type of machine (runtime class {before.runtime}, here "
+                f"{runtime}): its neural networks round differently. Go on there, name another --out, or accept it "
+                "with --set allow_mixed_runtimes=true"
+            )
+    else:
+        if before is not None:
+            logger.warning("%s: the recipe, its inputs or a version changed; its shards will be made anew", name)
+        summary = _write_plan(store, recipe, name, shop)
+        stage = Stage(
+            name=name,
+            facts=facts,
+            content=content,
+            runtime=runtime,
+            plan=summary.digest,
+            planned=summary.planned,
+            shards=len(summary.shards),
+            excluded=dict(sorted(shop.generator.excluded.items())),
+        )
+        store.write(layout.meta(name, "stage.json"), stage.to_bytes())
+    asked = recipe.only([name]).model_dump(mode="json")
+    store.write(layout.meta(name, "recipe.json"), json.dumps(asked, indent=1, sort_keys=True).encode())
+    return stage
+
+
+def state_of(store: Store, recipe: Recipe, name: str, numbers: Iterable[int] | None = None) -> Progress:
+    """Progress of a planned subset, with a look at whether missing inputs have appeared."""
+    stage = read_stage(store, name)
+    if stage is None:
+        raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
+    return progress(store, stage, read_planned(store, name), MediaFolder(recipe.subsets[name].source.media), numbers)
+
+
+def asked_recipe(store: Store, name: str) -> Recipe:
+    """The recipe that a subset below OUT was last built with."""
+    try:
+        return Recipe.model_validate_json(store.read(layout.meta(name, "recipe.json")))
+    except (FileNotFoundError, ValueError) as error:
+        raise WrongUse(f"{store.root}/{name}: no readable recipe.json below it; build the subset first") from error
+
+
+def make_one(out: str, name: str, number: int) -> dict[str, Any]:
+    """Make one shard of a planned subset; returns its receipt. Everything is read from OUT: any worker can do it."""
+    store = Store(out)
+    stage = read_stage(store, name)
+    if stage is None:
+        raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
+    shop = _cached_workshop(store.read(layout.meta(name, "recipe.json")), name)
+    planned = _cached_plan(out, name, stage.plan)[number]
+    file, row_group = plan_file(number)
+    with store.open(layout.plan(name, file)) as stream:
+        candidates = read_slice(stream, row_group, shop.generator.candidate)
+    try:
+        return make_shard(store, stage, planned, candidates, shop).model_dump(mode="json")
+    except OSError as error:
+        error.add_note(f"while making {name} shard {number:05d}")
+        raise
+
+
+def needs_process(recipe: Recipe, name: str) -> bool:
+    """Whether a subset's shards must be made in child processes."""
+    shop = workshop(recipe, name)
+    return "process" in (shop.generator.isolation, *(judge.isolation for _, judge in shop.filters))
+
+
+def check_missing(recipe: Recipe, states: Sequence[Progress]) -> None:
+    """Raise `BuildFailed` when more inputs are missing or broken than the recipe allows."""
+    for state in states:
+        rejected: Counter[str] = Counter(state.counts()["rejected"])
+        missing = sum(rejected[reason] for reason in MISSING_REASONS)
+        if missing > recipe.max_missing * state.stage.planned:
+            name = state.stage.name
+            example = next((media for receipt in state.done.values() for media in receipt.missing), "")
+            raise BuildFailed(
+                f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as "
+                f"{example} in {recipe.subsets[name].source.media}; max_missing is {recipe.max_missing:.2%}. Correct "
+                f"subsets.{name}.source.media or raise max_missing, and run the same command again: shards that lacked "
+                "nothing stay"
+            )
+
+
+def _facts(recipe: Recipe, name: str, shop: Workshop) -> dict[str, Any]:
+    libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
+    described = []
+    for kind, judge in shop.filters:
+        libraries |= set(judge.libraries)
+        weights: dict[str, str] = judge.weights() if hasattr(judge, "weights") else {}
+        described.append({"kind": kind, "version": judge.version, "weights": weights})
+    return stage_facts(
+        content_of(shop.subset, recipe.seed),
+        sha256_of_file(shop.subset.source.annotations)[0],
+        {"kind": shop.subset.source.kind, "version": shop.generator.version},
+        described,
+        libraries,
+    )
+
+
+def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> PlanSummary:
+    # Until the new stage record is written, the old one must not vouch for new candidates.
+    store.remove(layout.meta(name, "stage.json"))
+    with store.spool() as spool:
+        return write_plan(
+            shop.generator.plan(),
+            shop.generator.candidate,
+            shop.subset.shard_size,
+            spool,
+            lambda spooled, path: store.publish(spooled, layout.plan(name, path)),
+        )
+
+
+@lru_cache(maxsize=8)
+def _cached_workshop(recipe: bytes, name: str) -> Workshop:
+    # Models load once a process: workers make many shards of one subset.
+    loaded = Recipe.model_validate_json(recipe)
+    check_inputs(loaded.only([name]), media=True)
+    return workshop(loaded, name)
+
+
+@lru_cache(maxsize=8)
+def _cached_plan(out: str, name: str, plan: str) -> list[PlannedShard]:
+    return read_planned(Store(out), name)

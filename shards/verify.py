@@ -1,0 +1,100 @@
+"""Audit of a dataset: everything is read and hashed again, and every problem named."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from manifests.candidate import Candidate
+from manifests.canonical import digest, sha256_of_file
+from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
+from manifests.receipt import Receipt
+from manifests.stage import Stage
+from shards import layout
+from shards.media import MediaFolder
+from shards.progress import Progress
+from shards.rows import KEPT, REJECTED, Row, read_rows
+from shards.samples import Source
+from shards.store import Store
+from shards.tar_reader import BrokenTar, read_members
+
+
+def verify_subset(
+    store: Store, state: Progress, kind: type[Candidate], media: MediaFolder | None = None
+) -> Iterator[str]:
+    """Problems of one subset, each a sentence with file, shard and remedy; none when all is well.
+
+    kind: type of the subset's candidates. media: the source folder, to hash the sources too.
+    """
+    stage = state.stage
+    if digest(stage.facts) != stage.content:
+        yield f"{layout.meta(stage.name, 'stage.json')}: its digest is not that of its facts; plan again"
+    for number in state.missing:
+        yield f"{stage.name} shard {number:05d}: not made yet; run the same build again"
+    for number, why in state.stale.items():
+        yield f"{stage.name} shard {number:05d}: stale, {why}; run the same build again"
+    sources: dict[str, Source] = {}
+    for number, receipt in sorted(state.done.items()):
+        planned = state.planned[number]
+        yield from _plan_problems(store, stage, planned, kind)
+        rows = yield from _row_problems(store, stage, receipt)
+        yield from _tar_problems(store, stage, receipt, rows)
+        sources.update((source.path, source) for row in rows for source in row.sources)
+    if media is not None:
+        for path, source in sorted(sources.items()):
+            yield from _source_problems(media, path, source)
+
+
+def _plan_problems(store: Store, stage: Stage, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
+    name, row_group = plan_file(planned.shard)
+    path = layout.plan(stage.name, name)
+    try:
+        with store.open(path) as stream:
+            found = slice_digest(read_slice(stream, row_group, kind))
+    except (OSError, ValueError, TypeError) as error:
+        yield f"{path}: cannot be read ({error}); plan again"
+        return
+    if found != planned.slice:
+        yield f"{path}: the candidates of shard {planned.shard:05d} are not those of the plan; plan again"
+
+
+def _row_problems(store: Store, stage: Stage, receipt: Receipt) -> Generator[str, None, list[Row]]:
+    path = layout.rows(stage.name, receipt.shard)
+    sha256, _ = store.sha256(path)
+    if sha256 != receipt.rows_sha256:
+        yield f"{path}: sha256 {sha256}, its receipt says {receipt.rows_sha256}; run the same build again"
+        return []
+    with store.open(path) as stream:
+        rows = read_rows(stream)
+    kept = sum(row.verdict == KEPT for row in rows)
+    rejected = sum(row.verdict == REJECTED for row in rows)
+    if (kept, rejected) != (receipt.kept, sum(receipt.rejected.values())) or kept + rejected != receipt.planned:
+        yield f"{path}: {kept} kept and {rejected} rejected, {receipt.planned} planned; run the same build again"
+    return rows
+
+
+def _tar_problems(store: Store, stage: Stage, receipt: Receipt, rows: list[Row]) -> Iterator[str]:
+    path = layout.tar(stage.name, receipt.split, receipt.shard)
+    if not receipt.tar_size:
+        if store.size(path) is not None:
+            yield f"{path}: its receipt says that nothing was kept; run the same build again"
+        return
+    sha256, _ = store.sha256(path)
+    if sha256 != receipt.tar_sha256:
+        yield f"{path}: sha256 {sha256}, its receipt says {receipt.tar_sha256}; run the same build again"
+        return
+    try:
+        with store.open(path) as stream:
+            keys = dict.fromkeys(name.partition(".")[0] for name, _ in read_members(stream, path))
+    except BrokenTar as error:
+        yield str(error)
+        return
+    if rows and list(keys) != [row.key for row in rows if row.verdict == KEPT]:
+        yield f"{path}: its samples are not those that {layout.rows(stage.name, receipt.shard)} keeps"
+
+
+def _source_problems(media: MediaFolder, path: str, source: Source) -> Iterator[str]:
+    found = media.find(path)
+    if found is None:
+        yield f"{media.root}/{path}: the source is gone"
+    elif sha256_of_file(found) != (source.sha256, source.size):
+        yield f"{found}: not the file that the samples were made from (sha256 was {source.sha256})"
