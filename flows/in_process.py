@@ -45,7 +45,9 @@ def build(
         "runner": runner,
     }
     if not (quiet and sys.stderr.isatty()):
-        return build_eqben(**arguments)
+        counts: dict[str, Any] = build_eqben(**arguments)
+        return counts
     with Bars() as bars:
         report_to(bars)
-        return build_eqben(**arguments)
+        counts = build_eqben(**arguments)
+        return counts

@@ -1,0 +1,44 @@
+# make demo: build the miniature into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
+VENV := .venv
+PYTHON ?= python3.11
+PYTEST ?=
+
+.PHONY: env demo test test-slow lint bench lock system
+
+env: $(VENV)/installed
+
+demo: env
+	$(VENV)/bin/twinset build demo --out out/demo
+	$(VENV)/bin/twinset look out/demo
+
+test: env
+	$(VENV)/bin/pytest $(PYTEST)
+
+test-slow: env
+	$(VENV)/bin/pytest -m "slow and not gpu" $(PYTEST)
+
+lint: env
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: env
+	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(VENV)/bin/python $$bench || exit 1; done
+
+system:
+	bash docker/system_libraries.sh $(PYTHON)
+
+# requirements.lock is all that gets installed: versions and hashes, no dependency is resolved here.
+$(VENV)/installed: requirements.lock docker/uv.lock pyproject.toml | system
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docker/uv.lock
+	$(VENV)/bin/uv pip sync --quiet --python $(VENV)/bin/python --require-hashes requirements.lock
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+# After a change of pyproject.toml's dependencies.
+lock:
+	$(VENV)/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --quiet --output-file requirements.lock
+	echo "uv==0.13.8" | $(VENV)/bin/uv pip compile - --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --quiet --output-file docker/uv.lock
