@@ -1,0 +1,95 @@
+"""Reading back what a build made: the project's own reader, webdataset and Hugging Face datasets agree."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import webdataset as wds
+from PIL import Image
+
+from shards import layout
+from shards.read import read_receipts, read_samples, read_spread, read_tar
+from shards.store import Store
+from shards.tar_reader import BrokenTar
+
+
+def test_all_kept_pairs_come_back_in_plan_order(small_dataset: Any) -> None:
+    for subset, keys in small_dataset.kept.items():
+        pairs = list(read_samples(small_dataset.store, subset))
+        assert [pair.key for pair in pairs] == keys
+        for pair in pairs:
+            assert pair.json.captions.caption0[0] == pair.caption0 and pair.json.captions.caption1[0] == pair.caption1
+            assert hashlib.sha256(pair.image0).hexdigest() == pair.json.image0.sha256
+            assert Image.open(io.BytesIO(pair.image1)).size == pair.json.image1.size == (96, 72)
+        assert len(list(read_samples(small_dataset.store, subset, limit=5))) == 5
+        assert list(read_samples(small_dataset.store, subset, limit=0)) == []
+
+
+def test_a_spread_covers_the_subset_evenly_and_is_the_same_every_time(small_dataset: Any) -> None:
+    keys = small_dataset.kept["eq-gebc"]
+    spread = [pair.key for pair in read_spread(small_dataset.store, "eq-gebc", 4)]
+    assert spread == [keys[1], keys[3], keys[5], keys[7]]
+    assert [pair.key for pair in read_spread(small_dataset.store, "eq-gebc", 100)] == keys
+    assert read_spread(small_dataset.store, "eq-gebc", 0) == []
+
+
+def test_webdataset_returns_the_rows(small_dataset: Any) -> None:
+    tars = [str(path) for path in sorted((small_dataset.root / "eq-ag" / "test").glob("*.tar"))]
+    assert [Path(tar).name for tar in tars] == ["00000.tar", "00002.tar", "00003.tar"]
+    rows = list(wds.WebDataset(tars, shardshuffle=False).decode("pil"))
+    assert [row["__key__"] for row in rows] == small_dataset.kept["eq-ag"]
+    assert all(row["image0.jpg"].size == (96, 72) and row["json"]["kind"] == "pair" for row in rows)
+
+
+def test_hugging_face_finds_the_tars_beside_the_parquet(
+    small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    loaded = datasets.load_dataset(str(small_dataset.root / "eq-ag"), cache_dir=str(tmp_path / "cache"))
+    assert set(loaded) == {"test"}
+    assert loaded["test"]["__key__"] == small_dataset.kept["eq-ag"]
+    row = loaded["test"][0]
+    assert row["image0.jpg"].size == (96, 72)
+    assert row["json"]["captions"]["caption0"] == [row["caption0.txt"], "red disc"]
+
+
+MEMBERS = {
+    "a path out of the folder": [("../../escape.json", tarfile.REGTYPE, b"{}")],
+    "a folder": [("eq-ag/a.json", tarfile.REGTYPE, b"{}")],
+    "a link": [("a.json", tarfile.SYMTYPE, b"")],
+    "a field unknown to us": [("a.pickle", tarfile.REGTYPE, b"cos\nsystem\n")],
+    "a sample without images": [("a.json", tarfile.REGTYPE, b"{}")],
+    "a field twice": [("a.json", tarfile.REGTYPE, b"{}")] * 2,
+}
+
+
+@pytest.mark.parametrize("members", MEMBERS.values(), ids=MEMBERS)
+def test_a_hostile_tar_is_refused_by_name(tmp_path: Path, members: list[tuple[str, bytes, bytes]]) -> None:
+    with tarfile.open(tmp_path / "bad.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, kind, content in members:
+            header = tarfile.TarInfo(name)
+            header.type, header.size, header.linkname = kind, len(content), "/etc/passwd" if not content else ""
+            tar.addfile(header, io.BytesIO(content))
+    with pytest.raises(BrokenTar, match=r"bad\.tar"):
+        list(read_tar(Store(str(tmp_path)), "bad.tar"))
+
+
+def test_a_tar_cut_short_is_refused_by_name(small_dataset: Any) -> None:
+    path = small_dataset.root / layout.tar("eq-ag", "test", 2)
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(BrokenTar, match=r"00002\.tar"):
+        list(read_samples(small_dataset.store, "eq-ag"))
+
+
+def test_a_receipt_that_names_another_folder_is_refused(small_dataset: Any) -> None:
+    receipt = small_dataset.receipts["eq-ag"][0].model_copy(update={"split": "../../elsewhere"})
+    small_dataset.store.write(layout.receipt("eq-ag", 0), receipt.to_bytes())
+    with pytest.raises(BrokenTar, match=r"00000\.json"):
+        read_receipts(small_dataset.store, "eq-ag")
