@@ -1,0 +1,180 @@
+"""An open video file: its packets without decoding, entering it at a key frame, decoding (PyAV)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+import av
+from av.codec.context import Flags
+from av.container import InputContainer
+from av.video.stream import VideoStream
+
+VideoPacket: TypeAlias = "av.Packet[VideoStream]"
+
+# What a video file may be. A file is opened by what it holds, not by its name: a playlist called VIDEO.mp4 must not
+# make libavformat open other files or addresses.
+DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
+OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
+MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
+
+log = logging.getLogger(__name__)
+
+
+class BrokenMedia(Exception):
+    """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
+
+
+@dataclass(slots=True)
+class PacketRow:
+    """What a packet says of itself, in ticks of the stream. shown: False for what an edit list hides."""
+
+    pts: int | None
+    dts: int | None
+    duration: int
+    key: bool
+    shown: bool
+
+
+@dataclass
+class PacketTable:
+    """The packets of a video stream in decoding order, without their data.
+
+    damaged: pts of packets that are cut short. truncated: whether the file ends before it should.
+    """
+
+    rows: list[PacketRow] = field(default_factory=list)
+    damaged: set[int | None] = field(default_factory=set)
+    truncated: bool = False
+
+    @cached_property
+    def place(self) -> dict[int | None, int]:
+        """Row of each pts."""
+        return {row.pts: n for n, row in enumerate(self.rows)}
+
+    @property
+    def tells_frames(self) -> bool:
+        """Whether sorting by pts gives the frames: every pts is there, once, and the first packet is shown first."""
+        known = [row.pts for row in self.rows if row.pts is not None]
+        return bool(known) and len(self.place) == len(known) == len(self.rows) and self._starts_clean(min(known))
+
+    def entrance(self, tick: int) -> int:
+        """Row of the last key frame before a frame that is also shown no later than it.
+
+        A frame that follows an open GOP's key frame in the file but is shown before it needs the key frame before.
+        """
+        for n in range(self.place[tick], -1, -1):
+            pts = self.rows[n].pts
+            if self.rows[n].key and pts is not None and pts <= tick:
+                return n
+        return 0
+
+    def key_before(self, place: int) -> int:
+        """Row of the key frame before a row; the first row where there is none."""
+        return next((n for n in range(place - 1, -1, -1) if self.rows[n].key), 0)
+
+    def _starts_clean(self, least: int) -> bool:
+        return self.rows[0].key and self.rows[0].pts == least
+
+
+class VideoFile:
+    """The video stream of a file that ffmpeg would choose. Raises `av.FFmpegError` or `BrokenMedia` on opening."""
+
+    container: InputContainer
+    stream: VideoStream
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open()
+
+    def __enter__(self) -> VideoFile:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.container.close()
+
+    @property
+    def codec_name(self) -> str:
+        """Name of the coding format, whichever decoder reads it."""
+        return self.stream.codec_context.codec.canonical_name
+
+    def scan(self) -> PacketTable:
+        """Read the packets of the whole file without decoding: milliseconds for minutes of video."""
+        table = PacketTable()
+        self.rewind()
+        try:
+            for packet in self.container.demux(self.stream):
+                if packet.size:
+                    shown, duration = not packet.is_discard, packet.duration or 0
+                    table.rows.append(PacketRow(packet.pts, packet.dts, duration, packet.is_keyframe, shown))
+                    if packet.is_corrupt:
+                        table.damaged.add(packet.pts)
+        except av.FFmpegError as error:
+            log.info("%s: ends early: %s", self.path.name, error)
+            table.truncated = True
+        table.truncated |= bool(table.damaged) or self.stream.frames > len(table.rows)
+        return table
+
+    def packets(self) -> Iterator[VideoPacket]:
+        """Packets from the present place to the end, or to where the file is broken."""
+        try:
+            for packet in self.container.demux(self.stream):
+                if packet.size:
+                    yield packet
+        except av.FFmpegError as error:
+            log.info("%s: ends early: %s", self.path.name, error)
+
+    def packets_from(self, table: PacketTable, entrance: int) -> Iterator[VideoPacket]:
+        """Packets from the row ``entrance`` on, wherever the container's own index leads to."""
+        row = table.rows[entrance]
+        for move in (partial(self._seek, row.pts if row.dts is None else row.dts), self.rewind):
+            move()
+            started = False
+            for packet in self.packets():
+                place = table.place.get(packet.pts, -1)
+                if not started and place > entrance:
+                    break  # the index led too far: read from the start
+                started = started or place == entrance
+                if started:
+                    yield packet
+            if started:
+                return
+
+    def decode(self, packets: Iterable[VideoPacket]) -> Iterator[av.VideoFrame]:
+        """Frames in presentation order; what the decoder refuses is left out, as players do."""
+        for packet in chain(packets, (None,)):
+            try:
+                yield from self.stream.codec_context.decode(packet)
+            except av.error.MemoryError:
+                raise
+            except av.FFmpegError as error:
+                log.info("%s: %s", self.path.name, error)
+
+    def rewind(self) -> None:
+        """Start anew at the first packet, with a fresh decoder."""
+        self.container.close()
+        self._open()
+
+    def _seek(self, tick: int | None) -> None:
+        try:
+            self.container.seek(tick or 0, stream=self.stream)
+        except av.FFmpegError:
+            self.rewind()
+
+    def _open(self) -> None:
+        self.container = av.open(str(self.path), options=OPEN_OPTIONS, metadata_errors="replace")
+        stream = self.container.streams.best("video")
+        if not isinstance(stream, VideoStream) or stream.codec_context is None:
+            self.container.close()
+            raise BrokenMedia(f"{self.path.name}: holds no video that can be decoded; get the file anew")
+        self.stream, codec = stream, stream.codec_context
+        codec.thread_count = 1
+        codec.flags |= Flags.bitexact  # MPEG-4's inverse transform otherwise differs with the CPU
+        if codec.width * codec.height > MAX_PIXELS:
+            self.container.close()
+            raise BrokenMedia(f"{self.path.name}: {codec.width} x {codec.height} pixels are no sane video")
