@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
+from unittest.mock import patch
 
 import av
 import cv2
@@ -19,7 +20,7 @@ import numpy as np
 import pytest
 
 from filters.faces import FacesFilter
-from manifests.errors import WrongUse
+from manifests.errors import TwinsetError, WrongUse
 from manifests.filter_settings import Faces
 from shards.samples import Drop, Frame, Keep, Pixels, Source, Verdict
 
@@ -60,6 +61,13 @@ def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None
             scores += single.run(level, 0, limit)[1]
         found.append((max(whole.run(pixels, 1, limit)[1], default=None), max(scores, default=None)))
     return found
+
+
+def load_from_another_dlib() -> None:
+    from filters import faces
+
+    with patch.object(faces, "ALL_LEVELS", 999):
+        faces._level_detector.__wrapped__()
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +165,11 @@ def test_dlib_loads_with_the_first_frame_only() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert run.stdout.split() == ["process", "{}", "False"], run.stderr
+
+
+def test_another_detector_in_dlib_is_refused(child: ProcessPoolExecutor) -> None:
+    with pytest.raises(TwinsetError, match=r"dlib-bin 20\.0\.1.*requirements\.lock"):
+        child.submit(load_from_another_dlib).result()
 
 
 def test_fast_is_for_hog() -> None:
