@@ -9,7 +9,6 @@ from typing import Any
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_image_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from shards.describe import describe
 
 from flows.build_shards import SHARDS_A_RUN, build_shards
 from flows.pools import Range, run_ranges
@@ -19,6 +18,7 @@ from flows.stages import asked_recipe, check_inputs, check_missing, prepare, sta
 from manifests.errors import BuildFailed
 from manifests.recipe import Recipe, load_recipe
 from shards import layout
+from shards.describe import describe
 from shards.finalise import disagreeing, drop_duplicates, forget, remove_leftovers
 from shards.progress import Progress, subsets_in
 from shards.store import Store

@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse
@@ -152,8 +153,8 @@ def _export(asked: argparse.Namespace) -> int:
     from shards.export import export
 
     store = Store(asked.out)
-    for name, count in export(store, _subsets(store, asked.only), asked.format, asked.to).items():
-        print(f"{name}: {count} pairs in {asked.to}")
+    count = export(store, _subsets(store, asked.only), asked.format, Path(asked.to))
+    print(f"{count:,} pairs in {asked.to}")
     return 0
 
 

@@ -43,8 +43,8 @@ class _Child:
         if not answer:
             code = self._process.wait()
             raise ShardCrashed(
-                f"{subset} shard {shard:05d}: its process died ({_died(code)}); run the same command again, and if it "
-                "dies again, build this subset alone (--only) with --workers 1 to see its last words"
+                f"its process died ({_died(code)}); run the same command again, and if it dies again, build this "
+                f"subset alone (--only {subset} --workers 1 --verbose) to see its last words"
             )
         result: dict[str, Any] = json.loads(answer)
         return result
@@ -125,8 +125,11 @@ def _serve() -> None:
             answer = {"kind": "wrong-use", "message": str(error)}
         except TwinsetError as error:
             answer = {"kind": "failed", "message": str(error)}
-        except Exception:
-            answer = {"kind": "failed", "message": f"{subset} shard {shard:05d}: {traceback.format_exc()}"}
+        except Exception as error:
+            traceback.print_exc()
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
+            answer = {"kind": "failed", "message": message}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 

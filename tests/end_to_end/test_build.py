@@ -1,0 +1,132 @@
+"""The miniature as a user builds it: real server, real flows, real decoding and faces."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory, twinset: Any, counts_of: Any) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("demo") / "out"
+    return out, counts_of(twinset("build", "demo", "--out", out, "--json"))
+
+
+def test_demo_makes_all_subsets(demo: Any) -> None:
+    _, counts = demo
+    assert set(counts) == {"eq-ag", "eq-gebc", "eq-youcook2"}
+    for subset in counts.values():
+        assert subset["kept"] > 0
+        assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())
+    assert counts["eq-youcook2"]["rejected"]["face"] > 0
+    assert {"motion-word", "equal-captions"} <= set(counts["eq-gebc"]["rejected"])
+
+
+def test_demo_verifies_and_status_agrees(demo: Any, twinset: Any, counts_of: Any) -> None:
+    out, counts = demo
+    verified = counts_of(twinset("verify", out, "--media", "--json"))
+    assert all(subset["problems"] == [] for subset in verified.values())
+    status = counts_of(twinset("status", out, "--json"))
+    for name, subset in status.items():
+        assert subset["done"] == subset["shards"]
+        assert subset["missing"] == 0 and subset["stale"] == {}
+        assert {key: subset[key] for key in counts[name]} == counts[name]
+
+
+def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
+    out, counts = demo
+    look = twinset("look", out, "--count", "4")
+    assert look.returncode == 0, look.stderr
+    assert (out / "look.html").stat().st_size > 10_000
+    kept = sum(subset["kept"] for subset in counts.values())
+    for format in ("eqben", "openclip"):
+        export = twinset("export", out, "--format", format, "--to", tmp_path / format)
+        assert export.returncode == 0, export.stderr
+        assert f"{kept:,} pairs" in export.stdout
+
+
+def test_a_second_build_makes_nothing_anew(demo: Any, twinset: Any, contents: Any, counts_of: Any) -> None:
+    out, counts = demo
+    before = {path: os.stat(out / path).st_mtime_ns for path in contents(out) if path.endswith((".tar", "0.json"))}
+    assert counts_of(twinset("build", "demo", "--out", out, "--json")) == counts
+    assert {path: os.stat(out / path).st_mtime_ns for path in before} == before
+
+
+def test_a_changed_byte_is_found_and_mended(demo: Any, twinset: Any, contents: Any, tmp_path: Path) -> None:
+    out, _ = demo
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    tar = next((copy / "eq-ag/test").glob("*.tar"))
+    content = bytearray(tar.read_bytes())
+    content[len(content) // 2] ^= 1
+    tar.write_bytes(content)
+    verify = twinset("verify", copy)
+    assert verify.returncode == 1 and tar.name in verify.stderr
+    assert twinset("build", "demo", "--out", copy).returncode == 0
+    assert contents(copy) == contents(out)
+
+
+@pytest.mark.parametrize("workers", ["1", "2", "4"])
+def test_bytes_do_not_depend_on_the_number_of_workers(
+    workers: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
+) -> None:
+    assert twinset("build", small_recipe, "--out", tmp_path / "out", "--workers", workers).returncode == 0
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+@pytest.mark.parametrize("runner", ["processes", "ray", "dask"])
+def test_bytes_do_not_depend_on_the_runner(
+    runner: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
+) -> None:
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", "--workers", "2", "--runner", runner)
+    assert result.returncode == 0, result.stderr
+    assert contents(tmp_path / "out") == contents(reference)
+
+
+def test_only_one_subset_then_all_equals_all_at_once(
+    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert twinset("build", small_recipe, "--out", out, "--only", "eq-gebc").returncode == 0
+    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["eq-gebc"]
+    assert twinset("build", small_recipe, "--out", out).returncode == 0
+    assert contents(out) == contents(reference)
+
+
+def test_wrong_media_folder_fails_and_completes_once_corrected(
+    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path, miniature_cache: Path
+) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "media"
+    elsewhere.mkdir()
+    command = ("build", small_recipe, "--out", out, "--set", f"subsets.eq-ag.source.media={elsewhere}")
+    failed = twinset(*command)
+    assert failed.returncode == 1
+    assert "eq-ag" in failed.stderr and str(elsewhere) in failed.stderr and "max_missing" in failed.stderr
+    videos = next(miniature_cache.rglob("action_genome/videos"))
+    for video in videos.iterdir():
+        shutil.copy(video, elsewhere)
+    assert twinset(*command).returncode == 0
+    assert contents(out) == contents(reference)
+
+
+def test_wrong_use_exits_with_2(twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "wrong.yaml"
+    recipe.write_text(small_recipe.read_text().replace("shard_size", "shard_sise"))
+    wrong = twinset("build", recipe, "--out", tmp_path / "out")
+    assert wrong.returncode == 2
+    assert "subsets.eq-ag" in wrong.stderr and "did you mean 'shard_size'" in wrong.stderr
+    absent = twinset("build", small_recipe, "--out", tmp_path / "out", "--set", "subsets.eq-ag.source.media=/nowhere")
+    assert absent.returncode == 2 and "subsets.eq-ag.source.media" in absent.stderr
+    assert twinset("build", "no-such-recipe", "--out", tmp_path / "out").returncode == 2
+    assert twinset("status", tmp_path / "nothing").returncode == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_json_goes_to_stdout_alone(demo: Any, twinset: Any) -> None:
+    out, counts = demo
+    assert json.loads(twinset("status", out, "--json").stdout)["subsets"].keys() == counts.keys()
