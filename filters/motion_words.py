@@ -1,0 +1,38 @@
+"""Captions about motion, which a still frame cannot show (EqBen, B.2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from manifests.filter_settings import MotionWords
+from shards.contracts import Isolation
+from shards.samples import CaptionedCandidate, Drop
+
+
+class MotionWordsFilter:
+    """Takes away captions that hold one of the words; drops the candidate when a side has none left.
+
+    Whole words, in any case: "pick up" and "pick-up" hold ``up``; "cup", "upper" and "upside" do not.
+    """
+
+    judges: ClassVar[Literal["captions"]] = "captions"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ()
+    isolation: ClassVar[Isolation] = "thread"
+
+    def __init__(self, settings: MotionWords) -> None:
+        words = (r"\s+".join(map(re.escape, word.split())) for word in settings.words)
+        # "(?!)" matches nothing: without words, every caption stays.
+        either = "|".join(word for word in words if word) or "(?!)"
+        self._motion = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
+
+    def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
+        captions0, captions1 = self._still(candidate.captions0), self._still(candidate.captions1)
+        if not captions0 or not captions1:
+            return Drop("motion-word")
+        return replace(candidate, captions0=captions0, captions1=captions1)
+
+    def _still(self, captions: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(caption for caption in captions if not self._motion.search(caption))

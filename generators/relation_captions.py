@@ -1,0 +1,86 @@
+"""Action Genome's relations as captions: "The person is CONTACT the OBJECT which is SPATIAL him/her." (EqBen, Fig. 16).
+
+The paper's text puts the attention relation into the first slot, each of its published examples the contacting one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+# Of joined names one word is said, the same on both sides of a pair: the first, save for the bottle, as published
+# ("the sofa", "the bottle"). Keys are the official list's, words run together.
+NOUNS = {
+    "closetcabinet": "closet",
+    "cupglassbottle": "bottle",
+    "papernotebook": "paper",
+    "phonecamera": "phone",
+    "sofacouch": "sofa",
+}
+SPATIAL = {
+    "above": "above",
+    "beneath": "beneath",
+    "in_front_of": "in front of",
+    "behind": "behind",
+    "on_the_side_of": "on the side of",
+    "in": "around",  # said of doorways, clothes and blankets that a person is in
+}
+CONTACTING = {
+    "carrying": "carrying",
+    "covered_by": "covered by",
+    "drinking_from": "drinking from",
+    "eating": "eating",
+    "have_it_on_the_back": "carrying on the back",
+    "holding": "holding",
+    "leaning_on": "leaning on",
+    "lying_on": "lying on",
+    "not_contacting": "not contacting",
+    "sitting_on": "sitting on",
+    "standing_on": "standing on",
+    "touching": "touching",
+    "twisting": "twisting",
+    "wearing": "wearing",
+    "wiping": "wiping",
+    "writing_on": "writing on",
+}
+UNSAID = ("looking_at", "not_looking_at", "unsure", "other_relationship")
+JOINT = re.compile(r"[\s_/-]+")
+
+
+def official(name: str) -> str:
+    """The official lists' spelling, words run together: ``cup_glass_bottle``, ``cup/glass/bottle`` -> one word."""
+    return JOINT.sub("", name).lower()
+
+
+RELATIONS = {official(name): name for name in (*SPATIAL, *CONTACTING, *UNSAID)}
+
+
+def relation(name: str) -> str | None:
+    """A relation's name as the annotation spells it (``in_front_of``), from any spelling; None if it is unknown."""
+    return RELATIONS.get(official(name))
+
+
+def noun(object_class: str) -> str:
+    """What a caption calls an object class, in whichever spelling."""
+    return NOUNS.get(official(object_class)) or JOINT.sub(" ", object_class).strip().lower()
+
+
+@lru_cache(maxsize=4096)
+def _captions(said: str, spatial: tuple[str, ...], contacting: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"The person is {CONTACTING[touch]} the {said} which is {SPATIAL[place]} him/her."
+        for touch in contacting
+        for place in spatial
+    )
+
+
+def captions(object_class: str, spatial: Iterable[str], contacting: Iterable[str]) -> tuple[str, ...]:
+    """Every caption that the relations of one object give, in the annotation's order, contacting relations outermost.
+
+    Relations that cannot be said (``unsure``, ``other_relationship``) or are not Action Genome's give none; without
+    one of each kind there is no caption.
+    """
+    places = dict.fromkeys(name for name in map(relation, spatial) if name in SPATIAL)
+    touches = dict.fromkeys(name for name in map(relation, contacting) if name in CONTACTING)
+    return _captions(noun(object_class), tuple(places), tuple(touches))
