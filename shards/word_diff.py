@@ -1,0 +1,21 @@
+"""What differs between two captions, word by word."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+Marked = list[tuple[str, bool]]
+
+_EDGES = re.compile(r"^\W+|\W+$")
+
+
+def mark_difference(caption0: str, caption1: str) -> tuple[Marked, Marked]:
+    """Both captions as (word, differs) lists. Case and punctuation around a word do not count as a difference."""
+    words0, words1 = caption0.split(), caption1.split()
+    bare0, bare1 = ([_EDGES.sub("", word).lower() for word in words] for words in (words0, words1))
+    marked0, marked1 = [(word, True) for word in words0], [(word, True) for word in words1]
+    for block in difflib.SequenceMatcher(None, bare0, bare1, autojunk=False).get_matching_blocks():
+        for marked, words, start in ((marked0, words0, block.a), (marked1, words1, block.b)):
+            marked[start : start + block.size] = [(word, False) for word in words[start : start + block.size]]
+    return marked0, marked1
