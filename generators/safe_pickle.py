@@ -1,8 +1,8 @@
 """Reading a pickle as data: whatever it holds, no code of it runs and it cannot outgrow its file.
 
 Allowed are None, bools, numbers, text, bytes, lists, tuples, dictionaries and sets (with plain keys), and numpy arrays
-and scalars of numbers or text. This is the standard library's unpickler in Python, which reads about three million
-operations a second and, unlike the one in C, sets no memory aside for lengths that a file merely claims.
+and scalars of numbers or text. This is the standard library's unpickler in Python, which reads some million operations
+a second and, unlike the one in C, sets no memory aside for lengths that a file merely claims.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def load(path: Path) -> Any:
     except _Forbidden as error:
         raise WrongUse(f"{path}: this pickle holds more than plain data: {error}; {REMEDY}") from error
     except Exception as error:  # a broken pickle can raise anything: IndexError, struct.error, KeyError ...
-        raise WrongUse(f"{path}: broken pickle before byte {stream.tell()} ({error!r}); {REMEDY}") from error
+        problem = f"{type(error).__name__}: {error}"[:200]
+        raise WrongUse(f"{path}: broken pickle before byte {stream.tell()} ({problem}); {REMEDY}") from error
 
 
 class _Forbidden(Exception):
@@ -84,7 +85,7 @@ class _DataUnpickler(pickle._Unpickler):
 
     def __init__(self, stream: io.BytesIO, size: int) -> None:
         super().__init__(stream, encoding="latin1")  # as numpy arrays written by Python 2 need
-        self._copies_left = size
+        self._copies_left = 3 * size  # old protocols need two: text to bytes, bytes to array
         functions = {
             ("numpy", "ndarray"): _Function(_never),
             ("numpy", "dtype"): _Function(lambda code, align=False, copy=False: _Dtype(code)),

@@ -65,6 +65,18 @@ def test_data_is_read_as_the_standard_library_reads_it(tmp_path: Path, protocol:
     assert [type(scalar) for scalar in read["scalars"]] == [type(scalar) for scalar in SCALARS]
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_file_that_is_all_array_is_within_bounds(tmp_path: Path, protocol: int) -> None:
+    boxes = np.zeros((20_000, 4), np.float32)
+    np.testing.assert_array_equal(load(saved(tmp_path, boxes, protocol)), boxes)
+
+
+def test_text_that_is_not_utf8_is_a_short_message(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.pkl: broken pickle .*can't decode byte 0xff") as raised:
+        load(saved(tmp_path, b"\x80\x04X" + struct.pack("<I", 100_000) + b"\xff" * 100_000 + b"."))
+    assert len(str(raised.value)) < 1000
+
+
 def test_sets_of_plain_values_are_read(tmp_path: Path) -> None:
     assert load(saved(tmp_path, [{1, "a"}, frozenset([2])])) == [{1, "a"}, frozenset([2])]
 
