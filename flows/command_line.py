@@ -139,12 +139,12 @@ def _verify(asked: argparse.Namespace) -> int:
 
 
 def _look(asked: argparse.Namespace) -> int:
-    from shards.look_page import look
+    from shards.look_page import write_look
 
     if asked.count < 1:
         raise WrongUse("--count: at least 1 pair a subset")
     store = Store(asked.out)
-    for path in look(store, _subsets(store, asked.only), asked.count):
+    for path in write_look(store, _subsets(store, asked.only), asked.count):
         print(f"{store.root}/{path}")
     return 0
 

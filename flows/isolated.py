@@ -40,7 +40,7 @@ class _Child:
             self._process.stdin.write(json.dumps([out, subset, shard]) + "\n")
             self._process.stdin.flush()
             answer = self._process.stdout.readline()
-        if not answer:
+        if not answer.endswith("\n"):
             code = self._process.wait()
             raise ShardCrashed(
                 f"its process died ({_died(code)}); run the same command again, and if it dies again, build this "
@@ -49,12 +49,18 @@ class _Child:
         result: dict[str, Any] = json.loads(answer)
         return result
 
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
-        """End the child once it is idle."""
+        """End the child, whatever it is doing: what it had not published is lost."""
+        self._process.kill()
+        self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
-        self._process.wait()
+                # A request that a dead child never read is still in the buffer.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
 
 _idle: queue.LifoQueue[_Child] = queue.LifoQueue()
@@ -62,16 +68,25 @@ _idle: queue.LifoQueue[_Child] = queue.LifoQueue()
 
 @contextlib.contextmanager
 def _child() -> Iterator[_Child]:
-    try:
-        child = _idle.get_nowait()
-    except queue.Empty:
-        child = _Child()
+    child = _idle_child() or _Child()
     try:
         yield child
-    except ShardCrashed:
+    except BaseException:
         child.close()
         raise
     _idle.put(child)
+
+
+def _idle_child() -> _Child | None:
+    """A child that waits for work and has not died (out of memory, say) while it waited."""
+    while True:
+        try:
+            child = _idle.get_nowait()
+        except queue.Empty:
+            return None
+        if child.is_alive():
+            return child
+        child.close()
 
 
 def make_one_isolated(out: str, subset: str, shard: int) -> dict[str, Any]:
@@ -82,7 +97,10 @@ def make_one_isolated(out: str, subset: str, shard: int) -> dict[str, Any]:
         receipt: dict[str, Any] = answer["receipt"]
         return receipt
     if answer["kind"] == "os":
-        raise OSError(answer["errno"], answer["message"])
+        error = OSError(*answer["arguments"])
+        for note in answer["notes"]:
+            error.add_note(note)
+        raise error
     if answer["kind"] == "wrong-use":
         raise WrongUse(answer["message"])
     raise BuildFailed(answer["message"])
@@ -120,7 +138,8 @@ def _serve() -> None:
         try:
             answer = {"receipt": make_one(out, subset, shard)}
         except OSError as error:
-            answer = {"kind": "os", "errno": error.errno, "message": "; ".join([str(error), *_notes(error)])}
+            arguments = [error.errno, error.strerror, _name(error.filename)] if error.errno else [str(error)]
+            answer = {"kind": "os", "arguments": arguments, "notes": getattr(error, "__notes__", [])}
         except WrongUse as error:
             answer = {"kind": "wrong-use", "message": str(error)}
         except TwinsetError as error:
@@ -134,8 +153,8 @@ def _serve() -> None:
         answers.flush()
 
 
-def _notes(error: BaseException) -> list[str]:
-    return list(getattr(error, "__notes__", []))
+def _name(filename: str | bytes | int | None) -> str | None:
+    return None if filename is None else str(filename)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,8 @@ def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
 
 def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     """Plan a subset below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
+    # In a process that builds again, what it remembers of the media folders may no longer hold.
+    _cached_workshop.cache_clear()
     shop = workshop(recipe, name)
     facts = _facts(recipe, name, shop)
     content, runtime = digest(facts), runtime_class(any(getattr(judge, "neural", False) for _, judge in shop.filters))
@@ -113,7 +115,7 @@ def asked_recipe(store: Store, name: str) -> Recipe:
     try:
         return Recipe.model_validate_json(store.read(layout.meta(name, "recipe.json")))
     except (FileNotFoundError, ValueError) as error:
-        raise WrongUse(f"{store.root}/{name}: no readable recipe.json below it; build the subset first") from error
+        raise WrongUse(f"{store.root}/{name}: no readable recipe.json below it ({error}); build it first") from error
 
 
 def make_one(out: str, name: str, number: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def is_miniature(path: Path) -> bool:
 
 def _expand(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(MINIATURE):
-        return miniature_folder() / value.removeprefix(MINIATURE)
+        return str(miniature_folder() / value.removeprefix(MINIATURE))
     return value
 
 
