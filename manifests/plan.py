@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,9 +42,17 @@ class PlanSummary:
     shards: tuple[PlannedShard, ...]
 
 
-def slice_digest(candidates: list[Candidate]) -> str:
+def slice_digest(candidates: Iterable[Candidate]) -> str:
     """Digest of the candidates of one shard, in order."""
     return digest([to_row(candidate) for candidate in candidates])
+
+
+def plan_digest(shards: Iterable[PlannedShard]) -> str:
+    """Digest of a whole plan: over number, split and slice of every shard, in order."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for shard in shards:
+        hashed.update(canonical_json([shard.shard, shard.split, shard.slice]))
+    return hashed.hexdigest()
 
 
 def plan_file(shard: int) -> tuple[str, int]:
@@ -80,7 +88,6 @@ def write_plan(
     Raises `WrongUse` when a shard holds one key twice.
     """
     schema = arrow_schema(kind)
-    hashed, planned = hashlib.blake2b(digest_size=16), 0
     summary: list[PlannedShard] = []
     writer: pq.ParquetWriter | None = None
     name = ""
@@ -98,8 +105,6 @@ def write_plan(
             sliced = digest(rows)
             assert writer is not None
             writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
-            hashed.update(canonical_json([number, shard[0].split, sliced]))
-            planned += len(rows)
             summary.append(PlannedShard(number, shard[0].split, len(rows), sliced))
     finally:
         if writer is not None:
@@ -109,7 +114,7 @@ def write_plan(
     table = pa.Table.from_pylist([_row(shard) for shard in summary], SHARD_SCHEMA)
     pq.write_table(table, spool / "shards.parquet")
     publish(spool / "shards.parquet", "shards.parquet")
-    return PlanSummary(hashed.hexdigest(), planned, tuple(summary))
+    return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 
 def read_shards(stream: BinaryIO) -> list[PlannedShard]:

@@ -26,7 +26,8 @@ class Receipt(Model):
     content: digest of the stage without its runtime class; runtime: that class, ``any`` without neural networks.
     slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
-    that changes. duplicates: keys that were taken out of the tar when the dataset was finalised.
+    that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of
+    its twin that stays.
     micro_batch: candidates a batch of neural work, where memory forced it below the recipe's; else 0.
     """
 
@@ -43,7 +44,7 @@ class Receipt(Model):
     rows_sha256: str
     rows_size: int
     missing: dict[str, int | None]
-    duplicates: tuple[str, ...] = ()
+    duplicates: dict[str, str] = {}
     micro_batch: int = 0
 
 

@@ -16,9 +16,10 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.filter_settings import Filter
 from manifests.locations import MINIATURE
-from manifests.source_settings import Settings, Source
+from manifests.source_settings import MediaSource, Settings, Source
 
 SHIPPED = Path(__file__).parent / "recipes"
+LOCATIONS = MediaSource.locations
 SUBSET_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
@@ -76,20 +77,21 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     path, base = _locate(recipe)
     try:
         raw = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
     if not isinstance(raw, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
     _absolute(raw, base)
     for setting in settings:
         _override(raw, setting)
-    for name in raw.get("subsets") or {}:
+    subsets = raw.get("subsets")
+    for name in subsets if isinstance(subsets, dict) else ():
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
             raise WrongUse(f"{path}: subset name {name!r} must be lowercase words joined by dashes")
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        raise WrongUse("\n".join(_explain(path, problem) for problem in error.errors())) from error
+        raise WrongUse("\n".join(_explain(path, raw, problem) for problem in error.errors())) from error
 
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def _locate(recipe: str) -> tuple[Path, Path]:
 def _absolute(raw: Mapping[str, Any], base: Path) -> None:
     for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
         source = subset.get("source") if isinstance(subset, dict) else None
-        for key in ("annotations", "media"):
+        for key in LOCATIONS:
             if isinstance(source, dict) and isinstance(source.get(key), str) and not source[key].startswith(MINIATURE):
                 source[key] = os.path.normpath(base / os.path.expanduser(source[key]))
 
@@ -126,13 +128,13 @@ def _absolute(raw: Mapping[str, Any], base: Path) -> None:
 def _override(raw: dict[str, Any], setting: str) -> None:
     key, equals, value = setting.partition("=")
     parts = key.split(".")
-    if not equals or not all(parts):
+    if not equals or not all(parts) or (parts[-1] in LOCATIONS and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
         parsed = yaml.safe_load(value)
-    except yaml.YAMLError as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {setting!r}: {value!r} is not a YAML value") from error
-    if parts[-1] in ("annotations", "media") and "source" in parts and not value.startswith(MINIATURE):
+    if parts[-1] in LOCATIONS and "source" in parts and not value.startswith(MINIATURE):
         parsed = os.path.abspath(os.path.expanduser(value))
     here: Any = raw
     for depth, part in enumerate(parts[:-1]):
@@ -156,7 +158,7 @@ def _step(here: Any, part: str, setting: str, where: str) -> Any:
     raise WrongUse(f"--set {setting!r}: there is no {part!r} under {where or 'the recipe'}")
 
 
-def _explain(path: Path, problem: Any) -> str:
+def _explain(path: Path, raw: Any, problem: Any) -> str:
     where = [str(part) for part in problem["loc"]]
     message, hint = problem["msg"], ""
     if problem["type"] == "extra_forbidden":
@@ -166,7 +168,18 @@ def _explain(path: Path, problem: Any) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(siblings)}" if siblings else ""
     elif problem["type"] == "missing":
         message, hint = "missing", "; add it to the recipe or pass it with --set"
-    return f"{path}: {'.'.join(where) or 'recipe'}: {message}{hint}"
+    return f"{path}: {'.'.join(_without_kinds(raw, where)) or 'recipe'}: {message}{hint}"
+
+
+def _without_kinds(raw: Any, where: list[str]) -> list[str]:
+    """The key path as it stands in the recipe: pydantic puts the kind of a source or filter between its keys."""
+    found = []
+    for part in where:
+        if isinstance(raw, dict) and part not in raw and raw.get("kind") == part:
+            continue
+        found.append(part)
+        raw = raw.get(part) if isinstance(raw, dict) else raw[int(part)] if isinstance(raw, list) else None
+    return found
 
 
 def _known_keys(where: list[str]) -> list[str]:

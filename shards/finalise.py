@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from manifests.plan import plan_file
 from manifests.receipt import Receipt
 from shards import layout
 from shards.progress import Progress
@@ -49,17 +51,19 @@ def forget(store: Store, subset: str, numbers: Iterable[int]) -> None:
 
 
 def remove_leftovers(store: Store, state: Progress) -> list[str]:
-    """Remove tars, rows, receipts and logs that the present plan does not know; returns their paths."""
+    """Remove tars, rows, receipts, logs and plan files that the present plan does not know; returns their paths."""
     name, removed = state.stage.name, []
     known = {layout.tar(name, done.split, done.shard) for done in state.done.values() if done.tar_size}
     for shard in state.planned:
         known |= {path(name, shard.shard) for path in (layout.rows, layout.receipt, layout.log)}
-    folders = [layout.meta(name, folder) for folder in ("rows", "receipts", "log")]
-    folders += [f"{name}/{split}" for split in store.names(name) if split.isalpha()]
-    for folder in folders:
+        known.add(layout.plan(name, plan_file(shard.shard)[0]))
+    folders = {layout.meta(name, "rows"): "parquet", layout.meta(name, "plan"): "parquet"}
+    folders |= {layout.meta(name, "receipts"): "json", layout.meta(name, "log"): "json"}
+    folders |= {f"{name}/{split}": "tar" for split in store.names(name) if split.isalpha()}
+    for folder, suffix in folders.items():
         for file in store.names(folder):
             path = f"{folder}/{file}"
-            if path not in known and file.rpartition(".")[0].isdigit():
+            if path not in known and re.fullmatch(rf"\d{{5,}}\.{suffix}", file):
                 store.remove(path)
                 removed.append(path)
     return removed
@@ -77,9 +81,9 @@ def drop_duplicates(store: Store, states: Mapping[str, Progress]) -> dict[str, l
     for subset, state in states.items():
         for number, receipt in state.done.items():
             drop = expected.get((subset, number), {})
-            if set(drop) == set(receipt.duplicates):
+            if drop == receipt.duplicates:
                 continue
-            if set(drop) >= set(receipt.duplicates):
+            if drop.keys() >= receipt.duplicates.keys():
                 state.done[number] = _without(store, subset, receipt, drop)
             else:
                 again.setdefault(subset, []).append(number)
@@ -128,7 +132,5 @@ def _without(store: Store, subset: str, receipt: Receipt, drop: Mapping[str, str
             for name, content in read_members(stream, path):
                 if name.partition(".")[0] not in drop:
                     tar.add(name, content)
-        draft = receipt.model_copy(
-            update={"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": tuple(sorted(drop))}
-        )
+        draft = receipt.model_copy(update={"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)})
         return publish_shard(store, subset, draft, rows, spool)

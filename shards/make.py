@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.plan import PlannedShard
+from manifests.errors import BuildFailed
+from manifests.plan import PlannedShard, plan_file, slice_digest
 from manifests.receipt import Receipt
 from manifests.recipe import Subset
 from manifests.stage import Stage
@@ -42,8 +43,15 @@ def make_shard(
 ) -> Receipt:
     """Make a shard and publish tar, rows and receipt, in this order.
 
-    Raises OSError for trouble with disk or network; then nothing is half-written and no receipt exists.
+    Raises OSError for trouble with disk or network; then nothing is half-written and no receipt exists. Raises
+    `BuildFailed` when the candidates are not those that were planned.
     """
+    if slice_digest(candidates) != planned.slice:
+        record = layout.meta(stage.name, "stage.json")
+        raise BuildFailed(
+            f"{store.root}/{layout.plan(stage.name, plan_file(planned.shard)[0])}: the candidates of shard "
+            f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
+        )
     began = time.time()
     missing: dict[str, int | None] = {}
     rows: list[Row] = []

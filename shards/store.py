@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import socket
 import tempfile
@@ -20,6 +21,8 @@ from manifests.canonical import sha256_of
 from manifests.errors import WrongUse
 
 SPOOL = "_spool"
+TRIES = 10
+CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 
 
 class Store:
@@ -48,15 +51,25 @@ class Store:
         """The whole file; FileNotFoundError when it is absent."""
         if self.local is not None:
             return (self.local / path).read_bytes()
-        self._remote.invalidate_cache()
-        return bytes(self._remote.cat_file(f"{self._base}/{path}"))
+        with self._reaching(path):
+            return bytes(self._remote.cat_file(f"{self._base}/{path}"))
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""
-        stream = (self.local / path).open("rb") if self.local is not None else self._remote.open(f"{self._base}/{path}")
-        with stream:
-            yield cast(BinaryIO, stream)
+        if self.local is not None:
+            with (self.local / path).open("rb") as stream:
+                yield stream
+            return
+        with self._reaching(path):
+            remote = self._remote.open(f"{self._base}/{path}")
+        with remote:
+            try:
+                yield cast(BinaryIO, remote)
+            except Exception as error:
+                if not _of_client(error):
+                    raise
+                raise OSError(errno.EIO, f"{error}; run the same command again", f"{self.root}/{path}") from error
 
     def sha256(self, path: str) -> tuple[str, int]:
         """sha256 and size of a file."""
@@ -68,8 +81,8 @@ class Store:
         try:
             if self.local is not None:
                 return (self.local / path).stat().st_size
-            self._remote.invalidate_cache()
-            return int(self._remote.info(f"{self._base}/{path}")["size"])
+            with self._reaching(path):
+                return int(self._remote.info(f"{self._base}/{path}")["size"])
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -78,9 +91,9 @@ class Store:
         if self.local is not None:
             path = self.local / folder
             return sorted(os.listdir(path)) if path.is_dir() else []
-        self._remote.invalidate_cache()
         try:
-            found = self._remote.ls(f"{self._base}/{folder}".rstrip("/"), detail=False)
+            with self._reaching(folder):
+                found = self._remote.ls(f"{self._base}/{folder}".rstrip("/"), detail=False)
         except FileNotFoundError:
             return []
         return sorted(name for entry in found if (name := entry.rstrip("/").rsplit("/", 1)[-1]))
@@ -95,67 +108,112 @@ class Store:
     def publish(self, spooled: Path, path: str) -> None:
         """Move a finished file from the spool to its place; when this returns it is durable and whole."""
         if self.local is None:
-            self._remote.put_file(str(spooled), f"{self._base}/{path}")
+            with self._reaching(path):
+                self._remote.put_file(str(spooled), f"{self._base}/{path}")
             spooled.unlink()
             return
         with spooled.open("rb+") as stream:
             os.fsync(stream.fileno())
         target = self.local / path
+        new = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(spooled, target)
-        _sync_folder(target.parent)
+        for folder in (target.parent, *(folder.parent for folder in new)):
+            _sync_folder(folder)
 
     def remove(self, path: str) -> None:
         """Remove a file; nothing happens when it is absent."""
         if self.local is not None:
             (self.local / path).unlink(missing_ok=True)
             return
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._reaching(path):
             self._remote.rm_file(f"{self._base}/{path}")
 
     @contextlib.contextmanager
     def spool(self) -> Iterator[Path]:
         """A folder of this process for unfinished files, on the file system that they will be renamed within."""
+        folder: Path | None = None
         try:
-            if self.local is None:
-                folder = Path(tempfile.mkdtemp(prefix="twinset-"))
-            else:
-                parent = self.local / SPOOL
-                parent.mkdir(parents=True, exist_ok=True)
-                folder = Path(tempfile.mkdtemp(prefix=f"{socket.gethostname()}.{os.getpid()}.", dir=parent))
-        except OSError as error:
-            raise self.explained(error) from error
-        try:
+            folder = self._new_spool()
             yield folder
         except OSError as error:
             raise self.explained(error) from error
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left in the spool."""
-        if self.local is None:
+        if not self._spools.is_dir():
             return
-        parent = self.local / SPOOL
-        for name in self.names(SPOOL):
-            host, _, rest = name.rpartition(".")[0].rpartition(".")
-            if host == socket.gethostname() and rest.isdigit() and not psutil.pid_exists(int(rest)):
-                shutil.rmtree(parent / name, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            parent.rmdir()
+        for name in os.listdir(self._spools):
+            owner = re.fullmatch(re.escape(self._prefix) + r"(\d+)\.[^.]+", name)
+            if owner and not psutil.pid_exists(int(owner[1])):
+                shutil.rmtree(self._spools / name, ignore_errors=True)
+        if self.local is not None:
+            with contextlib.suppress(OSError):
+                self._spools.rmdir()
+
+    @property
+    def _spools(self) -> Path:
+        return Path(tempfile.gettempdir()) if self.local is None else self.local / SPOOL
+
+    @property
+    def _prefix(self) -> str:
+        return f"{'twinset-' if self.local is None else ''}{socket.gethostname()}."
+
+    def _new_spool(self) -> Path:
+        for _ in range(TRIES):
+            self._spools.mkdir(parents=True, exist_ok=True)
+            # Another process's sweep can remove the empty parent in between.
+            with contextlib.suppress(FileNotFoundError):
+                return Path(tempfile.mkdtemp(prefix=f"{self._prefix}{os.getpid()}.", dir=self._spools))
+        raise FileNotFoundError(errno.ENOENT, "this folder does not stay", str(self._spools))
 
     def explained(self, error: OSError) -> OSError:
-        """The same error with what to do about it."""
+        """The same error with what to do about it, where the trouble is with writing here."""
+        elsewhere = error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(
+            self.local or self._spools
+        )
+        full = "free some room" if self.local is not None else "free some room or set TMPDIR to a larger folder"
         remedy = {
-            errno.ENOSPC: "the disk is full; free some room and run the same command again, finished shards stay",
-            errno.EDQUOT: "the disk quota is used up; free some room and run the same command again",
+            errno.ENOSPC: f"the disk is full; {full} and run the same command again, finished shards stay",
+            errno.EDQUOT: f"the disk quota is used up; {full} and run the same command again",
             errno.EROFS: "the file system is read-only; name another --out",
             errno.EACCES: "no permission to write; correct the permissions or name another --out",
+            errno.EPERM: "no permission to write; correct the permissions or name another --out",
             errno.ENOTDIR: "a part of this path is a file; name another --out",
+            errno.EEXIST: "a part of this path is a file; name another --out",
         }.get(error.errno or 0)
-        if remedy is None or "\n" in str(error.strerror):
+        place = str(self.local or self._spools)
+        if remedy is None or elsewhere or place in str(error.strerror):
             return error
-        return type(error)(error.errno, f"{error.strerror} ({self.root}): {remedy}", error.filename)
+        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)
+
+    @contextlib.contextmanager
+    def _reaching(self, path: str) -> Iterator[None]:
+        """Turn what can go wrong on the way to an object store into OSErrors that name the object and the remedy."""
+        self._remote.invalidate_cache()
+        url = f"{self.root}/{path}"
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, f"{error}; does the bucket exist?", url) from error
+        except PermissionError as error:
+            remedy = "the credentials do not allow this (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE)"
+            raise PermissionError(errno.EACCES, f"{error}; {remedy}", url) from error
+        except NotImplementedError as error:
+            raise WrongUse(f"{url}: this kind of URL cannot be written; use a folder or s3://…") from error
+        except Exception as error:
+            if not isinstance(error, OSError) and not _of_client(error):
+                raise
+            remedy = "is the store reachable (AWS_ENDPOINT_URL, credentials)? Run the same command again to resume"
+            code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+            raise OSError(code, f"{error}; {remedy}", url) from error
+
+
+def _of_client(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] in CLIENTS
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
+import pyarrow as pa
+
 from manifests.candidate import Candidate
 from manifests.canonical import digest, sha256_of_file
-from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
+from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
 from manifests.stage import Stage
 from shards import layout
@@ -27,7 +29,9 @@ def verify_subset(
     """
     stage = state.stage
     if digest(stage.facts) != stage.content:
-        yield f"{layout.meta(stage.name, 'stage.json')}: its digest is not that of its facts; plan again"
+        yield f"{layout.meta(stage.name, 'stage.json')}: its digest is not that of its facts; {_plan_again(stage)}"
+    if plan_digest(state.planned) != stage.plan:
+        yield f"{layout.plan(stage.name, 'shards.parquet')}: not the plan of stage.json; {_plan_again(stage)}"
     for number in state.missing:
         yield f"{stage.name} shard {number:05d}: not made yet; run the same build again"
     for number, why in state.stale.items():
@@ -44,17 +48,21 @@ def verify_subset(
             yield from _source_problems(media, path, source)
 
 
+def _plan_again(stage: Stage) -> str:
+    return f"remove {layout.meta(stage.name, 'stage.json')} and run the same build again; shards that agree stay"
+
+
 def _plan_problems(store: Store, stage: Stage, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
     name, row_group = plan_file(planned.shard)
     path = layout.plan(stage.name, name)
     try:
         with store.open(path) as stream:
             found = slice_digest(read_slice(stream, row_group, kind))
-    except (OSError, ValueError, TypeError) as error:
-        yield f"{path}: cannot be read ({error}); plan again"
+    except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
+        yield f"{path}: cannot be read ({error}); {_plan_again(stage)}"
         return
     if found != planned.slice:
-        yield f"{path}: the candidates of shard {planned.shard:05d} are not those of the plan; plan again"
+        yield f"{path}: the candidates of shard {planned.shard:05d} are not those of the plan; {_plan_again(stage)}"
 
 
 def _row_problems(store: Store, stage: Stage, receipt: Receipt) -> Generator[str, None, list[Row]]:
