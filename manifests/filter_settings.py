@@ -10,10 +10,13 @@ from manifests.source_settings import Settings
 
 
 class MotionWords(Settings):
-    """Drops captions that hold one of ``words`` as a whole word: a still frame cannot show motion (EqBen, B.2)."""
+    """Drops captions that hold one of ``words`` as a whole word: a still frame cannot show motion (EqBen, B.2).
+
+    words: the paper's five, which it gives as examples, and their other spellings.
+    """
 
     kind: Literal["motion-words"]
-    words: tuple[str, ...] = ("up", "down", "upward", "downward", "towards")
+    words: tuple[str, ...] = ("up", "upward", "upwards", "down", "downward", "downwards", "toward", "towards")
 
 
 class EqualCaptions(Settings):
