@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
+from manifests.card import card
+from manifests.croissant import FileFacts, croissant
+from manifests.errors import WrongUse
+from manifests.summary import IndexSummary
+from shards import layout
+from shards.histograms import histograms
 from shards.index import write_index
+from shards.look_page import write_look
+from shards.progress import read_stage
+from shards.read import read_receipts
+from shards.statistics import statistics
 from shards.store import Store
 
 
-def describe(store: Store, subsets: Iterable[str]) -> None:
-    """Write all descriptions of the subsets anew; the same bytes for the same dataset."""
-    for subset in subsets:
-        write_index(store, subset)
+def describe(store: Store, subsets: Iterable[str]) -> dict[str, IndexSummary]:
+    """Write all descriptions of the subsets anew; the same bytes for the same dataset.
+
+    Of each subset the index, rejections and sizes, ``histograms.png``, ``croissant.json``, ``README.md`` and a contact
+    sheet; of all together ``look.html``.
+    """
+    subsets = list(subsets)
+    summaries = {subset: _describe(store, subset) for subset in subsets}
+    write_look(store, subsets)
+    return summaries
+
+
+def _describe(store: Store, subset: str) -> IndexSummary:
+    stage = read_stage(store, subset)
+    if stage is None:
+        raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first")
+    summary = write_index(store, subset)
+    numbers = statistics(store, subset)
+    store.write(layout.meta(subset, "histograms.png"), histograms(numbers))
+    index = layout.meta(subset, "index.parquet")
+    tars = [
+        FileFacts(layout.tar(subset, one.split, one.shard).removeprefix(f"{subset}/"), one.tar_sha256, one.tar_size)
+        for one in read_receipts(store, subset)
+        if one.tar_size
+    ]
+    metadata = croissant(stage, summary, FileFacts(index.removeprefix(f"{subset}/"), *store.sha256(index)), tars)
+    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
+    store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
+    store.write(f"{subset}/README.md", card(stage, summary, numbers).encode("utf-8", "replace"))
+    return summary

@@ -1,0 +1,90 @@
+"""Numbers that describe a finished subset, counted from its index and from a spread of its images."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pyarrow.parquet as pq
+
+from manifests.summary import Statistics, WordUse
+from shards import layout
+from shards.read import read_spread
+from shards.store import Store
+
+SAMPLED = 64  # pairs whose images are looked at: each may cost a read of its whole tar
+WORDS = 12
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+# Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
+# fmt: off
+_GRAMMAR = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "been", "being", "by", "for", "from", "her",
+    "his", "in", "into", "is", "it", "its", "of", "on", "or", "that", "the", "their", "them",
+    "there", "these", "they", "this", "to", "was", "were", "which", "while", "who", "with",
+})
+# fmt: on
+
+
+def statistics(store: Store, subset: str) -> Statistics:
+    """Describe a subset whose index has been written (`shards.index.write_index`); captions are read as a stream."""
+    caption_words: Counter[int] = Counter()
+    groups: Counter[str] = Counter()
+    only0: Counter[str] = Counter()
+    only1: Counter[str] = Counter()
+    either: Counter[str] = Counter()
+    captions: set[str] = set()
+    images: set[str] = set()
+    pairs = longer0 = 0
+    for row in _index_rows(store, subset):
+        words0, words1 = _words(row["caption0"]), _words(row["caption1"])
+        caption_words[len(words0)] += 1
+        caption_words[len(words1)] += 1
+        set0, set1 = frozenset(words0), frozenset(words1)
+        only0.update(set0 - set1)
+        only1.update(set1 - set0)
+        either.update(set0 | set1)
+        groups[row["group"]] += 1
+        captions |= {row["caption0"], row["caption1"]}
+        images |= {row["image0_sha256"], row["image1_sha256"]}
+        longer0 += len(words0) > len(words1)
+        pairs += 1
+    uses = [WordUse(word, only0[word], only1[word], count) for word, count in either.items()]
+    sizes = sorted(groups.values(), reverse=True)
+    sampled = read_spread(store, subset, SAMPLED)
+    timed = [one.json for one in sampled if one.json.image0.pts >= 0 and one.json.image1.pts >= 0]
+    return Statistics(
+        caption_words=dict(sorted(caption_words.items())),
+        group_pairs=dict(sorted(Counter(sizes).items())),
+        top_groups_share=sum(sizes[: -(-len(sizes) // 10)]) / pairs if pairs else 0.0,
+        frequent=tuple(
+            sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))[:WORDS]
+        ),
+        lopsided=tuple(
+            sorted(
+                (use for use in uses if use.only0 != use.only1),
+                key=lambda use: (-abs(use.only0 - use.only1), use.word),
+            )[:WORDS]
+        ),
+        longer0=longer0 / pairs if pairs else 0.0,
+        distinct_captions=len(captions),
+        distinct_images=len(images),
+        sampled=len(sampled),
+        image_sizes=dict(sorted(Counter(one.json.image0.size for one in sampled).items())),
+        changes=dict(sorted(Counter(one.json.change for one in sampled).items())),
+        earlier0=sum(one.image0.pts < one.image1.pts for one in timed) / len(timed) if timed else None,
+    )
+
+
+def _index_rows(store: Store, subset: str) -> Iterator[dict[str, str]]:
+    columns = ["group", "caption0", "caption1", "image0_sha256", "image1_sha256"]
+    with store.open(layout.meta(subset, "index.parquet")) as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(columns=columns):
+            yield from batch.to_pylist()
+
+
+@lru_cache(maxsize=65_536)  # captions repeat: every frame of YouCook2 stands in many pairs
+def _words(caption: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(caption))

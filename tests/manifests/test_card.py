@@ -1,0 +1,82 @@
+"""The card says what is true of the data, and how to make it again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from manifests.canonical import digest
+from manifests.card import card
+from manifests.recipe import content_of, load_recipe
+from manifests.summary import IndexSummary, Statistics, WordUse
+from shards.describe import describe
+
+
+def _read(dataset: Any, subset: str) -> str:
+    describe(dataset.store, [subset])
+    return (dataset.root / subset / "README.md").read_text("utf-8")
+
+
+def test_the_card_counts_what_is_there(small_dataset: Any) -> None:
+    text = _read(small_dataset, "eq-youcook2")
+    front = yaml.safe_load(text.split("---")[1])
+    assert front["configs"][0]["data_files"] == [{"split": "test", "path": "test/*.tar"}]
+    assert front["size_categories"] == ["n<1K"]
+    assert "| planned |  | 12 | 100.0 % |" in text
+    assert "| rejected by generator | missing-media | −3 | 25.0 % |" in text
+    assert "| rejected by equal-captions | equal-captions | −1 | 8.3 % |" in text
+    assert "| **kept** |  | **8** | 66.7 % |" in text
+    assert "| distinct images | 9 |" in text and "96 × 72 (8)" in text
+    assert "Image 0 comes first in time in 100.0%" in text
+    assert "YouTube videos, non-commercial research use" in text
+    assert "zhou2018youcook2" in text and "wang2023eqben" in text
+    assert "<script>" not in text
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
+        assert (small_dataset.root / "eq-youcook2" / picture).is_file()
+
+
+def test_the_recipe_in_the_card_makes_the_same_stage(small_dataset: Any, tmp_path: Path) -> None:
+    block = re.search(r"```yaml\n(.*?)```", _read(small_dataset, "eq-ag"), re.DOTALL)
+    assert block is not None
+    (tmp_path / "recipe.yaml").write_text(block[1], "utf-8")
+    recipe = load_recipe(str(tmp_path / "recipe.yaml"))
+    stage = small_dataset.stages["eq-ag"]
+    settings = content_of(recipe.subsets["eq-ag"], recipe.seed)
+    assert settings == stage.facts["settings"]
+    assert digest({**stage.facts, "settings": settings}) == stage.content
+
+
+def test_hostile_words_stay_within_their_cells(small_dataset: Any) -> None:
+    numbers = Statistics(
+        caption_words={}, group_pairs={}, top_groups_share=0.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),), lopsided=(),
+        longer0=0.0, distinct_captions=0, distinct_images=0, sampled=0, image_sizes={}, changes={}, earlier0=None,
+    )  # fmt: skip
+    nothing = IndexSummary(0, 0, {}, {}, {}, 0, {}, 0)
+    text = card(small_dataset.stages["eq-ag"], nothing, numbers)
+    assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in text
+
+
+def test_descriptions_have_the_same_bytes_every_time(small_dataset: Any) -> None:
+    def snapshot() -> dict[str, bytes]:
+        describe(small_dataset.store, ["eq-ag", "eq-gebc"])
+        return {str(path): path.read_bytes() for path in small_dataset.root.rglob("*") if path.is_file()}
+
+    assert snapshot() == snapshot()
+
+
+def test_a_subset_that_keeps_nothing_is_described_too(small_dataset: Any) -> None:
+    for number in (0, 2, 3):
+        small_dataset.store.remove(f"eq-ag/_meta/receipts/{number:05d}.json")
+    assert describe(small_dataset.store, ["eq-ag"])["eq-ag"].kept == 0
+    assert "| **kept** |  | **0** | 0.0 % |" in (small_dataset.root / "eq-ag" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kept, name", [(999, "n<1K"), (1000, "1K<n<10K"), (195_872, "100K<n<1M"), (10**6, "1M<n<10M")])
+def test_the_size_category_is_hugging_faces(small_dataset: Any, kept: int, name: str) -> None:
+    numbers = Statistics({1: 2}, {1: 1}, 1.0, (), (), 0.0, 1, 1, 0, {}, {}, None)
+    text = card(small_dataset.stages["eq-ag"], IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), numbers)
+    assert yaml.safe_load(text.split("---")[1])["size_categories"] == [name]
