@@ -128,9 +128,12 @@ def _without(store: Store, subset: str, receipt: Receipt, drop: Mapping[str, str
             row.detail = f"same as {drop[row.key]}"
     path = layout.tar(subset, receipt.split, receipt.shard)
     with store.spool() as spool:
-        with store.open(path) as stream, TarWriter(spool / "tar") as tar:
-            for name, content in read_members(stream, path):
-                if name.partition(".")[0] not in drop:
-                    tar.add(name, content)
+        with TarWriter(spool / "tar") as tar:
+            # Without a tar all were dropped before, and only the names of their twins change.
+            if receipt.tar_size:
+                with store.open(path) as stream:
+                    for name, content in read_members(stream, path):
+                        if name.partition(".")[0] not in drop:
+                            tar.add(name, content)
         draft = receipt.model_copy(update={"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)})
         return publish_shard(store, subset, draft, rows, spool)
