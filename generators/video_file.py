@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import av
 from av.codec.context import Flags
@@ -30,8 +30,7 @@ class BrokenMedia(Exception):
     """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
 
 
-@dataclass(slots=True)
-class PacketRow:
+class PacketRow(NamedTuple):
     """What a packet says of itself, in ticks of the stream. shown: False for what an edit list hides."""
 
     pts: int | None
@@ -90,6 +89,7 @@ class VideoFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._ends_early = False
         self._open()
 
     def __enter__(self) -> VideoFile:
@@ -104,20 +104,15 @@ class VideoFile:
         return self.stream.codec_context.codec.canonical_name
 
     def scan(self) -> PacketTable:
-        """Read the packets of the whole file without decoding: milliseconds for minutes of video."""
+        """Read the packets of the whole file without decoding, then rewind: milliseconds for minutes of video."""
         table = PacketTable()
+        for packet in self.packets():
+            pts, duration = packet.pts, packet.duration or 0
+            table.rows.append(PacketRow(pts, packet.dts, duration, packet.is_keyframe, not packet.is_discard))
+            if packet.is_corrupt:
+                table.damaged.add(pts)
+        table.truncated = self._ends_early or bool(table.damaged) or self.stream.frames > len(table.rows)
         self.rewind()
-        try:
-            for packet in self.container.demux(self.stream):
-                if packet.size:
-                    shown, duration = not packet.is_discard, packet.duration or 0
-                    table.rows.append(PacketRow(packet.pts, packet.dts, duration, packet.is_keyframe, shown))
-                    if packet.is_corrupt:
-                        table.damaged.add(packet.pts)
-        except av.FFmpegError as error:
-            log.info("%s: ends early: %s", self.path.name, error)
-            table.truncated = True
-        table.truncated |= bool(table.damaged) or self.stream.frames > len(table.rows)
         return table
 
     def packets(self) -> Iterator[VideoPacket]:
@@ -126,8 +121,11 @@ class VideoFile:
             for packet in self.container.demux(self.stream):
                 if packet.size:
                     yield packet
+        except av.error.MemoryError:
+            raise
         except av.FFmpegError as error:
             log.info("%s: ends early: %s", self.path.name, error)
+            self._ends_early = True
 
     def packets_from(self, table: PacketTable, entrance: int) -> Iterator[VideoPacket]:
         """Packets from the row ``entrance`` on, wherever the container's own index leads to."""
@@ -161,6 +159,13 @@ class VideoFile:
         self._open()
 
     def _seek(self, tick: int | None) -> None:
+        if self._fresh:
+            # A decoder learns things from the first frame that later key frames do not repeat: of x264's version, whose
+            # 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
+            for _ in self.decode(islice(self.packets(), 1)):
+                pass
+            self._fresh = False
+        self.stream.codec_context.flush_buffers()
         try:
             self.container.seek(tick or 0, stream=self.stream)
         except av.FFmpegError:
@@ -173,6 +178,7 @@ class VideoFile:
             self.container.close()
             raise BrokenMedia(f"{self.path.name}: holds no video that can be decoded; get the file anew")
         self.stream, codec = stream, stream.codec_context
+        self._fresh = True
         codec.thread_count = 1
         codec.flags |= Flags.bitexact  # MPEG-4's inverse transform otherwise differs with the CPU
         if codec.width * codec.height > MAX_PIXELS:

@@ -1,0 +1,179 @@
+"""Middle frames of long videos: ours against OpenCV, read one by one and by seeking.
+
+    python tests/benchmarks/bench_video.py [--minutes 10] [--segments 8] [--clip CLIP ...]
+
+Each video is some seconds of H.264 with B-frames (640 x 360, a key frame every 250 frames at most), remuxed in a loop to
+the wanted length, so that it is as costly to decode as a real one but quickly made. A `--clip` is lengthened likewise.
+What is timed is the whole read as a build does it: opening, finding the frames and converting them to RGB, for the middle
+frames of equally long segments. Ours decodes with one thread. OpenCV is timed with one thread and as it comes (all
+cores, its default). Exact means: the frame is the wanted one, judged by its nearest neighbour among the wanted frame and
+the three on either side in a full sequential decode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import av
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from generators.video import VideoFrame, read_frames
+from generators.video_file import VideoFile
+from generators.video_pixels import RgbConverter
+from shards.samples import Pixels
+
+SECONDS, RATE, SIZE = 40, 25, (640, 360)
+ROUNDS = 3
+
+
+def encode(path: Path) -> None:
+    """A moving, noisy scene with cuts."""
+    width, height = SIZE
+    rng = np.random.default_rng(0)
+    scenes = [
+        np.kron(rng.integers(0, 256, (60, 120, 3)), np.ones((16, 16, 1))).astype(np.uint8)[:, :, :] for _ in range(3)
+    ]
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=RATE, options={"bf": "3", "g": "250"})
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
+        for n in range(SECONDS * RATE):
+            scene = scenes[n // 330 % len(scenes)]
+            picture = scene[n % 400 :, n % 900 :][:height, :width].astype(np.int16)
+            picture = np.clip(picture // 2 + 64 + rng.integers(-6, 7, (height, width, 1)), 0, 255).astype(np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")))
+        container.mux(stream.encode())
+
+
+def lengthen(clip: Path, path: Path, seconds: float) -> None:
+    """Remux the video stream of a clip again and again, without decoding."""
+    with av.open(str(path), "w") as container:
+        target, shift = None, 0
+        while target is None or shift * time_base < seconds:
+            with av.open(str(clip)) as source:
+                stream = source.streams.video[0]
+                if target is None:
+                    target = container.add_stream_from_template(stream)
+                    time_base = stream.time_base
+                end = 0
+                for packet in source.demux(stream):
+                    if packet.size:
+                        end = max(end, packet.pts + (packet.duration or 1))
+                        packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
+                        packet.stream = target
+                        container.mux(packet)
+                shift += end
+
+
+def ours(path: Path, wanted: list[float]) -> list[Pixels]:
+    read = read_frames(path, wanted, "seconds")
+    return [frame.pixels for at in wanted if isinstance(frame := read[at], VideoFrame)]
+
+
+def opencv_sequential(path: Path, wanted: list[float], threads: int) -> list[Pixels]:
+    import cv2
+
+    capture = open_capture(path, threads)
+    indices = [round(at * capture.get(cv2.CAP_PROP_FPS)) for at in wanted]
+    found = []
+    for index in range(indices[-1] + 1):
+        capture.grab()  # decodes; retrieve() converts, here for the wanted frames only
+        if index in indices:
+            found.append(cv2.cvtColor(capture.retrieve()[1], cv2.COLOR_BGR2RGB))
+    return found
+
+
+def opencv_seeking(path: Path, wanted: list[float], threads: int) -> list[Pixels]:
+    import cv2
+
+    capture = open_capture(path, threads)
+    found = []
+    for at in wanted:
+        capture.set(cv2.CAP_PROP_POS_FRAMES, round(at * capture.get(cv2.CAP_PROP_FPS)))
+        found.append(cv2.cvtColor(capture.read()[1], cv2.COLOR_BGR2RGB))
+    return found
+
+
+def open_capture(path: Path, threads: int):  # type: ignore[no-untyped-def]
+    import cv2
+
+    if threads:
+        return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG, [cv2.CAP_PROP_N_THREADS, threads])
+    return cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
+
+
+def timed(read: Callable[[], list[Pixels]]) -> tuple[float, list[Pixels]]:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        found = read()
+        best = min(best, time.perf_counter() - start)
+    return best, found
+
+
+def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
+    """How many of the frames are the wanted ones."""
+    if len(found) != len(wanted):
+        return f"{len(found)} of {len(wanted)} read"
+    with VideoFile(path) as file:
+        table = file.scan()
+        ticks = sorted(row.pts for row in table.rows if row.pts is not None)
+        first = ticks[0] * file.stream.time_base
+        times = np.array([float(tick * file.stream.time_base - first) for tick in ticks])
+        aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
+        near = {n for aim in aims for n in range(aim - 3, aim + 4)}
+        convert, around = RgbConverter(), {}
+        for index, frame in enumerate(file.decode(file.packets())):
+            if index in near:
+                around[index] = convert(frame).astype(np.int16)
+            if index > max(near):
+                break
+    right = 0
+    for aim, pixels in zip(aims, found, strict=True):
+        away = {n: np.abs(around[n] - pixels).mean() for n in range(aim - 3, aim + 4) if n in around}
+        right += away[aim] <= min(away.values())
+    return f"{right} of {len(wanted)} exact"
+
+
+def bench(name: str, path: Path, segments: int) -> None:
+    with VideoFile(path) as file:
+        rows = file.scan().rows
+        rate, count = float(file.stream.average_rate), len(rows)
+        keys = sum(row.key for row in rows)
+    # The middle of each segment, on a frame, so that no method loses by rounding.
+    wanted = [int(count * (2 * n + 1) / (2 * segments)) / rate for n in range(segments)]
+    print(f"\n{name}: {count} frames, {count / rate:.0f} s, {keys} key frames, {path.stat().st_size / 1e6:.0f} MB")
+    mine, found = timed(lambda: ours(path, wanted))
+    print(f"  ours (1 thread)                    {mine:8.3f} s          {exact(path, wanted, found)}")
+    for threads, label in ((1, "1 thread"), (0, "default threads")):
+        for kind, read in (("seeking", opencv_seeking), ("sequential", opencv_sequential)):
+            rival, found = timed(lambda read=read, threads=threads: read(path, wanted, threads))  # type: ignore[misc]
+            print(f"  OpenCV {kind + ' (' + label + ')':28}{rival:8.3f} s {rival / mine:6.2f} x  {exact(path, wanted, found)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--segments", type=int, default=8)
+    parser.add_argument("--clip", type=Path, action="append", default=[])
+    asked = parser.parse_args()
+    print(f"{asked.segments} middle frames a video; best of {ROUNDS}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with tempfile.TemporaryDirectory() as folder:
+        drawn = Path(folder, "drawn.mp4")
+        encode(drawn)
+        for clip in (drawn, *asked.clip):
+            long = Path(folder, f"long-{clip.stem}.mp4")
+            lengthen(clip, long, asked.minutes * 60)
+            bench(clip.stem, long, asked.segments)
+            long.unlink()
+
+
+if __name__ == "__main__":
+    main()
