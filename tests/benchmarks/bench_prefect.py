@@ -1,0 +1,87 @@
+"""Prefect's share of a build: wall and CPU time of a real `build-eqben` run over what its shards take by themselves.
+
+Shards of a fixed length (10 s: they sleep, then make a real shard whose video is missing) run as Prefect tasks on a
+local server. The naive way is the same shards in a plain thread pool, without Prefect, described the same.
+
+    python tests/benchmarks/bench_prefect.py [--shards 40] [--seconds 10] [--workers 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shards", type=int, default=40)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--workers", type=int, default=4)
+    asked = parser.parse_args()
+    os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
+    os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["PREFECT_HOME"] = f"{folder}/prefect"
+        recipe = write_recipe(Path(folder), asked.shards)
+        import flows.build_shards as build_shards
+        from flows.build_eqben import build_eqben
+        from flows.stages import make_one
+        from shards.describe import describe
+        from shards.store import Store
+
+        def slow(out: str, subset: str, shard: int) -> dict[str, Any]:
+            time.sleep(asked.seconds)
+            return make_one(out, subset, shard)
+
+        build_shards.make_one = slow
+        build_eqben(recipe=str(recipe), out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
+        before, began = cpu(), time.monotonic()
+        build_eqben(recipe=str(recipe), out=f"{folder}/flow", workers=asked.workers)
+        flow_wall, flow_cpu = time.monotonic() - began, cpu() - before
+
+        before, began = cpu(), time.monotonic()
+        with ThreadPoolExecutor(asked.workers) as pool:
+            list(pool.map(lambda number: slow(f"{folder}/flow", "eq-youcook2", number), range(asked.shards)))
+        describe(Store(f"{folder}/flow"), ["eq-youcook2"])
+        plain_wall, plain_cpu = time.monotonic() - began, cpu() - before
+    print(f"{asked.shards} shards of {asked.seconds:g} s on {asked.workers} workers, server already running")
+    print(f"plain threads  wall {plain_wall:7.2f} s   CPU {plain_cpu:6.2f} s")
+    print(f"build-eqben    wall {flow_wall:7.2f} s   CPU {flow_cpu:6.2f} s")
+    print(f"Prefect's share of the wall time: {(flow_wall - plain_wall) / flow_wall:.2%}")
+    work = asked.shards * asked.seconds
+    print(f"Prefect's CPU over the shards' own time: {(flow_cpu - plain_cpu) / work:.2%}")
+
+
+def write_recipe(folder: Path, shards: int) -> Path:
+    """A YouCook2 recipe of one shard a video; its videos are missing, so that making a shard costs next to nothing."""
+    segments = [
+        {"id": number, "segment": [10 * number, 10 * number + 9], "sentence": f"step {number}"} for number in (0, 1)
+    ]
+    videos = {f"video{number}": {"duration": 20, "annotations": segments} for number in range(shards)}
+    (folder / "annotations.json").write_text(json.dumps({"database": videos}))
+    (folder / "media").mkdir()
+    recipe = folder / "sleep.yaml"
+    recipe.write_text(
+        "name: sleep\nmax_missing: 1\nsubsets:\n  eq-youcook2:\n    shard_size: 1\n"
+        "    source: {kind: youcook2, annotations: annotations.json, media: media}\n"
+    )
+    return recipe
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of Prefect's temporary server, its child."""
+    process = psutil.Process()
+    times = [one.cpu_times() for one in (process, *process.children(recursive=True))]
+    return sum(one.user + one.system for one in times)
+
+
+if __name__ == "__main__":
+    main()
