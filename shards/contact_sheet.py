@@ -74,7 +74,7 @@ def contact_sheet(pairs: Sequence[StoredPair], title: str, subtitle: str) -> byt
             _draw_cell(sheet, draw, (MARGIN + column * (cell_width + GAP), top), cell, row, text)
         top += row.height + GAP
     stream = io.BytesIO()
-    sheet.save(stream, "PNG", optimize=True)
+    sheet.save(stream, "PNG")
     return stream.getvalue()
 
 

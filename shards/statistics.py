@@ -35,8 +35,8 @@ def statistics(store: Store, subset: str) -> Statistics:
     only0: Counter[str] = Counter()
     only1: Counter[str] = Counter()
     either: Counter[str] = Counter()
-    captions: set[str] = set()
-    images: set[str] = set()
+    captions: set[int] = set()  # 64-bit hashes: millions of whole captions would fill the memory
+    images: set[int] = set()
     pairs = longer0 = 0
     for row in _index_rows(store, subset):
         words0, words1 = _words(row["caption0"]), _words(row["caption1"])
@@ -47,8 +47,8 @@ def statistics(store: Store, subset: str) -> Statistics:
         only1.update(set1 - set0)
         either.update(set0 | set1)
         groups[row["group"]] += 1
-        captions |= {row["caption0"], row["caption1"]}
-        images |= {row["image0_sha256"], row["image1_sha256"]}
+        captions |= {hash(row["caption0"]), hash(row["caption1"])}
+        images |= {hash(row["image0_sha256"]), hash(row["image1_sha256"])}
         longer0 += len(words0) > len(words1)
         pairs += 1
     uses = [WordUse(word, only0[word], only1[word], count) for word, count in either.items()]

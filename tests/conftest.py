@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -110,21 +111,29 @@ class SmallDataset:
     kept: dict[str, list[str]]
 
 
-@pytest.fixture
-def small_dataset(tmp_path: Path) -> SmallDataset:
-    """Three subsets of 8 kept pairs each: 3 rejected for a missing video, 1 for equal captions."""
-    store = Store(str(tmp_path / "out"))
+@pytest.fixture(scope="session")
+def _built(tmp_path_factory: pytest.TempPathFactory) -> SmallDataset:
+    folder = tmp_path_factory.mktemp("small")
+    store = Store(str(folder / "out"))
     stages: dict[str, Stage] = {}
     receipts: dict[str, list[Receipt]] = {}
     for name, kind in KINDS.items():
-        stages[name], receipts[name] = _build(store, name, kind, tmp_path)
+        stages[name], receipts[name] = _build(store, name, kind, folder)
     kept = {
         name: [
             one.key for one in DrawnDiscs(name).plan() if one.video != MISSING and one.captions0[0] != one.captions1[0]
         ]
         for name in KINDS
     }
-    return SmallDataset(tmp_path / "out", store, stages, receipts, kept)
+    return SmallDataset(folder / "out", store, stages, receipts, kept)
+
+
+@pytest.fixture
+def small_dataset(_built: SmallDataset, tmp_path: Path) -> SmallDataset:
+    """Three subsets of 8 kept pairs each (3 rejected for a missing video, 1 for equal captions), free to be damaged."""
+    root = tmp_path / "out"
+    shutil.copytree(_built.root, root)
+    return replace(_built, root=root, store=Store(str(root)))
 
 
 def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, list[Receipt]]:

@@ -14,8 +14,10 @@ from PIL import Image
 
 from manifests.errors import TwinsetError, WrongUse
 from shards import layout
-from shards.export import export
+from shards.describe import describe
+from shards.export import FORMATS, export
 from shards.read import read_samples
+from shards.store import Store
 
 LOADERS = {"eq-ag": "EqBenAG", "eq-gebc": "EqBenGEBC", "eq-youcook2": "EqBenYoucook2"}
 
@@ -127,3 +129,17 @@ def _pixels(content: bytes) -> Any:
     import io
 
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+
+
+def test_all_of_it_works_from_an_object_store(small_dataset: Any, tmp_path: Path) -> None:
+    remote = Store(f"memory://{tmp_path.name}")
+    for path in sorted(small_dataset.root.rglob("*")):
+        if path.is_file():
+            remote.write(path.relative_to(small_dataset.root).as_posix(), path.read_bytes())
+    for store in (remote, small_dataset.store):
+        describe(store, ["eq-ag", "eq-gebc"])
+    names = ["look.html", "eq-ag/README.md"]
+    names += [f"eq-gebc/_meta/{name}" for name in ("index.parquet", "croissant.json", "look.png", "histograms.png")]
+    assert [remote.read(name) for name in names] == [small_dataset.store.read(name) for name in names]
+    for format in FORMATS:
+        assert export(remote, ["eq-ag"], format, tmp_path / format) == 8
