@@ -70,8 +70,8 @@ def build_eqben(
         raise BuildFailed(f"shards of {', '.join(todo)} do not stay what their receipts say; is the disk sound?")
     states = [state_of(store, loaded, name) for name in loaded.subsets]
     check_missing(loaded, states)
-    store.sweep()
     describe(store, subsets_in(store))
+    store.sweep()
     _artifacts(store, states)
     return {"subsets": {state.stage.name: state.counts() for state in states}}
 

@@ -9,8 +9,10 @@ local server. The naive way is the same shards in a plain thread pool, without P
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
+import shutil
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +30,10 @@ def main() -> None:
     asked = parser.parse_args()
     os.environ["PREFECT_LOGGING_LEVEL"] = "CRITICAL"
     os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "false"
+    home = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, home, ignore_errors=True)  # after Prefect's own exit: its server writes till then
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["PREFECT_HOME"] = f"{folder}/prefect"
+        os.environ["PREFECT_HOME"] = home
         recipe = write_recipe(Path(folder), asked.shards)
         import flows.build_shards as build_shards
         from flows.build_eqben import build_eqben
