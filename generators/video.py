@@ -11,14 +11,16 @@ from typing import Literal
 import av
 from av.video.frame import PictureType
 
-from generators.video_file import BrokenMedia, PacketTable, VideoFile, VideoPacket
+from generators.video_file import MICROSECONDS, BrokenMedia, PacketTable, VideoFile, VideoPacket
 from generators.video_pixels import RgbConverter
-from generators.video_timeline import MICROSECONDS, Timeline, best_effort
+from generators.video_timeline import Timeline, best_effort
 from shards.samples import Pixels
 
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.
-# Others hide or pack frames (VP8, MPEG-4 in AVI): these are decoded from the start, twice (to list, then to take).
+# Others hide or pack frames (VP8, MPEG-4), and AVI has no pts: there frames are decoded from the start, twice (to list
+# them, then to take the wanted ones).
 ONE_FRAME_A_PACKET = frozenset({"h264", "hevc", "vp9", "av1"})
+WITHOUT_PTS = frozenset({"avi"})
 # Decoders that leave out frames to which no other refers, packet by packet, without touching the rest.
 SKIPS_NON_REFERENCE = frozenset({"h264", "hevc", "vp9"})
 
@@ -68,7 +70,8 @@ def read_frames(
 
 def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | Unavailable]:
     table = file.scan()
-    direct = file.codec_name in ONE_FRAME_A_PACKET and table.tells_frames
+    stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
+    direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
     timeline = _timeline_of_packets(file, table) if direct else _timeline_of_frames(file)
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
@@ -78,12 +81,13 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
     frames = {index: VideoFrame(index, timeline.seconds(index), pixels) for index, pixels in decoded.items()}
     count = len(timeline.ticks)
     last = f"the last of {count} frames is at {timeline.seconds(count - 1):.3f} s"
+    cut_off = chosen.keys() < set(addresses) and (table.truncated or file.falls_short())
     result: dict[float, VideoFrame | Unavailable] = {}
     for at in addresses:
         if at in chosen:
             damaged = f"{file.path.name}: the frame at {at:g} is damaged; get the file anew"
             result[at] = frames.get(chosen[at]) or Unavailable("broken-media", damaged)
-        elif table.truncated:
+        elif cut_off:
             cut = f"{file.path.name}: cut off before {at:g} ({last}); get the file anew"
             result[at] = Unavailable("broken-media", cut)
         else:

@@ -21,6 +21,7 @@ VideoPacket: TypeAlias = "av.Packet[VideoStream]"
 # make libavformat open other files or addresses.
 DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
+MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ class VideoFile:
 
     container: InputContainer
     stream: VideoStream
+    _fresh: bool
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,6 +154,21 @@ class VideoFile:
                 raise
             except av.FFmpegError as error:
                 log.info("%s: %s", self.path.name, error)
+
+    def falls_short(self) -> bool:
+        """Whether every stream ends more than a second before the file's header says: a download that was cut off."""
+        self.rewind()
+        start, duration = self.container.start_time or 0, self.container.duration or 0
+        reached = 0.0
+        try:
+            for packet in self.container.demux():
+                if packet.pts is not None:
+                    reached = max(reached, float((packet.pts + (packet.duration or 0)) * packet.time_base))
+        except av.error.MemoryError:
+            raise
+        except av.FFmpegError:
+            return True
+        return reached + 1 < (start + duration) / MICROSECONDS
 
     def rewind(self) -> None:
         """Start anew at the first packet, with a fresh decoder."""

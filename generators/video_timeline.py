@@ -50,8 +50,8 @@ class Timeline:
             tick = (Fraction(round(seconds * MICROSECONDS), MICROSECONDS) + self.origin) / self.time_base
             right = bisect_left(self.ticks, tick)
             if right == len(self.ticks):
-                late = (tick - self.ticks[-1] - self.durations[-1]) * self.time_base
-                if late > END_TOLERANCE:
+                lasts = self.durations[-1] * self.time_base or 1 / self._rate
+                if (tick - self.ticks[-1]) * self.time_base - lasts > END_TOLERANCE:
                     continue
                 found[seconds] = right - 1
             elif right and tick - self.ticks[right - 1] <= self.ticks[right] - tick:
@@ -77,6 +77,10 @@ class Timeline:
                 break
         return found
 
+    @property
+    def _rate(self) -> Fraction:
+        return self.rate or Fraction(25)
+
     def _dumped(self) -> Iterator[tuple[int, int]]:
         """Frames as ffmpeg's image writer takes them: (index, copies), in order.
 
@@ -84,7 +88,7 @@ class Timeline:
         frames so that output n lies at n / rate. Its rules, in units of output frames; ``drift`` is how far a frame is
         ahead of the slot that it would fall into.
         """
-        rate = self.rate or Fraction(25)
+        rate = self._rate
         to_slots = self.time_base * rate
         # ffmpeg rounds to a fraction of a slot and adds a little, against exact midpoints.
         grid = 1 << min(max(29 - (rate.numerator.bit_length() - 1), 0), 16)
