@@ -131,7 +131,7 @@ def _draw_cell(
         for place, line in enumerate(cell.lines[number]):
             _draw_line(draw, (left, top + row.pictures + 8 + place * LINE), line, number, font)
     small = ImageFont.load_default(SMALL)
-    foot = _fitted(_plain(f"{cell.pair.key}   {cell.pair.json.group}"), small, 2 * THUMB[0] + TWIN_GAP)
+    foot = _fitted(_plain(f"{cell.pair.key} | {cell.pair.json.group}"), small, 2 * THUMB[0] + TWIN_GAP)
     draw.text((corner[0], top + row.pictures + row.text), foot, GREY, small)
 
 
