@@ -67,8 +67,8 @@ def _introduction(stage: Stage, summary: IndexSummary) -> str:
     source = f"[{title}]({address})" if address else title
     extension = _settings(stage)["encoding"]["format"]
     # The annotations may be somebody's own in that source's format, as the miniature's are: say how, not where from.
-    return f"""{summary.kept:,} minimal pairs, made the way EqBen makes them from {source}: two images that differ in one
-thing, and two captions that tell them apart. A model is asked to give each image its own caption.
+    return f"""{summary.kept:,} minimal pairs, made the way EqBen makes them from {source}: two images that differ in
+one thing, and two captions that tell them apart. A model is asked to give each image its own caption.
 
 ![Pairs, evenly spread over the subset](_meta/look.png)
 

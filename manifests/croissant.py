@@ -88,8 +88,8 @@ def croissant(stage: Stage, summary: IndexSummary, index: FileFacts, tars: Seque
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": stage.name,
-        "description": f"{summary.kept} minimal pairs, made the way EqBen makes them from {title}: two images that differ "
-        "in one thing, and two captions that tell them apart.",
+        "description": f"{summary.kept} minimal pairs, made the way EqBen makes them from {title}: two images that "
+        "differ in one thing, and two captions that tell them apart.",
         "license": settings["source"].get("licence", "not stated"),
         "citeAs": "\n\n".join(text for text in (EQBEN, entry) if text),
         "version": "1.0.0",
