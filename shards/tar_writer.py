@@ -7,12 +7,14 @@ import queue
 import tarfile
 import threading
 from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 BLOCK = 512
 RECORD = 10240  # tar pads its end to whole records of 20 blocks
+CHUNK = 1 << 20  # bytes written and hashed at once; small ones would only pass the interpreter lock to and fro
+CHUNKS = 4
 
 
 class _BackgroundHash:
@@ -20,22 +22,31 @@ class _BackgroundHash:
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
-        self._chunks: queue.Queue[bytes | None] = queue.Queue(maxsize=64)
+        # The same few chunks go round: fresh memory for every MB costs as much as hashing it.
+        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
+        self._full: queue.SimpleQueue[tuple[bytearray, int]] = queue.SimpleQueue()
+        for _ in range(CHUNKS):
+            self._free.put(bytearray(CHUNK))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def update(self, chunk: bytes) -> None:
-        self._chunks.put(chunk)
+    def new_chunk(self) -> bytearray:
+        return self._free.get()
+
+    def update(self, chunk: bytearray, size: int) -> None:
+        """Hash the first ``size`` bytes, at least one; the chunk is no longer the caller's."""
+        self._full.put((chunk, size))
 
     def hexdigest(self) -> str:
-        if self._thread.is_alive():
-            self._chunks.put(None)
-            self._thread.join()
+        self._full.put((bytearray(), 0))
+        self._thread.join()
         return self._hash.hexdigest()
 
     def _run(self) -> None:
-        while (chunk := self._chunks.get()) is not None:
-            self._hash.update(chunk)
+        while (item := self._full.get())[1]:
+            chunk, size = item
+            self._hash.update(memoryview(chunk)[:size])
+            self._free.put(chunk)
 
 
 class TarWriter:
@@ -49,32 +60,48 @@ class TarWriter:
         self.path = path
         self.sha256 = ""
         self.size = 0
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
         self._hash: _BackgroundHash | None = None
+        self._chunk = bytearray()
+        self._filled = 0
 
     def add(self, name: str, content: bytes) -> None:
         """Append one member; ``name`` is at most 100 bytes of ASCII."""
         header = tarfile.TarInfo(name)
         header.size = len(content)
         header.mode = 0o644
-        self._write(header.tobuf(tarfile.USTAR_FORMAT))
-        self._write(content)
-        if padding := -len(content) % BLOCK:
-            self._write(bytes(padding))
+        for part in (header.tobuf(tarfile.USTAR_FORMAT), content, bytes(-len(content) % BLOCK)):
+            self._write(part)
 
     def add_sample(self, key: str, fields: Iterable[tuple[str, bytes]]) -> None:
         """Append the fields of one sample as ``KEY.FIELD`` members, side by side as WebDataset wants them."""
         for field, content in fields:
             self.add(f"{key}.{field}", content)
 
-    def _write(self, chunk: bytes) -> None:
-        if self._file is None:
-            self._file = self.path.open("xb", buffering=1 << 20)
+    def _write(self, part: bytes) -> None:
+        if self._hash is None:
+            self._file = self.path.open("xb", buffering=0)
             self._hash = _BackgroundHash()
-        self._file.write(chunk)
-        assert self._hash is not None
-        self._hash.update(chunk)
-        self.size += len(chunk)
+            self._chunk = self._hash.new_chunk()
+        rest = memoryview(part)
+        while rest:
+            taken = min(CHUNK - self._filled, len(rest))
+            self._chunk[self._filled : self._filled + taken] = rest[:taken]
+            self._filled += taken
+            rest = rest[taken:]
+            if self._filled == CHUNK:
+                self._flush(self._hash)
+                self._chunk = self._hash.new_chunk()
+        self.size += len(part)
+
+    def _flush(self, hasher: _BackgroundHash) -> None:
+        assert self._file is not None
+        # A disk that is nearly full takes a part; the next write takes the rest or says why not.
+        rest = memoryview(self._chunk)[: self._filled]
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        hasher.update(self._chunk, self._filled)
+        self._filled = 0
 
     def __enter__(self) -> TarWriter:
         return self
@@ -82,13 +109,14 @@ class TarWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is None:
+        if self._hash is None or self._file is None:
             return
         try:
             if kind is None:
                 end = 2 * BLOCK
                 self._write(bytes(end + -(self.size + end) % RECORD))
+                if self._filled:
+                    self._flush(self._hash)
         finally:
-            assert self._hash is not None
             self.sha256 = self._hash.hexdigest()
             self._file.close()

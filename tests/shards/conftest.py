@@ -13,7 +13,7 @@ import pytest
 
 from generators.frame_pairs import FramePairCandidate
 from manifests.candidate import Candidate
-from manifests.canonical import digest, sample_key
+from manifests.canonical import digest, sample_key, sha256_of_file
 from manifests.plan import PlannedShard, plan_file, read_slice, write_plan
 from manifests.receipt import Receipt
 from manifests.recipe import Subset
@@ -34,7 +34,7 @@ class Drawn:
     """A generator whose scene (VIDEO, GREY0, GREY1) is a pair of even pictures of these two grey levels.
 
     A scene's captions tell the grey levels, so that equal scenes of two videos are duplicates. The media file
-    ``VIDEO.mp4`` must lie in ``media`` or the scene is rejected. made: videos in the order in which they were asked for.
+    ``VIDEO.mp4`` must lie in ``media`` or the scene is rejected. made: videos in order.
     """
 
     name: str
@@ -73,7 +73,8 @@ class Drawn:
             if file is None:
                 yield Rejected(one.key, "missing-media", "absent", one.video)
                 continue
-            source = Source(file.name, file.stat().st_size, "0" * 64)
+            sha256, size = sha256_of_file(file)
+            source = Source(file.name, size, sha256)
             for grey in (one.at0, one.at1):
                 pixels = np.full((16, 24, 3), int(grey), np.uint8)
                 frames.setdefault(f"{one.video}#{grey}", Frame(f"{one.video}#{grey}", pixels, grey, source))
