@@ -29,7 +29,14 @@ from generators.miniature.things import THINGS
 
 def home_videos() -> dict[str, tuple[Play, Film]]:
     """The plays and how they are filmed, by video name."""
-    plays = {"DRINK": _drink(), "BOOK1": _book(), "SOFA1": _sofa(), "BOX01": _box(), "DISH1": _dish(), "LUNCH": _lunch()}
+    plays = {
+        "DRINK": _drink(),
+        "BOOK1": _book(),
+        "SOFA1": _sofa(),
+        "BOX01": _box(),
+        "DISH1": _dish(),
+        "LUNCH": _lunch(),
+    }
     rates = {"SOFA1": Fraction(15000, 1001), "BOX01": Fraction(10)}
     return {
         name: (
@@ -83,7 +90,9 @@ def _drink() -> Play:
             Beat(1.0, stand(40, 1)),
             Beat(1.8, stand(176, 1), looks="bottle"),
             Beat(1.3, stand(176, 1, near=CHEST, nod=0.25), {"bottle": "near"}, looks="bottle", contacts=hold),
-            Beat(1.5, stand(176, 1, near=(22, 14), nod=-0.3), {"bottle": "near"}, tilt={"bottle": -1.9}, contacts=drink),
+            Beat(
+                1.5, stand(176, 1, near=(22, 14), nod=-0.3), {"bottle": "near"}, tilt={"bottle": -1.9}, contacts=drink
+            ),
             Beat(1.2, stand(176, 1, nod=0.1), puts={"bottle": (208, TOP)}),
             Beat(1.4, stand(168, 0)),
             Beat(1.8, stand(64, -1)),
