@@ -53,5 +53,5 @@ def parse_receipt(content: bytes) -> Receipt | None:
     try:
         raw: Any = json.loads(content)
         return Receipt.model_validate(raw)
-    except (ValueError, ValidationError):
+    except (ValueError, RecursionError, ValidationError):
         return None

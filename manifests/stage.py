@@ -40,7 +40,7 @@ def parse_stage(where: str, content: bytes) -> Stage:
     """The stage record; raises `WrongUse` when the file is not one."""
     try:
         return Stage.model_validate(json.loads(content))
-    except (ValueError, ValidationError) as error:
+    except (ValueError, RecursionError, ValidationError) as error:
         raise WrongUse(f"{where}: not a stage record of this version of twinset; build into a new --out") from error
 
 

@@ -1,0 +1,161 @@
+"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from generators.frame_pairs import FramePairCandidate
+from manifests.candidate import Candidate, arrow_schema, from_row, to_row
+from manifests.errors import WrongUse
+from manifests.plan import (
+    SHARDS_A_FILE,
+    PlanSummary,
+    plan_digest,
+    plan_file,
+    read_shards,
+    read_slice,
+    shards_of,
+    slice_digest,
+    write_plan,
+)
+
+
+def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
+    return FramePairCandidate(
+        key=key,
+        group=group,
+        split=split,
+        captions0=(caption, "second"),
+        captions1=(),
+        video=group,
+        at0=0.1,
+        at1=2.0,
+        change="step",
+        provenance="{}",
+    )
+
+
+def planned(groups: Sequence[tuple[str, int, str]]) -> list[Candidate]:
+    return [
+        candidate(f"k-{g}-{n}", g, split, "hostile \0 'é' 红\n") for g, count, split in groups for n in range(count)
+    ]
+
+
+def written(candidates: Sequence[Candidate], folder: Path, shard_size: int = 3) -> PlanSummary:
+    spool, place = folder / "spool", folder / "plan"
+    spool.mkdir(parents=True)
+    place.mkdir()
+    return write_plan(
+        iter(candidates), FramePairCandidate, shard_size, spool, lambda file, name: os.replace(file, place / name)
+    )
+
+
+def slice_at(folder: Path, shard: int) -> list[Candidate]:
+    file, row_group = plan_file(shard)
+    with (folder / "plan" / file).open("rb") as stream:
+        return read_slice(stream, row_group, FramePairCandidate)
+
+
+def test_groups_are_never_split_and_shards_fill_up() -> None:
+    sizes = [("a", 2, "test"), ("b", 2, "test"), ("c", 7, "test"), ("d", 1, "test"), ("e", 1, "test")]
+    shards = list(shards_of(iter(planned(sizes)), 3))
+    assert [[one.group for one in shard] for shard in shards] == [list("aabb"), list("ccccccc"), list("de")]
+
+
+def test_splits_never_share_a_shard_and_keep_their_order() -> None:
+    sizes = [("a", 2, "train"), ("b", 1, "val"), ("c", 2, "train"), ("d", 3, "val"), ("e", 1, "train")]
+    shards = list(shards_of(iter(planned(sizes)), 3))
+    assert [(shard[0].split, {one.split for one in shard}) for shard in shards] == [
+        ("train", {"train"}),
+        ("train", {"train"}),
+        ("val", {"val"}),
+    ]
+    assert [one.group for one in shards[2]] == list("bddd")
+
+
+def test_candidates_come_back_as_they_were(tmp_path: Path) -> None:
+    candidates = planned([("a", 4, "test"), ("b", 2, "val")])
+    summary = written(candidates, tmp_path)
+    back = [one for number in range(len(summary.shards)) for one in slice_at(tmp_path, number)]
+    assert back == candidates and summary.planned == 6
+    assert from_row(FramePairCandidate, to_row(candidates[0])) == candidates[0]
+    assert arrow_schema(FramePairCandidate).names[:3] == ["key", "group", "split"]
+
+
+def test_each_shard_is_a_row_group_and_its_digest_that_of_its_candidates(tmp_path: Path) -> None:
+    summary = written(planned([("a", 4, "test"), ("b", 2, "val"), ("c", 3, "test")]), tmp_path)
+    assert pq.ParquetFile(tmp_path / "plan/00000.parquet").num_row_groups == 3
+    with (tmp_path / "plan/shards.parquet").open("rb") as stream:
+        assert tuple(read_shards(stream)) == summary.shards
+    for shard in summary.shards:
+        candidates = slice_at(tmp_path, shard.shard)
+        assert shard.slice == slice_digest(candidates) and shard.planned == len(candidates)
+        assert {one.split for one in candidates} == {shard.split}
+    assert plan_digest(summary.shards) == summary.digest
+
+
+def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_path: Path) -> None:
+    groups = [("a", 4, "test"), ("b", 2, "test")]
+    first, second = (written(planned(groups), tmp_path / name) for name in ("one", "two"))
+    assert first == second
+    for name in ("00000.parquet", "shards.parquet"):
+        assert (tmp_path / "one/plan" / name).read_bytes() == (tmp_path / "two/plan" / name).read_bytes()
+    others = [
+        written(planned([("a", 4, "test"), ("b", 3, "test")]), tmp_path / "longer"),
+        written(planned([("a", 4, "test"), ("b", 2, "val")]), tmp_path / "split"),
+        written(planned(groups), tmp_path / "size", shard_size=9),
+        written(planned(groups[::-1]), tmp_path / "order"),
+    ]
+    assert len({first.digest, *(other.digest for other in others)}) == 5
+
+
+def test_files_hold_a_thousand_shards_each_and_are_published_when_they_are_whole(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    published: list[tuple[str, int]] = []
+
+    def publish(file: Path, name: str) -> None:
+        published.append((name, pq.ParquetFile(file).metadata.num_row_groups if name[0] == "0" else -1))
+        os.replace(file, tmp_path / name)
+
+    candidates = (candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2))
+    summary = write_plan(candidates, FramePairCandidate, 1, spool, publish)
+    assert published == [("00000.parquet", SHARDS_A_FILE), ("00001.parquet", 2), ("shards.parquet", -1)]
+    assert len(summary.shards) == SHARDS_A_FILE + 2 and not list(spool.iterdir())
+    assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
+
+
+def test_a_key_that_is_planned_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"k-a-1: planned twice in group a; the annotation repeats"):
+        written([*planned([("a", 2, "test")]), candidate("k-a-1", "a")], tmp_path)
+    assert not list((tmp_path / "plan").iterdir())
+
+
+def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
+    summary = written([], tmp_path / "empty")
+    assert (summary.planned, summary.shards) == (0, ())
+
+    def fails() -> Iterator[Candidate]:
+        yield from planned([("a", 9, "test"), ("b", 9, "test")])
+        raise WrongUse("line 19 of the annotation")
+
+    with pytest.raises(WrongUse, match="line 19"):
+        write_plan(fails(), FramePairCandidate, 3, tmp_path, lambda file, name: pytest.fail(f"published {name}"))
+
+
+def test_planning_holds_one_shard_at_a_time() -> None:
+    alive = 0
+
+    def endless() -> Iterator[Candidate]:
+        nonlocal alive
+        for number in range(10_000):
+            alive = number
+            yield candidate(f"k{number}", f"g{number // 5}")
+
+    for count, shard in enumerate(shards_of(endless(), 10), 1):
+        assert len(shard) == 10 and alive <= count * 10

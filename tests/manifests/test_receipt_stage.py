@@ -1,0 +1,118 @@
+"""Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from manifests.canonical import digest
+from manifests.errors import WrongUse
+from manifests.receipt import Receipt, parse_receipt
+from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
+
+RECEIPT: dict[str, Any] = {
+    "shard": 3,
+    "split": "test",
+    "content": "c" * 32,
+    "runtime": ANY_RUNTIME,
+    "slice": "5" * 32,
+    "planned": 5,
+    "kept": 2,
+    "rejected": {"face": 2, "broken-media": 1},
+    "tar_sha256": "a" * 64,
+    "tar_size": 10240,
+    "rows_sha256": "b" * 64,
+    "rows_size": 999,
+    "missing": {"é -x": None, "half": 7},
+}
+
+
+def stage(**changes: Any) -> Stage:
+    facts = {"seed": 0}
+    values: dict[str, Any] = {
+        "name": "eq-x",
+        "facts": facts,
+        "content": digest(facts),
+        "runtime": ANY_RUNTIME,
+        "plan": "0" * 32,
+        "planned": 5,
+        "shards": 1,
+        "excluded": {"unsaid": 2},
+    }
+    return Stage(**{**values, **changes})
+
+
+def test_receipts_come_back_from_canonical_bytes() -> None:
+    receipt = Receipt(**RECEIPT)
+    content = receipt.to_bytes()
+    assert parse_receipt(content) == receipt and content.endswith(b"}\n") and b" -x" in content
+    shuffled = Receipt(**dict(reversed(RECEIPT.items())), duplicates={})
+    assert shuffled.to_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"null", b"[]", b"\xff", b"{}", b'{"shard": 1}', b"[" * 100_000, b"NaN"],
+)
+def test_what_is_no_receipt_is_none(content: bytes) -> None:
+    assert parse_receipt(content) is None
+
+
+def test_a_receipt_with_more_less_or_wrong_fields_is_none() -> None:
+    raw = json.loads(Receipt(**RECEIPT).to_bytes())
+    assert parse_receipt(json.dumps({**raw, "host": "x"}).encode()) is None
+    assert parse_receipt(json.dumps({**raw, "kept": "many"}).encode()) is None
+    assert all(
+        parse_receipt(json.dumps({k: v for k, v in raw.items() if k != key}).encode()) is None for key in RECEIPT
+    )
+
+
+def test_nothing_changes_after_it_was_written() -> None:
+    with pytest.raises(ValidationError):
+        Receipt(**RECEIPT).kept = 3  # type: ignore[misc]
+
+
+def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
+    assert parse_stage("stage.json", stage().to_bytes()) == stage()
+    for content in (
+        b"",
+        b"{}",
+        b"\xff",
+        b"[" * 100_000,
+        json.dumps({**json.loads(stage().to_bytes()), "new": 1}).encode(),
+    ):
+        with pytest.raises(WrongUse, match=r"OUT/stage\.json: not a stage record of this version.*new --out"):
+            parse_stage("OUT/stage.json", content)
+
+
+def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
+    given: dict[str, Any] = {
+        "settings": {"seed": 0, "shard_size": 4},
+        "annotations": "a" * 64,
+        "generator": {"kind": "gebc", "version": 1},
+        "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "f" * 64}}],
+        "libraries": ("numpy", "av"),
+    }
+    facts = stage_facts(**given)
+    assert facts["libraries"].keys() == {"av", "numpy"} and "absent" not in facts["libraries"].values()
+    assert stage_facts(**{**given, "libraries": ["av", "numpy", "av"]}) == facts
+    assert stage_facts(**{**given, "libraries": ["no-such-package"]})["libraries"] == {"no-such-package": "absent"}
+    others = [
+        {**given, "settings": {"seed": 1, "shard_size": 4}},
+        {**given, "annotations": "b" * 64},
+        {**given, "generator": {"kind": "gebc", "version": 2}},
+        {**given, "filters": []},
+        {**given, "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "0" * 64}}]},
+        {**given, "libraries": ["numpy"]},
+    ]
+    assert len({digest(facts), *(digest(stage_facts(**other)) for other in others)}) == 7
+
+
+def test_machines_differ_only_where_a_neural_network_takes_part() -> None:
+    assert runtime_class(False, "NVIDIA H100", 8, 64) == ANY_RUNTIME == runtime_class(False)
+    classes = [runtime_class(True), runtime_class(True, threads=2), runtime_class(True, micro_batch=2)]
+    classes += [runtime_class(True, "NVIDIA H100"), runtime_class(True, "NVIDIA A100")]
+    assert len(set(classes)) == 5 and runtime_class(True) == classes[0] and ANY_RUNTIME not in classes

@@ -1,0 +1,214 @@
+"""Recipes: whatever is wrong with one is said before any work, with file, key path and remedy."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from manifests.canonical import digest
+from manifests.errors import WrongUse
+from manifests.locations import MINIATURE, miniature_folder
+from manifests.recipe import Recipe, content_of, load_recipe, recipe_digest, shipped_recipes
+
+RECIPE: dict[str, Any] = {
+    "name": "small",
+    "subsets": {
+        "eq-ag": {"source": {"kind": "action-genome", "annotations": "ann.pkl", "media": "../videos"}},
+        "eq-youcook2": {
+            "source": {"kind": "youcook2", "annotations": "/data/ann.json", "media": "~/videos"},
+            "filters": [{"kind": "faces"}, {"kind": "blank", "contrast": 5}],
+            "shard_size": 16,
+        },
+    },
+}
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "recipes" / "small.yaml"
+    path.parent.mkdir()
+    path.write_text(yaml.safe_dump(RECIPE))
+    return path
+
+
+def refused(recipe: Path, *settings: str) -> str:
+    with pytest.raises(WrongUse) as caught:
+        load_recipe(str(recipe), settings)
+    return str(caught.value)
+
+
+def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    loaded = load_recipe(str(recipe))
+    assert loaded.subsets["eq-ag"].source.annotations == tmp_path / "recipes" / "ann.pkl"
+    assert loaded.subsets["eq-ag"].source.media == tmp_path / "videos"
+    assert loaded.subsets["eq-youcook2"].source.annotations == Path("/data/ann.json")
+    assert loaded.subsets["eq-youcook2"].source.media == Path("/home/someone/videos")
+    loaded = load_recipe("../recipes/small.yaml", ["subsets.eq-ag.source.media=frames"])
+    assert loaded.subsets["eq-ag"].source.media == tmp_path / "here" / "frames"
+    assert loaded.subsets["eq-ag"].source.annotations == tmp_path / "recipes" / "ann.pkl"
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
+    loaded = load_recipe(name)
+    assert Recipe.model_validate(loaded.model_dump(mode="json")) == loaded
+    assert Recipe.model_validate_json(loaded.model_dump_json()) == loaded
+
+
+def test_the_miniature_lies_in_the_cache_of_whatever_machine(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWINSET_CACHE", "/cache/here")
+    loaded = load_recipe(str(recipe), [f"subsets.eq-ag.source.media={MINIATURE}ag/videos"])
+    assert loaded.subsets["eq-ag"].source.media == miniature_folder() / "ag/videos"
+    travels = loaded.model_dump(mode="json")
+    assert travels["subsets"]["eq-ag"]["source"]["media"] == f"{MINIATURE}ag/videos"
+    monkeypatch.setenv("TWINSET_CACHE", "/cache/there")
+    arrived = Recipe.model_validate(travels).subsets["eq-ag"].source.media
+    assert arrived.is_relative_to("/cache/there") and arrived.parts[-2:] == ("ag", "videos")
+
+
+def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Path) -> None:
+    def content(*settings: str) -> str:
+        loaded = load_recipe(str(recipe), settings)
+        return digest(content_of(loaded.subsets["eq-youcook2"], loaded.seed))
+
+    source = "subsets.eq-youcook2.source"
+    assert content() == content("subsets.eq-youcook2.pool=gpu", f"{source}.annotations=/x", f"{source}.media=/y")
+    changed = ["seed=1", "subsets.eq-youcook2.shard_size=17", "subsets.eq-youcook2.filters.1.contrast=6"]
+    changed += ["subsets.eq-youcook2.encoding.quality=94", f"{source}.licence=other", "subsets.eq-youcook2.split=val"]
+    assert len({content(), *map(content, changed)}) == len(changed) + 1
+    moved = load_recipe(str(recipe), [f"{source}.media=/elsewhere"])
+    assert recipe_digest(moved) != recipe_digest(load_recipe(str(recipe)))
+
+
+def test_overrides_change_any_key(recipe: Path) -> None:
+    loaded = load_recipe(
+        str(recipe),
+        [
+            "seed=7",
+            "description=a=b = c",
+            "subsets.eq-ag.source.skip=2",
+            "subsets.eq-ag.encoding.format=png",
+            "subsets.eq-youcook2.filters=[{kind: faces, mode: fast}]",
+            "subsets.eq-youcook2.filters.0.model=cnn",
+        ],
+    )
+    assert (loaded.seed, loaded.description, loaded.subsets["eq-ag"].encoding.format) == (7, "a=b = c", "png")
+    assert loaded.subsets["eq-ag"].source.model_dump()["skip"] == 2
+    (faces,) = loaded.subsets["eq-youcook2"].filters
+    assert faces.model_dump() == {"kind": "faces", "model": "cnn", "mode": "fast"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("seed", "write KEY.PATH=VALUE"),
+        ("=1", "write KEY.PATH=VALUE"),
+        ("", "write KEY.PATH=VALUE"),
+        ("subsets..shard_size=1", "write KEY.PATH=VALUE"),
+        (".seed=1", "write KEY.PATH=VALUE"),
+        ("subsets.eq-ag.source.media=", "write KEY.PATH=VALUE"),
+        ("seed=[1", "is not a YAML value"),
+        ("name=2026-99-99", "is not a YAML value"),
+        ("seed=!!python/object/apply:os.getcwd []", "is not a YAML value"),
+        ("name.part=1", "holds a value, not keys"),
+        ("name.part.more=1", "there is no 'part' under name"),
+        ("subsets.eq-agg.shard_size=1", "no subset 'eq-agg'; the recipe has: eq-ag, eq-youcook2"),
+        ("subsets.eq-youcook2.filters.7.kind=faces", "there is no '7' under subsets.eq-youcook2.filters"),
+        ("subsets.eq-youcook2.filters.-1={kind: faces}", "there is no '-1' under subsets.eq-youcook2.filters"),
+        ("subsets.eq-youcook2.filters.first.kind=faces", "there is no 'first' under subsets.eq-youcook2.filters"),
+        ("subsets=5", "subsets: "),
+        ("subsets=[eq-ag]", "subsets: "),
+        ("subsets={}", "subsets: "),
+        ("subsets={Eq_AG: {}}", "subset name 'Eq_AG' must be lowercase"),
+        ("subsets.eq-ag=", "subsets.eq-ag: "),
+        ("subsets.eq-ag.source=youcook2", "subsets.eq-ag.source: "),
+        ("subsets.eq-ag.source.kind=coco", "'youcook2'"),
+        ("seed=-1", "seed: "),
+        ("seed=zero", "seed: "),
+        ("max_missing=.nan", "max_missing: "),
+        ("max_missing=2", "max_missing: "),
+        ("sed=1", "sed: unknown key; did you mean 'seed'?"),
+    ],
+)
+def test_odd_overrides_are_refused_with_what_to_write(recipe: Path, setting: str, message: str) -> None:
+    assert message in refused(recipe, setting)
+
+
+def changed(recipe: Path, old: str, new: str) -> str:
+    text = recipe.read_text()
+    assert old in text
+    recipe.write_text(text.replace(old, new))
+    return refused(recipe)
+
+
+def test_an_unknown_key_is_named_by_its_path_as_written_with_the_nearest_known_one(recipe: Path) -> None:
+    assert changed(recipe, "shard_size", "shard_sizes") == (
+        f"{recipe}: subsets.eq-youcook2.shard_sizes: unknown key; did you mean 'shard_size'?"
+    )
+
+
+def test_an_unknown_key_of_a_source_or_filter_is_too(recipe: Path) -> None:
+    source = refused(recipe, "subsets.eq-ag.source.skips=1")
+    assert f"{recipe}: subsets.eq-ag.source.skips: unknown key; did you mean 'skip'?" in source
+    chosen = refused(recipe, "subsets.eq-youcook2.filters.1.contrasts=1")
+    assert f"{recipe}: subsets.eq-youcook2.filters.1.contrasts: unknown key; did you mean 'contrast'?" in chosen
+    nothing = refused(recipe, "subsets.eq-youcook2.filters.1.zzz=1")
+    assert "filters.1.zzz: unknown key; known keys: contrast, kind" in nothing
+
+
+def test_a_wrong_type_and_a_missing_key_are_named(recipe: Path) -> None:
+    assert re.search(r"subsets\.eq-youcook2\.shard_size: .*integer", changed(recipe, "shard_size: 16", "shard_size: x"))
+    recipe.write_text("name: small\n")
+    assert refused(recipe) == f"{recipe}: subsets: missing; add it to the recipe or pass it with --set"
+    recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
+    assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"name: small\n\tsubsets: {",
+        b"name: !!python/object:os.system\n",
+        b"name: !!python/object/apply:os.system ['touch owned']\n",
+        b"name: caf\xe9\n",
+        b"name: 2026-99-99\n",
+        b"[" * 5000,
+    ],
+)
+def test_what_is_not_plain_yaml_is_refused_and_runs_nothing(
+    recipe: Path, content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe.write_bytes(content)
+    message = refused(recipe)
+    assert str(recipe) in message and "cannot be read as YAML" in message and "correct the file" in message
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize("content", ["", "5", "- a", "just words"])
+def test_yaml_that_is_no_mapping_is_refused(recipe: Path, content: str) -> None:
+    recipe.write_text(content)
+    assert "a recipe is a mapping with the keys name, description" in refused(recipe)
+
+
+@pytest.mark.parametrize("name", ["no-such-recipe", "", "/", "a\0b"])
+def test_a_recipe_that_is_not_there_names_those_that_are(name: str) -> None:
+    with pytest.raises(WrongUse, match=r"name one of .*demo.*, or the path of a YAML file"):
+        load_recipe(name)
+
+
+def test_only_some_subsets(recipe: Path) -> None:
+    loaded = load_recipe(str(recipe))
+    assert list(loaded.only(["eq-youcook2"]).subsets) == ["eq-youcook2"]
+    assert list(loaded.only([]).subsets) == ["eq-ag", "eq-youcook2"]
+    with pytest.raises(WrongUse, match="no subset 'eq-gebc'; it has: eq-ag, eq-youcook2"):
+        loaded.only(["eq-ag", "eq-gebc"])
