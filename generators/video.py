@@ -96,11 +96,14 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
 
 
 def _timeline_of_packets(file: VideoFile, table: PacketTable) -> Timeline:
-    rows = sorted((row.pts, row.duration) for row in table.rows if row.shown and row.pts is not None)
     # MP4 gives durations in decoding order: where frames are reordered they say nothing about the shown frame, and
     # ffmpeg up to 5.1 takes none from there.
-    reordered = "mp4" in file.container.format.name and any(row.pts != row.dts for row in table.rows)
-    return _timeline(file, [pts for pts, _ in rows], [0 if reordered else duration for _, duration in rows])
+    reordered = "mp4" in file.container.format.name and table.pts != table.dts
+    columns = zip(table.pts, table.durations, table.shown, strict=True)
+    frames = sorted(
+        (pts, 0 if reordered else duration) for pts, duration, shown in columns if shown and pts is not None
+    )
+    return _timeline(file, [pts for pts, _ in frames], [duration for _, duration in frames])
 
 
 def _timeline_of_frames(file: VideoFile) -> Timeline:
@@ -159,7 +162,7 @@ def _run(
 
     skipping: frames that no other refers to are not decoded unless wanted.
     """
-    start = table.rows[entrance].pts
+    start = table.pts[entrance]
     needed = {start, *ticks}
     entered = entrance == 0
     found: dict[int, Pixels] = {}

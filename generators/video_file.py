@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import av
 from av.codec.context import Flags
@@ -31,55 +31,48 @@ class BrokenMedia(Exception):
     """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
 
 
-class PacketRow(NamedTuple):
-    """What a packet says of itself, in ticks of the stream. shown: False for what an edit list hides."""
-
-    pts: int | None
-    dts: int | None
-    duration: int
-    key: bool
-    shown: bool
-
-
 @dataclass
 class PacketTable:
-    """The packets of a video stream in decoding order, without their data.
+    """The packets of a video stream in decoding order, without their data: one entry a packet in every column.
 
-    damaged: pts of packets that are cut short. truncated: whether the file ends before it should.
+    pts, dts, durations: in ticks of the stream. keys: whether it holds a key frame. shown: False for what an edit list
+    hides. damaged: pts of packets that are cut short. truncated: whether the file ends before it should.
     """
 
-    rows: list[PacketRow] = field(default_factory=list)
-    damaged: set[int | None] = field(default_factory=set)
+    pts: Sequence[int | None] = ()
+    dts: Sequence[int | None] = ()
+    durations: Sequence[int] = ()
+    keys: Sequence[bool] = ()
+    shown: Sequence[bool] = ()
+    damaged: frozenset[int | None] = frozenset()
     truncated: bool = False
 
     @cached_property
     def place(self) -> dict[int | None, int]:
-        """Row of each pts."""
-        return {row.pts: n for n, row in enumerate(self.rows)}
+        """Place of each pts."""
+        return {pts: n for n, pts in enumerate(self.pts)}
 
     @property
     def tells_frames(self) -> bool:
         """Whether sorting by pts gives the frames: every pts is there, once, and the first packet is shown first."""
-        known = [row.pts for row in self.rows if row.pts is not None]
-        return bool(known) and len(self.place) == len(known) == len(self.rows) and self._starts_clean(min(known))
+        known = [pts for pts in self.pts if pts is not None]
+        once = bool(known) and len(self.place) == len(known) == len(self.pts)
+        return once and self.keys[0] and known[0] == min(known)
 
     def entrance(self, tick: int) -> int:
-        """Row of the last key frame before a frame that is also shown no later than it.
+        """Place of the last key frame before a frame that is also shown no later than it.
 
         A frame that follows an open GOP's key frame in the file but is shown before it needs the key frame before.
         """
         for n in range(self.place[tick], -1, -1):
-            pts = self.rows[n].pts
-            if self.rows[n].key and pts is not None and pts <= tick:
+            pts = self.pts[n]
+            if self.keys[n] and pts is not None and pts <= tick:
                 return n
         return 0
 
     def key_before(self, place: int) -> int:
-        """Row of the key frame before a row; the first row where there is none."""
-        return next((n for n in range(place - 1, -1, -1) if self.rows[n].key), 0)
-
-    def _starts_clean(self, least: int) -> bool:
-        return self.rows[0].key and self.rows[0].pts == least
+        """Place of the key frame before a place; the first place where there is none."""
+        return next((n for n in range(place - 1, -1, -1) if self.keys[n]), 0)
 
 
 class VideoFile:
@@ -107,15 +100,19 @@ class VideoFile:
 
     def scan(self) -> PacketTable:
         """Read the packets of the whole file without decoding, then rewind: milliseconds for minutes of video."""
-        table = PacketTable()
+        rows: list[tuple[int | None, int | None, int, bool, bool]] = []
+        damaged = set()
         for packet in self.packets():
-            pts, duration = packet.pts, packet.duration or 0
-            table.rows.append(PacketRow(pts, packet.dts, duration, packet.is_keyframe, not packet.is_discard))
+            pts = packet.pts
+            rows.append((pts, packet.dts, packet.duration or 0, packet.is_keyframe, not packet.is_discard))
             if packet.is_corrupt:
-                table.damaged.add(pts)
-        table.truncated = self._ends_early or bool(table.damaged) or self.stream.frames > len(table.rows)
+                damaged.add(pts)
+        truncated = self._ends_early or bool(damaged) or self.stream.frames > len(rows)
         self.rewind()
-        return table
+        if not rows:
+            return PacketTable(truncated=truncated)
+        pts_column, dts, durations, keys, shown = zip(*rows, strict=True)
+        return PacketTable(pts_column, dts, durations, keys, shown, frozenset(damaged), truncated)
 
     def packets(self) -> Iterator[VideoPacket]:
         """Packets from the present place to the end, or to where the file is broken."""
@@ -130,9 +127,9 @@ class VideoFile:
             self._ends_early = True
 
     def packets_from(self, table: PacketTable, entrance: int) -> Iterator[VideoPacket]:
-        """Packets from the row ``entrance`` on, wherever the container's own index leads to."""
-        row = table.rows[entrance]
-        for move in (partial(self._seek, row.pts if row.dts is None else row.dts), self.rewind):
+        """Packets from the place ``entrance`` on, wherever the container's own index leads to."""
+        dts = table.dts[entrance]
+        for move in (partial(self._seek, table.pts[entrance] if dts is None else dts), self.rewind):
             move()
             started = False
             for packet in self.packets():
