@@ -93,3 +93,10 @@ def test_an_error_within_leaves_no_end_mark(tmp_path: Path) -> None:
         tar.add("a.bin", b"x" * (2 * CHUNK))
         raise RuntimeError("generator")
     assert not (tmp_path / "tar").read_bytes().endswith(bytes(1024))
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "é.txt"])
+def test_names_that_the_format_cannot_hold_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError), TarWriter(tmp_path / "tar") as tar:
+        tar.add(name, b"")
+    assert not (tmp_path / "tar").exists()
