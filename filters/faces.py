@@ -49,13 +49,23 @@ class FacesFilter:
 
     judges: ClassVar[Literal["frames"]] = "frames"
     version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ("dlib-bin",)
+    libraries: ClassVar[tuple[str, ...]] = ("dlib-bin", "dlib")  # the second where it was built with CUDA
     isolation: ClassVar[Isolation] = "process"
 
     def __init__(self, settings: Faces) -> None:
-        if settings.model == "cnn" and settings.mode == "fast":
-            raise WrongUse("filter faces: mode 'fast' belongs to model 'hog'; with model 'cnn' write mode: exact")
         self.settings = settings
+
+    def device(self) -> str | None:
+        """Where the neural network runs: a GPU's name or ``cpu``; None for HOG, which is none."""
+        if self.settings.model == "hog":
+            return None
+        import dlib
+
+        if not dlib.DLIB_USE_CUDA:
+            return "cpu"
+        import torch
+
+        return torch.cuda.get_device_name() if torch.cuda.is_available() else "cuda"
 
     def weights(self) -> dict[str, str]:
         """Model files by name, with their sha256; none for HOG, whose weights are compiled into dlib."""

@@ -6,6 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,9 @@ from manifests.canonical import digest, sha256_of_file
 from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import is_miniature
 from manifests.plan import PlannedShard, PlanSummary, plan_file, read_slice, shards_of, write_plan
+from manifests.receipt import parse_receipt
 from manifests.recipe import Recipe, content_of
-from manifests.stage import Stage, runtime_class, stage_facts
+from manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
 from shards import layout
 from shards.make import Workshop, make_shard
 from shards.media import MediaFolder
@@ -72,16 +74,10 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     _cached_workshop.cache_clear()
     shop = workshop(recipe, name)
     facts = _facts(recipe, name, shop)
-    content, runtime = digest(facts), runtime_class(any(getattr(judge, "neural", False) for _, judge in shop.filters))
+    content = digest(facts)
     before = read_stage(store, name)
     if before is not None and before.content == content:
         stage = before
-        if before.runtime != runtime and not recipe.allow_mixed_runtimes:
-            raise WrongUse(
-                f"{store.root}/{name} was begun on another type of machine (runtime class {before.runtime}, here "
-                f"{runtime}): its neural networks round differently. Go on there, name another --out, or accept it "
-                "with --set allow_mixed_runtimes=true"
-            )
     else:
         if before is not None:
             logger.warning("%s: the recipe, its inputs or a version changed; its shards will be made anew", name)
@@ -90,7 +86,6 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
             name=name,
             facts=facts,
             content=content,
-            runtime=runtime,
             plan=summary.digest,
             planned=summary.planned,
             shards=len(summary.shards),
@@ -127,6 +122,7 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
     shop = _cached_workshop(store.read(layout.meta(name, "recipe.json")), name)
     planned = _cached_plan(out, name, stage.plan)[number]
     file, row_group = plan_file(number)
+    refuse_mixed_runtimes(store, name, shop.runtime)
     with store.open(layout.plan(name, file)) as stream:
         candidates = read_slice(stream, row_group, shop.generator.candidate)
     try:
@@ -134,6 +130,23 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
     except OSError as error:
         error.add_note(f"while making {name} shard {number:05d}")
         raise
+
+
+def refuse_mixed_runtimes(store: Store, name: str, runtime: str) -> None:
+    """Raise `BuildFailed` when shards of this subset were made on another type of machine, unless the recipe allows it.
+
+    One receipt speaks for all: each shard is checked against those before it.
+    """
+    if runtime == ANY_RUNTIME or asked_recipe(store, name).allow_mixed_runtimes:
+        return
+    for file in store.names(layout.meta(name, "receipts"))[:1]:
+        before = parse_receipt(store.read(layout.meta(name, f"receipts/{file}")))
+        if before is not None and before.runtime != runtime:
+            raise BuildFailed(
+                f"{store.root}/{name} was begun on another type of machine (runtime class {before.runtime}, here "
+                f"{runtime}): its neural networks round differently. Go on there, name another --out, or accept it "
+                "with --set allow_mixed_runtimes=true"
+            )
 
 
 def needs_process(recipe: Recipe, name: str) -> bool:
@@ -192,7 +205,9 @@ def _cached_workshop(recipe: bytes, name: str) -> Workshop:
     # Models load once a process: workers make many shards of one subset.
     loaded = Recipe.model_validate_json(recipe)
     check_inputs(loaded.only([name]), media=True)
-    return workshop(loaded, name)
+    shop = workshop(loaded, name)
+    devices = [device for _, judge in shop.filters if (device := getattr(judge, "device", lambda: None)()) is not None]
+    return replace(shop, runtime=runtime_class(bool(devices), *devices[:1]))
 
 
 @lru_cache(maxsize=8)

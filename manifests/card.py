@@ -149,14 +149,15 @@ def _reproduction(stage: Stage) -> str:
         "seed": settings["seed"],
         "subsets": {stage.name: {**subset, "source": {**subset["source"], **places}}},
     }
-    libraries = ", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items())
+    libraries = ", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()) or "no library"
     return f"""Save as `recipe.yaml`, name your own paths, and run `twinset build recipe.yaml --out OUT`:
 
 ```yaml
 {yaml.safe_dump(recipe, sort_keys=False)}```
 
-The same bytes come out where the stage digest is `{stage.content}` (runtime class `{stage.runtime}`): the same
-annotations (sha256 `{stage.facts["annotations"]}`), the same media, and {libraries or "no library"}.
+The same bytes come out where the stage digest is `{stage.content}`: the same annotations (sha256
+`{stage.facts["annotations"]}`), the same media, on machines of the runtime class that the receipts name, and
+{libraries}.
 """
 
 

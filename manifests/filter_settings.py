@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from manifests.source_settings import Settings
 
@@ -35,6 +35,12 @@ class Faces(Settings):
     kind: Literal["faces"]
     model: Literal["hog", "cnn"] = "hog"
     mode: Literal["exact", "fast"] = "exact"
+
+    @model_validator(mode="after")
+    def _fast_is_hog(self) -> Faces:
+        if self.model == "cnn" and self.mode == "fast":
+            raise ValueError("mode 'fast' belongs to model 'hog'; with model 'cnn' write mode: exact")
+        return self
 
 
 class NearIdentical(Settings):

@@ -23,7 +23,7 @@ class Model(BaseModel):
 class Receipt(Model):
     """What a finished shard holds.
 
-    content: digest of the stage without its runtime class; runtime: that class, ``any`` without neural networks.
+    content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
     slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
     that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of

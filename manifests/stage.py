@@ -21,15 +21,14 @@ ANY_RUNTIME = "any"
 class Stage(Model):
     """Written last of a plan, as its receipt.
 
-    facts: all that decides the bytes of the shards; content: its digest. runtime: the runtime class, ``any`` where no
-    neural network takes part. plan: digest over all slices. excluded: what planning left out, by reason.
+    facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
+    digest. plan: digest over all slices. excluded: what planning left out, by reason.
     """
 
     schema_version: int = SCHEMA_VERSION
     name: str
     facts: dict[str, Any]
     content: str
-    runtime: str
     plan: str
     planned: int
     shards: int

@@ -15,7 +15,7 @@ from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, slice_digest
 from manifests.receipt import Receipt
 from manifests.recipe import Subset
-from manifests.stage import Stage
+from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
 from shards.encode import EncodedImage, encode_image, pair_fields
@@ -31,11 +31,15 @@ NamedFilter = tuple[str, CaptionFilter | FrameFilter | PairFilter]
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """All that is needed to make the shards of one subset; filters by kind, in the recipe's order."""
+    """All that is needed to make the shards of one subset.
+
+    filters: by kind, in the recipe's order. runtime: this machine's runtime class (`manifests.stage.runtime_class`).
+    """
 
     subset: Subset
     generator: Generator
     filters: Sequence[NamedFilter]
+    runtime: str = ANY_RUNTIME
 
 
 def make_shard(
@@ -66,7 +70,7 @@ def make_shard(
             shard=planned.shard,
             split=planned.split,
             content=stage.content,
-            runtime=stage.runtime,
+            runtime=shop.runtime,
             slice=planned.slice,
             planned=len(candidates),
             kept=0,

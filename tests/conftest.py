@@ -19,7 +19,7 @@ from manifests.canonical import canonical_json, digest, sample_key
 from manifests.plan import plan_file, read_slice, write_plan
 from manifests.receipt import Receipt
 from manifests.recipe import Subset, content_of
-from manifests.stage import ANY_RUNTIME, Stage, stage_facts
+from manifests.stage import Stage, stage_facts
 from shards import layout
 from shards.contracts import Isolation
 from shards.make import Workshop, make_shard
@@ -160,7 +160,6 @@ def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, lis
         name=name,
         facts=facts,
         content=digest(facts),
-        runtime=ANY_RUNTIME,
         plan=summary.digest,
         planned=summary.planned,
         shards=len(summary.shards),

@@ -18,9 +18,10 @@ import av
 import cv2
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from filters.faces import FacesFilter
-from manifests.errors import TwinsetError, WrongUse
+from manifests.errors import TwinsetError
 from manifests.filter_settings import Faces
 from shards.samples import Drop, Frame, Keep, Pixels, Source, Verdict
 
@@ -173,7 +174,7 @@ def test_another_detector_in_dlib_is_refused(child: ProcessPoolExecutor) -> None
 
 
 def test_fast_is_for_hog() -> None:
-    with pytest.raises(WrongUse, match="mode: exact"):
+    with pytest.raises(ValidationError, match="mode: exact"):
         FacesFilter(Faces(kind="faces", model="cnn", mode="fast"))
 
 

@@ -36,7 +36,6 @@ def stage(**changes: Any) -> Stage:
         "name": "eq-x",
         "facts": facts,
         "content": digest(facts),
-        "runtime": ANY_RUNTIME,
         "plan": "0" * 32,
         "planned": 5,
         "shards": 1,

@@ -97,14 +97,14 @@ def test_overrides_change_any_key(recipe: Path) -> None:
             "description=a=b = c",
             "subsets.eq-ag.source.skip=2",
             "subsets.eq-ag.encoding.format=png",
-            "subsets.eq-youcook2.filters=[{kind: faces, mode: fast}]",
+            "subsets.eq-youcook2.filters=[{kind: faces}]",
             "subsets.eq-youcook2.filters.0.model=cnn",
         ],
     )
     assert (loaded.seed, loaded.description, loaded.subsets["eq-ag"].encoding.format) == (7, "a=b = c", "png")
     assert loaded.subsets["eq-ag"].source.model_dump()["skip"] == 2
     (faces,) = loaded.subsets["eq-youcook2"].filters
-    assert faces.model_dump() == {"kind": "faces", "model": "cnn", "mode": "fast"}
+    assert faces.model_dump() == {"kind": "faces", "model": "cnn", "mode": "exact"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from manifests.canonical import digest, sample_key, sha256_of_file
 from manifests.plan import PlannedShard, plan_file, read_slice, write_plan
 from manifests.receipt import Receipt
 from manifests.recipe import Subset
-from manifests.stage import ANY_RUNTIME, Stage, stage_facts
+from manifests.stage import Stage, stage_facts
 from shards import layout
 from shards.contracts import Isolation
 from shards.make import NamedFilter, Workshop, make_shard
@@ -158,7 +158,6 @@ def planned_build(media: Path) -> Callable[..., Build]:
             name=name,
             facts=facts,
             content=digest(facts),
-            runtime=ANY_RUNTIME,
             plan=summary.digest,
             planned=summary.planned,
             shards=len(summary.shards),
