@@ -39,6 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, miniature_cache: Path) -> I
         port = probe.getsockname()[1]
     environment = {
         **os.environ,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",  # a worker starts its runs as ``prefect flow-run execute``
         "PREFECT_HOME": str(home),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
