@@ -72,7 +72,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"Prefect's server did not start:\n{log.read_text()[-2000:]}")
 
 
-Twinset = Callable[..., "subprocess.CompletedProcess[str]"]
+Twinset = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -152,3 +152,64 @@ def reference(tmp_path_factory: pytest.TempPathFactory, small_recipe: Path, twin
     result = twinset("build", small_recipe, "--out", out)
     assert result.returncode == 0, result.stderr
     return out
+
+
+Prefect = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def prefect(server: dict[str, str]) -> Prefect:
+    """Run ``prefect ARGUMENTS`` in the checkout against the session's server."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / "prefect"), *arguments],
+            env=server,
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
+    """The server with the work pools and all deployments of the shipped prefect.yaml."""
+    for pool in ("main", "cpu", "render", "gpu"):
+        created = prefect("work-pool", "create", pool, "--type", "process", "--overwrite")
+        assert created.returncode == 0, created.stdout + created.stderr
+    deployed = prefect("--no-prompt", "deploy", "--all")
+    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+
+
+Worker = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Worker]:
+    """Start a worker of a pool, with its log in ``POOL.log`` of the test's folder; all are ended after the test."""
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def start(pool: str, **environment: str) -> subprocess.Popen[bytes]:
+        with (tmp_path / f"{pool}.log").open("ab") as log:
+            worker = subprocess.Popen(
+                [str(BIN / "prefect"), "worker", "start", "--pool", pool],
+                env={**deployments, **environment},
+                cwd=CHECKOUT,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        if worker.poll() is None:
+            worker.terminate()
+            worker.wait(60)

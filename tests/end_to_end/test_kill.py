@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +46,12 @@ def await_activity(out: Path, before: set[Path], process: subprocess.Popen[bytes
         time.sleep(0.01)
 
 
+def kill_all(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_flow_killed_at_random_moments(
@@ -76,39 +80,26 @@ def test_flow_killed_at_random_moments(
     assert twinset("verify", out, "--media").returncode == 0
 
 
-@pytest.fixture
-def deploy(server: dict[str, str]) -> Iterator[dict[str, str]]:
-    for arguments in (
-        ("work-pool", "create", "main", "--type", "process", "--overwrite"),
-        ("--no-prompt", "deploy", "--all"),
-    ):
-        done = subprocess.run(
-            [str(BIN / "prefect"), *arguments], env=server, cwd=CHECKOUT, capture_output=True, text=True, timeout=120
-        )
-        if arguments[0] == "--no-prompt":
-            assert done.returncode == 0 or "work pool" in done.stdout, done.stdout + done.stderr
-    yield {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_worker_and_its_flow_killed_at_random_moments(
-    deploy: dict[str, str], small_recipe: Path, reference: Path, contents: Any, twinset: Any, tmp_path: Path
+    prefect: Any,
+    start_worker: Any,
+    small_recipe: Path,
+    reference: Path,
+    contents: Any,
+    twinset: Any,
+    tmp_path: Path,
 ) -> None:
-    chance, out, log = random.Random(SEED), tmp_path / "out", tmp_path / "log"
+    chance, out = random.Random(SEED), tmp_path / "out"
     parameters = [f"--param=recipe={json.dumps(str(small_recipe))}", f"--param=out={json.dumps(str(out))}"]
     midway = 0
     for _ in range(WORKER_KILLS):
+        if not unfinished(out):
+            shutil.rmtree(out, ignore_errors=True)
         before = set(out.rglob("*"))
-        worker = started([str(BIN / "prefect"), "worker", "start", "--pool", "main"], deploy, log)
-        asked = subprocess.run(
-            [str(BIN / "prefect"), "deployment", "run", "build-eqben/local", *parameters],
-            env=deploy,
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        worker = start_worker("main")
+        asked = prefect("deployment", "run", "build-eqben/local", *parameters)
         assert asked.returncode == 0, asked.stdout + asked.stderr
         await_activity(out, before, worker, START_SECONDS)
         time.sleep(chance.uniform(0, 2.5))
@@ -117,21 +108,54 @@ def test_worker_and_its_flow_killed_at_random_moments(
         if victim in ("worker", "both"):
             worker.kill()
         if victim in ("flow", "both"):
-            for flow in flows:
-                os.kill(flow.pid, signal.SIGKILL)
-        time.sleep(0.2)
+            kill_all(flows)
         midway += unfinished(out)
-        if victim == "flow":
-            worker.kill()
+        worker.kill()
         worker.wait()
-        # A worker's orphan goes on writing beside the next run, as on a cluster; it is ended before bytes are compared.
-        orphans = [flow for flow in flows if flow.is_running()]
+        # A worker's orphan may go on writing beside the next run, as on a cluster.
         if chance.random() < 0.5:
-            psutil.wait_procs(orphans, timeout=60)
-    for orphan in psutil.wait_procs(orphans, timeout=120)[1]:
-        orphan.kill()
-    assert midway >= 1, log.read_text()[-2000:]
+            kill_all(flows)
+    for flow in psutil.wait_procs(flows, timeout=120)[1]:
+        flow.kill()
+    assert midway >= 1, (tmp_path / "main.log").read_text()[-2000:]
     result = twinset("build", small_recipe, "--out", out)
     assert result.returncode == 0, result.stderr
     assert contents(out) == contents(reference)
     assert twinset("verify", out, "--media").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
+    prefect: Any, start_worker: Any, small_recipe: Path, reference: Path, contents: Any, tmp_path: Path
+) -> None:
+    """Worker and flow die together: the shipped automation notices, and ``prefect flow-run retry`` resumes."""
+    out = tmp_path / "out"
+    created = prefect("automation", "create", "--from-file", str(CHECKOUT / "flows/zombies.yaml"))
+    assert created.returncode == 0, created.stdout + created.stderr
+    worker = start_worker("main", PREFECT_FLOWS_HEARTBEAT_FREQUENCY="30")
+    asked = prefect(
+        "deployment",
+        "run",
+        "build-eqben/local",
+        f"--param=recipe={json.dumps(str(small_recipe))}",
+        f"--param=out={json.dumps(str(out))}",
+        "--param=workers=1",
+    )
+    run = next(word for word in asked.stdout.split() if word.count("-") == 4)
+    await_activity(out, set(), worker, START_SECONDS)
+    flows = psutil.Process(worker.pid).children(recursive=True)
+    worker.kill()
+    kill_all(flows)
+    assert unfinished(out)
+    state = ""
+    for _ in range(60):
+        state = prefect("flow-run", "inspect", run).stdout
+        if "CRASHED" in state:
+            break
+        time.sleep(4)
+    assert "CRASHED" in state, state
+    start_worker("main")
+    retried = prefect("flow-run", "retry", run, "--watch")
+    assert retried.returncode == 0, retried.stdout + retried.stderr
+    assert contents(out) == contents(reference)
