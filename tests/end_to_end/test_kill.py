@@ -156,6 +156,8 @@ def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
         time.sleep(4)
     assert "CRASHED" in state, state
     start_worker("main")
-    retried = prefect("flow-run", "retry", run, "--watch")
+    retried = prefect("flow-run", "retry", run)
     assert retried.returncode == 0, retried.stdout + retried.stderr
+    watched = prefect("flow-run", "watch", run)
+    assert watched.returncode == 0, watched.stdout + watched.stderr
     assert contents(out) == contents(reference)
