@@ -6,8 +6,9 @@ import unicodedata
 from dataclasses import replace
 from typing import ClassVar, Literal
 
+from manifests.candidate import CaptionedCandidate
 from shards.contracts import Isolation
-from shards.samples import CaptionedCandidate, Drop
+from shards.samples import Drop
 
 
 class EqualCaptionsFilter:

@@ -6,9 +6,10 @@ import re
 from dataclasses import replace
 from typing import ClassVar, Literal
 
+from manifests.candidate import CaptionedCandidate
 from manifests.filter_settings import MotionWords
 from shards.contracts import Isolation
-from shards.samples import CaptionedCandidate, Drop
+from shards.samples import Drop
 
 
 class MotionWordsFilter:

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from manifests.errors import BuildFailed
+
 
 def build(
     recipe: str,
@@ -36,6 +38,7 @@ def build(
     from flows.build_eqben import build_eqben
     from flows.reporting import Bars, report_to
 
+    _check_server()
     arguments: dict[str, Any] = {
         "recipe": recipe,
         "out": out,
@@ -51,3 +54,19 @@ def build(
         report_to(bars)
         counts = build_eqben(**arguments)
         return counts
+
+
+def _check_server() -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL
+
+    url = PREFECT_API_URL.value()
+    if not url:
+        return
+    with get_client(sync_client=True) as client:
+        problem = client.api_healthcheck()
+    if problem is not None:
+        raise BuildFailed(
+            f"Prefect's server at {url} does not answer ({type(problem).__name__}: {problem}); start it with prefect "
+            "server start, or unset PREFECT_API_URL to run with a temporary one"
+        )

@@ -13,9 +13,10 @@ from typing import Literal
 from generators.frame_dump import UnreadablePicture, read_picture
 from generators.video import Unavailable, read_frames
 from generators.video_file import BrokenMedia
+from manifests.candidate import CaptionedCandidate
 from manifests.canonical import sha256_of_file
 from shards.media import EscapesRoot, MediaFolder
-from shards.samples import CaptionedCandidate, Frame, Pair, Rejected, Source
+from shards.samples import Frame, Pair, Rejected, Source
 
 Addressing = Literal["seconds", "numbers", "dump"]
 

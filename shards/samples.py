@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.candidate import Candidate as Candidate
-from manifests.candidate import CaptionedCandidate as CaptionedCandidate
-
 Pixels = NDArray[np.uint8]
 
 

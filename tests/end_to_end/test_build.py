@@ -130,3 +130,10 @@ def test_wrong_use_exits_with_2(twinset: Any, small_recipe: Path, tmp_path: Path
 def test_json_goes_to_stdout_alone(demo: Any, twinset: Any) -> None:
     out, counts = demo
     assert json.loads(twinset("status", out, "--json").stdout)["subsets"].keys() == counts.keys()
+
+
+def test_a_server_that_does_not_answer_is_named(twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", PREFECT_API_URL="http://127.0.0.1:9/api")
+    assert result.returncode == 1 and not (tmp_path / "out").exists()
+    assert "http://127.0.0.1:9/api" in result.stderr and "unset PREFECT_API_URL" in result.stderr
+    assert "Traceback" not in result.stderr
