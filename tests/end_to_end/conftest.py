@@ -147,9 +147,9 @@ def contents() -> Callable[[Path], dict[str, bytes]]:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory, small_recipe: Path, twinset: Twinset) -> Path:
-    """The small recipe's dataset, built without interruption."""
+    """The small recipe's dataset, built without interruption by two threads."""
     out = tmp_path_factory.mktemp("reference") / "out"
-    result = twinset("build", small_recipe, "--out", out)
+    result = twinset("build", small_recipe, "--out", out, "--workers", "2")
     assert result.returncode == 0, result.stderr
     return out
 

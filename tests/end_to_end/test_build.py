@@ -71,7 +71,7 @@ def test_a_changed_byte_is_found_and_mended(demo: Any, twinset: Any, contents: A
     assert contents(copy) == contents(out)
 
 
-@pytest.mark.parametrize("workers", ["1", "2", "4"])
+@pytest.mark.parametrize("workers", ["1", "4"])
 def test_bytes_do_not_depend_on_the_number_of_workers(
     workers: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:
@@ -79,7 +79,9 @@ def test_bytes_do_not_depend_on_the_number_of_workers(
     assert contents(tmp_path / "out") == contents(reference)
 
 
-@pytest.mark.parametrize("runner", ["processes", "ray", "dask"])
+@pytest.mark.parametrize(
+    "runner", ["processes", pytest.param("ray", marks=pytest.mark.slow), pytest.param("dask", marks=pytest.mark.slow)]
+)
 def test_bytes_do_not_depend_on_the_runner(
     runner: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:
