@@ -20,7 +20,7 @@ CHECKOUT = Path(__file__).parents[2]
 FLOW_KILLS = 20
 WORKER_KILLS = 10
 SEED = 20
-START_SECONDS = 120
+START_SECONDS = 45
 
 
 def started(command: list[str], server: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
@@ -147,7 +147,7 @@ def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
     flows = psutil.Process(worker.pid).children(recursive=True)
     worker.kill()
     kill_all(flows)
-    assert unfinished(out)
+    assert flows and not (out / "look.html").exists(), "the build ended before it could be killed"
     state = ""
     for _ in range(60):
         state = prefect("flow-run", "inspect", run).stdout
