@@ -11,7 +11,8 @@ from typing import Literal
 import av
 from av.video.frame import PictureType
 
-from generators.video_file import MICROSECONDS, BrokenMedia, PacketTable, VideoFile, VideoPacket
+from generators.video_file import MICROSECONDS, BrokenMedia, VideoFile, VideoPacket
+from generators.video_packets import PacketTable
 from generators.video_pixels import RgbConverter
 from generators.video_timeline import Timeline, best_effort
 from shards.samples import Pixels

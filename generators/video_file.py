@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeAlias
@@ -15,7 +14,11 @@ from av.codec.context import Flags
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from generators.mp4_index import indexed_packets
+from generators.video_packets import PacketTable
+
 VideoPacket: TypeAlias = "av.Packet[VideoStream]"
+Row: TypeAlias = tuple[int | None, int | None, int, bool, bool]  # of a `PacketTable`: pts, dts, duration, key, shown
 
 # What a video file may be. A file is opened by what it holds, not by its name: a playlist called VIDEO.mp4 must not
 # make libavformat open other files or addresses.
@@ -23,56 +26,13 @@ DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
 MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
+PROBED = 64  # packets that the file's index must list as they are, for the rest to be believed
 
 log = logging.getLogger(__name__)
 
 
 class BrokenMedia(Exception):
     """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
-
-
-@dataclass
-class PacketTable:
-    """The packets of a video stream in decoding order, without their data: one entry a packet in every column.
-
-    pts, dts, durations: in ticks of the stream. keys: whether it holds a key frame. shown: False for what an edit list
-    hides. damaged: pts of packets that are cut short. truncated: whether the file ends before it should.
-    """
-
-    pts: Sequence[int | None] = ()
-    dts: Sequence[int | None] = ()
-    durations: Sequence[int] = ()
-    keys: Sequence[bool] = ()
-    shown: Sequence[bool] = ()
-    damaged: frozenset[int | None] = frozenset()
-    truncated: bool = False
-
-    @cached_property
-    def place(self) -> dict[int | None, int]:
-        """Place of each pts."""
-        return {pts: n for n, pts in enumerate(self.pts)}
-
-    @property
-    def tells_frames(self) -> bool:
-        """Whether sorting by pts gives the frames: every pts is there, once, and the first packet is shown first."""
-        known = [pts for pts in self.pts if pts is not None]
-        once = bool(known) and len(self.place) == len(known) == len(self.pts)
-        return once and self.keys[0] and known[0] == min(known)
-
-    def entrance(self, tick: int) -> int:
-        """Place of the last key frame before a frame that is also shown no later than it.
-
-        A frame that follows an open GOP's key frame in the file but is shown before it needs the key frame before.
-        """
-        for n in range(self.place[tick], -1, -1):
-            pts = self.pts[n]
-            if self.keys[n] and pts is not None and pts <= tick:
-                return n
-        return 0
-
-    def key_before(self, place: int) -> int:
-        """Place of the key frame before a place; the first place where there is none."""
-        return next((n for n in range(place - 1, -1, -1) if self.keys[n]), 0)
 
 
 class VideoFile:
@@ -99,20 +59,36 @@ class VideoFile:
         return self.stream.codec_context.codec.canonical_name
 
     def scan(self) -> PacketTable:
-        """Read the packets of the whole file without decoding, then rewind: milliseconds for minutes of video."""
-        rows: list[tuple[int | None, int | None, int, bool, bool]] = []
+        """List the packets of the whole file without decoding, then rewind: milliseconds for minutes of video.
+
+        From the file's index where that agrees with the first packets, else by reading all of them.
+        """
+        rows: list[Row] = []
         damaged = set()
         for packet in self.packets():
             pts = packet.pts
             rows.append((pts, packet.dts, packet.duration or 0, packet.is_keyframe, not packet.is_discard))
             if packet.is_corrupt:
                 damaged.add(pts)
+            if len(rows) == PROBED and (indexed := self._indexed(rows)):
+                self.rewind()
+                return indexed
         truncated = self._ends_early or bool(damaged) or self.stream.frames > len(rows)
         self.rewind()
         if not rows:
             return PacketTable(truncated=truncated)
         pts_column, dts, durations, keys, shown = zip(*rows, strict=True)
         return PacketTable(pts_column, dts, durations, keys, shown, frozenset(damaged), truncated)
+
+    def _indexed(self, rows: Sequence[Row]) -> PacketTable | None:
+        first = rows[0][0]
+        if first is None or "mp4" not in self.container.format.name:
+            return None
+        table = indexed_packets(self.path, self.stream, first)
+        if table is None:
+            return None
+        listed = zip(table.pts, table.dts, table.durations, table.keys, table.shown, strict=True)
+        return table if list(islice(listed, len(rows))) == rows else None
 
     def packets(self) -> Iterator[VideoPacket]:
         """Packets from the present place to the end, or to where the file is broken."""
@@ -128,8 +104,10 @@ class VideoFile:
 
     def packets_from(self, table: PacketTable, entrance: int) -> Iterator[VideoPacket]:
         """Packets from the place ``entrance`` on, wherever the container's own index leads to."""
-        dts = table.dts[entrance]
-        for move in (partial(self._seek, table.pts[entrance] if dts is None else dts), self.rewind):
+        # libavformat's MP4 reader takes the tick for a pts: sought by dts, it enters at the key frame before.
+        ticks = [tick for tick in (table.pts[entrance], table.dts[entrance]) if tick is not None]
+        moves: list[Callable[[], None]] = [*(partial(self._seek, tick) for tick in ticks), self.rewind]
+        for move in moves:
             move()
             started = False
             for packet in self.packets():
@@ -172,7 +150,7 @@ class VideoFile:
         self.container.close()
         self._open()
 
-    def _seek(self, tick: int | None) -> None:
+    def _seek(self, tick: int) -> None:
         if self._fresh:
             # A decoder learns things from the first frame that later key frames do not repeat: of x264's version, whose
             # 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
@@ -181,7 +159,7 @@ class VideoFile:
             self._fresh = False
         self.stream.codec_context.flush_buffers()
         try:
-            self.container.seek(tick or 0, stream=self.stream)
+            self.container.seek(tick, stream=self.stream)
         except av.FFmpegError:
             self.rewind()
 
