@@ -54,14 +54,14 @@ def build_shards(
     """
     store = Store(out)
     recipe = asked_recipe(store, subset)
-    state = state_of(store, recipe, subset)
-    todo = [number for number in state.todo if first <= number <= (len(state.planned) if last is None else last)]
+    state = state_of(store, recipe, subset, lambda number: first <= number and (last is None or number <= last))
+    todo = state.todo
     if not todo:
         return 0
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
     isolated = needs_process(recipe, subset)
-    bar = ProgressArtifact(f"{subset}-shards", len(state.planned), len(state.done))
+    bar = ProgressArtifact(f"{subset}-shards", len(todo) + len(state.done), len(state.done))
     failures: list[str] = []
     pool = task_runner(runner, workers)
     with pool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -97,12 +97,17 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     return stage
 
 
-def state_of(store: Store, recipe: Recipe, name: str, numbers: Iterable[int] | None = None) -> Progress:
-    """Progress of a planned subset, with a look at whether missing inputs have appeared."""
+def state_of(store: Store, recipe: Recipe, name: str, numbers: Callable[[int], bool] | None = None) -> Progress:
+    """Progress of a planned subset, with a look at whether missing inputs have appeared.
+
+    numbers: which shards to look at, where the receipts of all would cost too much.
+    """
     stage = read_stage(store, name)
     if stage is None:
         raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
-    return progress(store, stage, read_planned(store, name), MediaFolder(recipe.subsets[name].source.media), numbers)
+    planned = read_planned(store, name)
+    wanted = None if numbers is None else [shard.shard for shard in planned if numbers(shard.shard)]
+    return progress(store, stage, planned, MediaFolder(recipe.subsets[name].source.media), wanted)
 
 
 def asked_recipe(store: Store, name: str) -> Recipe:
