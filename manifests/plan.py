@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from manifests.candidate import Candidate, arrow_schema, from_row, to_row
 from manifests.canonical import canonical_json, digest
 from manifests.errors import WrongUse
+from manifests.parquet import read_parquet
 
 SHARDS_A_FILE = 1000
 
@@ -119,12 +120,12 @@ def write_plan(
 
 def read_shards(stream: BinaryIO) -> list[PlannedShard]:
     """The list of a plan's shards."""
-    return [PlannedShard(**row) for row in pq.read_table(stream).to_pylist()]
+    return [PlannedShard(**row) for row in read_parquet(stream).to_pylist()]
 
 
 def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[Candidate]:
     """The candidates of one shard."""
-    rows: list[dict[str, Any]] = pq.ParquetFile(stream).read_row_group(row_group).to_pylist()
+    rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group).to_pylist()
     return [from_row(kind, row) for row in rows]
 
 

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from manifests.parquet import read_parquet
 from manifests.plan import plan_file
 from manifests.receipt import Receipt
 from shards import layout
@@ -98,7 +98,7 @@ def _duplicates(store: Store, states: Mapping[str, Progress]) -> dict[tuple[str,
             if not receipt.kept and not receipt.duplicates:
                 continue
             with store.open(layout.rows(subset, number)) as stream:
-                rows = pq.read_table(stream, columns=["key", "reason", "verdict", "content"])
+                rows = read_parquet(stream, ["key", "reason", "verdict", "content"])
             rows = rows.filter(pc.or_(pc.equal(rows["verdict"], KEPT), pc.equal(rows["reason"], DUPLICATE)))
             rows = rows.select(["content", "key"])
             rows = rows.append_column("subset", pa.array([subset] * len(rows), pa.string()))
@@ -106,7 +106,7 @@ def _duplicates(store: Store, states: Mapping[str, Progress]) -> dict[tuple[str,
     if not tables:
         return {}
     table = pa.concat_tables(tables)
-    counted = table.group_by("content").aggregate([("key", "count")])
+    counted = table.group_by("content", use_threads=False).aggregate([("key", "count")])
     repeated = counted.filter(pc.greater(counted["key_count"], 1))["content"]
     found = table.filter(pc.is_in(table["content"], repeated.combine_chunks()))
     ordered = found.sort_by([("content", "ascending"), ("subset", "ascending"), ("key", "ascending")]).to_pylist()

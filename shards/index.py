@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed
+from manifests.parquet import read_parquet
 from manifests.receipt import Receipt
 from manifests.summary import IndexSummary
 from shards import layout, rows
@@ -75,7 +76,7 @@ def _rows_of(store: Store, subset: str, receipt: Receipt) -> pa.Table:
     path = layout.rows(subset, receipt.shard)
     try:
         with store.open(path) as stream:
-            return pq.read_table(stream)
+            return read_parquet(stream)
     except (FileNotFoundError, pa.ArrowInvalid) as error:
         remedy = f"remove {layout.receipt(subset, receipt.shard)} and run the build again"
         raise BuildFailed(f"{store.root}/{path}: absent or not Parquet ({error}); {remedy}") from error

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manifests.canonical import digest
+from manifests.parquet import read_parquet
 from shards.samples import Source
 
 KEPT, REJECTED = "kept", "rejected"
@@ -74,7 +75,7 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
 
 def read_rows(stream: BinaryIO) -> list[Row]:
     """Rows of one shard, in plan order."""
-    found: list[dict[str, Any]] = pq.read_table(stream).to_pylist()
+    found: list[dict[str, Any]] = read_parquet(stream).to_pylist()
     return [Row(**{**row, "sources": tuple(Source(**one) for one in row["sources"])}) for row in found]
 
 

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-import pyarrow.parquet as pq
-
+from manifests.parquet import parquet_rows
 from manifests.summary import Statistics, WordUse
 from shards import layout
 from shards.read import read_spread
@@ -81,8 +80,7 @@ def statistics(store: Store, subset: str) -> Statistics:
 def _index_rows(store: Store, subset: str) -> Iterator[dict[str, str]]:
     columns = ["group", "caption0", "caption1", "image0_sha256", "image1_sha256"]
     with store.open(layout.meta(subset, "index.parquet")) as stream:
-        for batch in pq.ParquetFile(stream).iter_batches(columns=columns):
-            yield from batch.to_pylist()
+        yield from parquet_rows(stream, columns)
 
 
 @lru_cache(maxsize=65_536)  # captions repeat: every frame of YouCook2 stands in many pairs
