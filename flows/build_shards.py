@@ -64,19 +64,19 @@ def build_shards(
     bar = ProgressArtifact(f"{subset}-shards", len(todo) + len(state.done), len(state.done))
     failures: list[str] = []
     pool = task_runner(runner, workers)
-    with pool:
-        futures = [
-            (shard, pool.submit(make_shard_task, {"out": out, "subset": subset, "shard": shard, "isolated": isolated}))
-            for shard in todo
-        ]
-        for shard, future in futures:
-            future.wait()
-            if future.state.is_completed():
-                bar.advance()
-                reporter().advance(subset)
-            else:
-                failures.append(f"{subset} shard {shard:05d}: {_reason(future.state)}")
-    close_children()
+    try:
+        with pool:
+            given = {"out": out, "subset": subset, "isolated": isolated}
+            futures = [(shard, pool.submit(make_shard_task, {**given, "shard": shard})) for shard in todo]
+            for shard, future in futures:
+                future.wait()
+                if future.state.is_completed():
+                    bar.advance()
+                    reporter().advance(subset)
+                else:
+                    failures.append(f"{subset} shard {shard:05d}: {_reason(future.state)}")
+    finally:
+        close_children()
     if failures:
         get_run_logger().error("\n".join(failures))
         raise BuildFailed(

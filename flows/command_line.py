@@ -13,7 +13,7 @@ from typing import Any
 from manifests.errors import TwinsetError, WrongUse
 from shards.store import Store
 
-RUNNERS = ("threads", "processes", "ray", "dask")
+RUNNERS = ("threads", "processes", "ray", "dask")  # those of flows.runners, which imports Prefect
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,8 +52,9 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--only", action="append", default=[], metavar="SUBSET", help="this subset; may be repeated")
         added.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="override a setting")
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    plan.add_argument("--out", help="write the plan below this folder or URL")
-    build.add_argument("--out", required=True, help="folder or fsspec URL of the dataset")
+    build.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help="as before the command")
+    plan.add_argument("--out", type=_place, help="write the plan below this folder or URL")
+    build.add_argument("--out", type=_place, required=True, help="folder or fsspec URL of the dataset")
     build.add_argument("--workers", type=int, default=0, metavar="N", help="shards at a time (default: one a core)")
     build.add_argument("--runner", choices=RUNNERS, default="threads", help="Prefect task runner")
     status = command("status", _status, "what is done, missing and stale")
@@ -71,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--format", required=True, choices=("eqben", "openclip"))
     export.add_argument("--to", required=True, metavar="DIR", help="new folder for the export")
     return parser
+
+
+def _place(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("name a folder or a URL")
+    return text
 
 
 def _plan(asked: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ def build(
     from manifests.recipe import load_recipe
 
     # A wrong recipe is found out before Prefect's server costs its seconds.
-    check_inputs(load_recipe(recipe, settings).only(only), media=True)
+    check_inputs(load_recipe(recipe, settings).only(only))
     from flows.build_eqben import build_eqben
     from flows.reporting import Bars, report_to
 

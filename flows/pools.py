@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
+import httpx
 from prefect import get_run_logger
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, StateType
@@ -14,21 +15,27 @@ from prefect.deployments import run_deployment
 from prefect.states import Crashed
 
 from flows.runners import Runner
+from manifests.canonical import digest
 from manifests.errors import BuildFailed
 
 POLL_SECONDS = 5.0
 PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever
 RESUBMISSIONS = 3
 OLD_RUNS = 1000
+OUTAGES = 720  # polls without an answer: an hour
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Shards ``first`` to ``last`` of a subset, for the workers of a pool. plan: digest of the subset's plan."""
+    """Shards ``first`` to ``last`` of a subset, for the workers of a pool.
+
+    content, plan: digests of the subset's stage and plan. Ranges must be cut the same way whatever is done already.
+    """
 
     out: str
     subset: str
     pool: str
+    content: str
     plan: str
     first: int
     last: int
@@ -38,7 +45,7 @@ class Range:
         return f"{self.subset} shards {self.first}-{self.last}"
 
 
-def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner) -> None:
+def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner | None) -> None:
     """Have all ranges made and wait; raises `BuildFailed` naming the ranges whose runs failed.
 
     A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the shards'.
@@ -47,10 +54,20 @@ def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner) -> None:
     waiting = {part: _submit(part, workers, runner) for part in ranges}
     tries = dict.fromkeys(ranges, 0)
     failures: list[str] = []
+    outages = 0
     with get_client(sync_client=True) as client:
         while waiting:
             for part, run in list(waiting.items()):
-                now = client.read_flow_run(run.id)
+                try:
+                    now = client.read_flow_run(run.id)
+                    outages = 0
+                except httpx.HTTPError as error:
+                    # The server may be restarting; the runs that it knows go on.
+                    outages += 1
+                    if outages > OUTAGES:
+                        raise
+                    logger.warning("Prefect's server does not answer (%s); asking again", error)
+                    break
                 state = now.state
                 if state is None or not state.is_final():
                     if state is not None and state.type == StateType.PENDING and _age(now) > PENDING_SECONDS:
@@ -71,27 +88,29 @@ def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner) -> None:
         raise BuildFailed("run the same deployment again to resume:\n" + "\n".join(failures))
 
 
-def _submit(part: Range, workers: int, runner: Runner) -> FlowRun:
+def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
     """The live run of a range: an earlier one when it is still going, else a new one.
 
     The key is of plan and range, so that a parent that died and is retried adopts its children. Ended runs keep their
     key for ever, hence the count behind it.
     """
+    parameters: dict[str, Any] = {"out": part.out, "subset": part.subset, "first": part.first, "last": part.last}
+    # What is not asked for is the deployment's to say: one shard at a time on a GPU.
+    if workers:
+        parameters["workers"] = workers
+    if runner is not None:
+        parameters["runner"] = runner
     for number in range(OLD_RUNS):
         run = cast(
             FlowRun,
             run_deployment(
                 f"build-shards/{part.pool}",
-                parameters={
-                    "out": part.out,
-                    "subset": part.subset,
-                    "first": part.first,
-                    "last": part.last,
-                    "workers": workers,
-                    "runner": runner,
-                },
+                parameters=parameters,
                 timeout=0,
-                idempotency_key=f"{part.out} {part.subset} {part.plan} {part.first}-{part.last} {number}",
+                # Not as a subflow: each look at an ended run would leave a task behind in the parent.
+                as_subflow=False,
+                tags=["build-eqben", part.subset],
+                idempotency_key=digest([asdict(part), number]),
             ),
         )
         if run.state is None or not run.state.is_final():

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 Runner = Literal["threads", "processes", "ray", "dask"]
-RUNNERS: tuple[Runner, ...] = ("threads", "processes", "ray", "dask")
 
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:

@@ -12,15 +12,15 @@ from typing import Any
 
 import filters
 import generators
-from generators import miniature
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import is_miniature
 from manifests.plan import PlannedShard, PlanSummary, plan_file, read_slice, shards_of, write_plan
-from manifests.receipt import parse_receipt
+from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Recipe, content_of
-from manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
+from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
 from shards import layout
+from shards.describe import withdraw
 from shards.make import Workshop, make_shard
 from shards.media import MediaFolder
 from shards.progress import Progress, progress, read_planned, read_stage
@@ -40,16 +40,18 @@ def workshop(recipe: Recipe, name: str) -> Workshop:
     )
 
 
-def check_inputs(recipe: Recipe, media: bool) -> None:
+def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -> None:
     """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
 
-    media: whether the media folders are needed too, as in a build.
+    annotations: whether those are needed, as in a plan; media: whether the media folders are, as for shards.
     """
     for name, subset in recipe.subsets.items():
         source = subset.source
         if is_miniature(source.annotations) or is_miniature(source.media):
+            from generators import miniature  # it draws with libraries that a plan of other data does not need
+
             miniature.ensure()
-        if not source.annotations.is_file():
+        if not source.annotations.is_file() and annotations:
             key = f"subsets.{name}.source.annotations"
             raise WrongUse(f"{key}: there is no file {source.annotations}; name it with --set {key}=FILE")
         if media and not source.media.is_dir():
@@ -73,7 +75,7 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     # In a process that builds again, what it remembers of the media folders may no longer hold.
     _cached_workshop.cache_clear()
     shop = workshop(recipe, name)
-    facts = _facts(recipe, name, shop)
+    facts = _facts(recipe, name, shop, sha256_of_file(shop.subset.source.annotations)[0])
     content = digest(facts)
     before = read_stage(store, name)
     if before is not None and before.content == content:
@@ -91,9 +93,11 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
             shards=len(summary.shards),
             excluded=dict(sorted(shop.generator.excluded.items())),
         )
-        store.write(layout.meta(name, "stage.json"), stage.to_bytes())
     asked = recipe.only([name]).model_dump(mode="json")
     store.write(layout.meta(name, "recipe.json"), json.dumps(asked, indent=1, sort_keys=True).encode())
+    if stage is not before:
+        # Last: what has a stage record can be resumed, whatever dies in between.
+        store.write(layout.meta(name, "stage.json"), stage.to_bytes())
     return stage
 
 
@@ -124,10 +128,13 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
     stage = read_stage(store, name)
     if stage is None:
         raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
-    shop = _cached_workshop(store.read(layout.meta(name, "recipe.json")), name)
+    shop = _cached_workshop(store.read(layout.meta(name, "recipe.json")), name, stage.to_bytes())
     planned = _cached_plan(out, name, stage.plan)[number]
     file, row_group = plan_file(number)
-    refuse_mixed_runtimes(store, name, shop.runtime)
+    if shop.runtime != ANY_RUNTIME and number and not asked_recipe(store, name).allow_mixed_runtimes:
+        # Found out before the work rather than after it; finalising looks at all receipts.
+        first = _receipt_of(store, stage, 0)
+        refuse_mixed_runtimes(f"{store.root}/{name}", {shop.runtime, *([first.runtime] if first else [])})
     with store.open(layout.plan(name, file)) as stream:
         candidates = read_slice(stream, row_group, shop.generator.candidate)
     try:
@@ -137,21 +144,14 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
         raise
 
 
-def refuse_mixed_runtimes(store: Store, name: str, runtime: str) -> None:
-    """Raise `BuildFailed` when shards of this subset were made on another type of machine, unless the recipe allows it.
-
-    One receipt speaks for all: each shard is checked against those before it.
-    """
-    if runtime == ANY_RUNTIME or asked_recipe(store, name).allow_mixed_runtimes:
-        return
-    for file in store.names(layout.meta(name, "receipts"))[:1]:
-        before = parse_receipt(store.read(layout.meta(name, f"receipts/{file}")))
-        if before is not None and before.runtime != runtime:
-            raise BuildFailed(
-                f"{store.root}/{name} was begun on another type of machine (runtime class {before.runtime}, here "
-                f"{runtime}): its neural networks round differently. Go on there, name another --out, or accept it "
-                "with --set allow_mixed_runtimes=true"
-            )
+def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
+    """Raise `BuildFailed` when shards of one subset were made on different types of machine."""
+    if len(runtimes) > 1:
+        raise BuildFailed(
+            f"{where}: made on different types of machine (runtime classes {', '.join(sorted(runtimes))}): "
+            "their neural networks round differently. Go on where it was begun, name another --out, or accept it with "
+            "--set allow_mixed_runtimes=true"
+        )
 
 
 def needs_process(recipe: Recipe, name: str) -> bool:
@@ -176,16 +176,25 @@ def check_missing(recipe: Recipe, states: Sequence[Progress]) -> None:
             )
 
 
-def _facts(recipe: Recipe, name: str, shop: Workshop) -> dict[str, Any]:
+def _receipt_of(store: Store, stage: Stage, number: int) -> Receipt | None:
+    try:
+        receipt = parse_receipt(store.read(layout.receipt(stage.name, number)))
+    except FileNotFoundError:
+        return None
+    return receipt if receipt is not None and receipt.content == stage.content else None
+
+
+def _facts(recipe: Recipe, name: str, shop: Workshop, annotations: str) -> dict[str, Any]:
     libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
     described = []
     for kind, judge in shop.filters:
-        libraries |= set(judge.libraries)
+        if _device(judge) is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
+            libraries |= set(judge.libraries)
         weights: dict[str, str] = judge.weights() if hasattr(judge, "weights") else {}
         described.append({"kind": kind, "version": judge.version, "weights": weights})
     return stage_facts(
         content_of(shop.subset, recipe.seed),
-        sha256_of_file(shop.subset.source.annotations)[0],
+        annotations,
         {"kind": shop.subset.source.kind, "version": shop.generator.version},
         described,
         libraries,
@@ -195,6 +204,7 @@ def _facts(recipe: Recipe, name: str, shop: Workshop) -> dict[str, Any]:
 def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> PlanSummary:
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(name, "stage.json"))
+    withdraw(store, name)
     with store.spool() as spool:
         return write_plan(
             shop.generator.plan(),
@@ -206,13 +216,36 @@ def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> Plan
 
 
 @lru_cache(maxsize=8)
-def _cached_workshop(recipe: bytes, name: str) -> Workshop:
+def _cached_workshop(recipe: bytes, name: str, planned: bytes) -> Workshop:
     # Models load once a process: workers make many shards of one subset.
+    stage = parse_stage(name, planned)
     loaded = Recipe.model_validate_json(recipe)
-    check_inputs(loaded.only([name]), media=True)
+    check_inputs(loaded.only([name]), annotations=False)
     shop = workshop(loaded, name)
-    devices = [device for _, judge in shop.filters if (device := getattr(judge, "device", lambda: None)()) is not None]
-    return replace(shop, runtime=runtime_class(bool(devices), *devices[:1]))
+    _refuse_other_versions(stage, _facts(loaded, name, shop, stage.facts["annotations"]))
+    devices = [device for _, judge in shop.filters if (device := _device(judge)) is not None]
+    return replace(shop, runtime=runtime_class(True, devices[0]) if devices else ANY_RUNTIME)
+
+
+def _refuse_other_versions(stage: Stage, here: dict[str, Any]) -> None:
+    if digest(here) == stage.content:
+        return
+    planned = stage.facts
+    differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
+    differing += [
+        f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
+        for name, version in planned["libraries"].items()
+        if here["libraries"].get(name) != version
+    ]
+    raise BuildFailed(
+        f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
+        "its checkout and environment (make env) to those that planned, or build again to plan with these"
+    )
+
+
+def _device(judge: object) -> str | None:
+    device: str | None = judge.device() if hasattr(judge, "device") else None
+    return device
 
 
 @lru_cache(maxsize=8)

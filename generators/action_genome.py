@@ -46,8 +46,8 @@ class ActionGenomeGenerator:
 
     excluded: what the last `plan` left out, by reason. ``frame-name``: not VIDEO/NUMBER.png; ``repeated-frame``,
     ``repeated-object``: named again, the first counts; ``unknown-relation``: none of Action Genome's, never said;
-    ``pair-unsayable``: frames that differ but where one has no caption; ``pair-said-alike``: where one has no caption
-    that the other lacks: {holding} and {holding, touching} are both "holding".
+    ``pair-unsayable``: frames that differ but where one has no caption; ``pair-said-alike``: where both have the same
+    captions, or, with ``exclusive``, where one has no caption that the other lacks.
     """
 
     version: ClassVar[int] = 1
@@ -59,6 +59,7 @@ class ActionGenomeGenerator:
         self.name = name
         self.source = source
         self.split = split
+        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
         self.excluded: Counter[str] = Counter()
 
     def plan(self) -> Iterator[FramePairCandidate]:
@@ -74,7 +75,7 @@ class ActionGenomeGenerator:
         """Pairs with their frames (`generators.frame_pairs.make_pairs`)."""
         planned = cast(Sequence[FramePairCandidate], candidates)
         addressing: Addressing = "dump" if self.source.frames == "dump" else "numbers"
-        return make_pairs(planned, MediaFolder(self.source.media), addressing)
+        return make_pairs(planned, self.media, addressing)
 
     def _pairs(self, video: str, kind: str, views: Sequence[View]) -> Iterator[FramePairCandidate]:
         """EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped."""
@@ -96,8 +97,10 @@ class ActionGenomeGenerator:
         if not said0 or not said1:
             self.excluded["pair-unsayable"] += 1
             return None
+        # A caption of its own leads, so that the first two differ as soon as one frame has one.
         captions0, captions1 = _own_first(said0, said1), _own_first(said1, said0)
-        if captions0[0] in said1 or captions1[0] in said0:
+        shared0, shared1 = captions0[0] in said1, captions1[0] in said0
+        if (shared0 and shared1) or (self.source.exclusive and (shared0 or shared1)):
             self.excluded["pair-said-alike"] += 1
             return None
         provenance = {"video": video, "object": kind}

@@ -53,6 +53,7 @@ class GebcGenerator:
         self.name = name
         self.source = source
         self.split = split
+        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
         self.excluded: Counter[str] = Counter()
 
     def plan(self) -> Iterator[FramePairCandidate]:
@@ -75,7 +76,7 @@ class GebcGenerator:
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their frames (`generators.frame_pairs.make_pairs`)."""
         planned = cast(Sequence[FramePairCandidate], candidates)
-        return make_pairs(planned, MediaFolder(self.source.media), "seconds")
+        return make_pairs(planned, self.media, "seconds")
 
     def _boundaries(self, records: list[Any]) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""

@@ -47,6 +47,7 @@ class YouCook2Generator:
         self.name = name
         self.source = source
         self.split = split
+        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
         self.excluded: Counter[str] = Counter()
 
     def plan(self) -> Iterator[FramePairCandidate]:
@@ -69,7 +70,7 @@ class YouCook2Generator:
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their frames (`generators.frame_pairs.make_pairs`)."""
         planned = cast(Sequence[FramePairCandidate], candidates)
-        return make_pairs(planned, MediaFolder(self.source.media), "seconds")
+        return make_pairs(planned, self.media, "seconds")
 
     def _segments(self, records: list[Any]) -> list[Segment]:
         segments: dict[str, Segment] = {}

@@ -36,11 +36,14 @@ class ActionGenome(MediaSource):
     frames: ``dump`` reads ``VIDEO.mp4/000123.png`` of the official ffmpeg dump, ``video`` takes the same 1-based
     frame numbers from ``VIDEO.mp4``.
     skip: annotated frames left out after a chosen one (the paper says 1 and 2).
+    exclusive: stricter than the paper: each frame has a caption that does not hold of the other one. {holding} and
+    {holding, touching} are said differently, and make a pair, but "holding" holds of both.
     """
 
     kind: Literal["action-genome"]
     frames: Literal["dump", "video"] = "video"
     skip: int = Field(default=1, ge=0)
+    exclusive: bool = False
     licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
 
 

@@ -31,6 +31,13 @@ def describe(store: Store, subsets: Iterable[str]) -> dict[str, IndexSummary]:
     return summaries
 
 
+def withdraw(store: Store, subset: str) -> None:
+    """Remove the descriptions of a subset that is planned anew: they tell of shards that will not stay."""
+    names = ("index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json", "look.png")
+    for path in (f"{subset}/README.md", *(layout.meta(subset, name) for name in names)):
+        store.remove(path)
+
+
 def _describe(store: Store, subset: str) -> IndexSummary:
     stage = read_stage(store, subset)
     if stage is None:
