@@ -1,8 +1,8 @@
 """Reading Parquet in the calling thread alone.
 
-pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit code
-134, 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child process. Here
-no reader starts one: `use_threads` decodes in a pool, and `pre_buffer` reads ahead in another.
+pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit
+code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
+process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
 """
 
 from __future__ import annotations

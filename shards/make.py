@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, slice_digest
-from manifests.receipt import Receipt
+from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Subset
 from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
 from shards.encode import EncodedImage, encode_image, pair_fields
+from shards.media import MediaFolder
+from shards.progress import read_stage, why_stale
 from shards.publish import publish_shard
 from shards.rows import KEPT, REJECTED, Row, content_digest
 from shards.samples import Drop, Keep, Pair, Rejected, Score, Verdict
@@ -45,10 +47,11 @@ class Workshop:
 def make_shard(
     store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], shop: Workshop
 ) -> Receipt:
-    """Make a shard and publish tar, rows and receipt, in this order.
+    """Make a shard and publish tar, rows and receipt, in this order; returns the receipt.
 
-    Raises OSError for trouble with disk or network; then nothing is half-written and no receipt exists. Raises
-    `BuildFailed` when the candidates are not those that were planned.
+    When another worker has finished the shard meanwhile, its receipt is returned and nothing is published. Raises
+    OSError for trouble with disk or network; then nothing is half-written and no receipt exists. Raises `BuildFailed`
+    when the candidates are not those that were planned, or when the subset was planned anew meanwhile.
     """
     if slice_digest(candidates) != planned.slice:
         record = layout.meta(stage.name, "stage.json")
@@ -81,10 +84,32 @@ def make_shard(
             rows_size=0,
             missing=dict(sorted(missing.items())),
         )
+        if (before := _made_meanwhile(store, stage, planned, shop)) is not None:
+            return before
         receipt = publish_shard(store, stage.name, receipt, rows, spool)
     log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
     store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
     return receipt
+
+
+def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, shop: Workshop) -> Receipt | None:
+    """The receipt of another worker that vouches for this shard as things are now, if there is one.
+
+    A worker that was taken for dead may end hours later. What it made must not replace a shard from which duplicates
+    were taken since, nor one of a newer plan. A receipt that went stale, as when missing media appeared, is replaced.
+    """
+    now = read_stage(store, stage.name)
+    if now is None or (now.content, now.plan) != (stage.content, stage.plan):
+        raise BuildFailed(
+            f"{store.root}/{stage.name}: shard {planned.shard:05d} is not published, because the subset was planned "
+            "anew meanwhile; run the build again"
+        )
+    try:
+        receipt = parse_receipt(store.read(layout.receipt(stage.name, planned.shard)))
+    except FileNotFoundError:
+        return None
+    media = MediaFolder(shop.subset.source.media)
+    return receipt if not why_stale(store, stage, planned, receipt, media) else None
 
 
 def _make_group(

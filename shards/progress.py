@@ -89,7 +89,7 @@ def progress(
             receipt = parse_receipt(store.read(path))
         except FileNotFoundError:
             return shard, None, ""
-        return shard, receipt, _why_stale(store, stage, shard, receipt, media)
+        return shard, receipt, why_stale(store, stage, shard, receipt, media)
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         for shard, receipt, why in pool.map(look, wanted):
@@ -102,9 +102,10 @@ def progress(
     return state
 
 
-def _why_stale(
+def why_stale(
     store: Store, stage: Stage, planned: PlannedShard, receipt: Receipt | None, media: MediaFolder | None
 ) -> str:
+    """Why a receipt (None: one that cannot be read) does not vouch for a planned shard; empty when it does."""
     if receipt is None:
         return "its receipt cannot be read"
     if receipt.shard != planned.shard or receipt.split != planned.split:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest, sha256_of_file
+from manifests.parquet import parquet_rows
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
 from manifests.stage import Stage
@@ -36,16 +40,24 @@ def verify_subset(
         yield f"{stage.name} shard {number:05d}: not made yet; run the same build again"
     for number, why in state.stale.items():
         yield f"{stage.name} shard {number:05d}: stale, {why}; run the same build again"
-    sources: dict[str, Source] = {}
+    sources: defaultdict[Source, list[int]] = defaultdict(list)
+    kept: dict[str, str] = {}
     for number, receipt in sorted(state.done.items()):
         planned = state.planned[number]
         yield from _plan_problems(store, stage, planned, kind)
         rows = yield from _row_problems(store, stage, receipt)
         yield from _tar_problems(store, stage, receipt, rows)
-        sources.update((source.path, source) for row in rows for source in row.sources)
+        if rows:
+            tar = layout.tar(stage.name, receipt.split, number).removeprefix(f"{stage.name}/")
+            kept[tar] = _keys_digest(row.key for row in rows if row.verdict == KEPT)
+        for source in {source for row in rows for source in row.sources}:
+            sources[source].append(number)
+    # Of a subset that is not finished, or whose rows are broken, the index is not asked to be right.
+    if not state.todo and len(kept) == len(state.planned):
+        yield from _index_problems(store, state, kept)
     if media is not None:
-        for path, source in sorted(sources.items()):
-            yield from _source_problems(media, path, source)
+        for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
+            yield from _source_problems(media, stage, source, numbers)
 
 
 def _plan_again(stage: Stage) -> str:
@@ -100,9 +112,51 @@ def _tar_problems(store: Store, stage: Stage, receipt: Receipt, rows: list[Row])
         yield f"{path}: its samples are not those that {layout.rows(stage.name, receipt.shard)} keeps"
 
 
-def _source_problems(media: MediaFolder, path: str, source: Source) -> Iterator[str]:
-    found = media.find(path)
+def _keys_digest(keys: Iterable[str]) -> str:
+    return digest(list(keys))
+
+
+def _index_problems(store: Store, state: Progress, kept: dict[str, str]) -> Iterator[str]:
+    """Where index and sizes, if they are there, are not those of the shards. kept: digest of the keys of each tar."""
+    name = state.stage.name
+    tars = {layout.tar(name, one.split, one.shard).removeprefix(f"{name}/"): one.kept for one in state.done.values()}
+    sizes = {tar: count for tar, count in tars.items() if count}
+    again = "run the same build again"
+    path = layout.meta(name, "sizes.json")
+    if store.size(path) is not None:
+        try:
+            agree = json.loads(store.read(path)) == sizes
+        except (ValueError, RecursionError) as error:
+            yield f"{path}: cannot be read ({error}); {again}"
+        else:
+            if not agree:
+                yield f"{path}: not the counts that the receipts of {name} add up to; {again}"
+    path = layout.meta(name, "index.parquet")
+    if store.size(path) is not None:
+        try:
+            with store.open(path) as stream:
+                listed = {
+                    tar: _keys_digest(row["key"] for row in rows)
+                    for tar, rows in itertools.groupby(parquet_rows(stream, ["key", "tar"]), lambda row: row["tar"])
+                }
+        except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
+            yield f"{path}: cannot be read ({error}); {again}"
+            return
+        wrong = sorted(tar for tar in listed.keys() | sizes.keys() if listed.get(tar) != kept.get(tar))
+        if wrong:
+            yield f"{path}: of {', '.join(wrong[:3])} it lists other samples than the shards hold; {again}"
+
+
+def _source_problems(media: MediaFolder, stage: Stage, source: Source, numbers: Sequence[int]) -> Iterator[str]:
+    found = media.find(source.path)
+    receipts = ", ".join(layout.receipt(stage.name, number) for number in numbers)
     if found is None:
-        yield f"{media.root}/{path}: the source is gone"
+        yield (
+            f"{media.root}/{source.path}: the source is gone; put it back, or remove {receipts} and run the same build "
+            "again to do without it"
+        )
     elif sha256_of_file(found) != (source.sha256, source.size):
-        yield f"{found}: not the file that the samples were made from (sha256 was {source.sha256})"
+        yield (
+            f"{found}: not the file that the samples were made from (sha256 was {source.sha256}); put that one back, "
+            f"or remove {receipts} and run the same build again"
+        )

@@ -127,6 +127,7 @@ def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
     build = planned_build(store, "eq-x", SCENES[:3], shard_size=6)
     assert build.make(0).kept == 3 and store.size("eq-x/test/00000.tar")
     (media / "a.mp4").unlink()
+    store.remove(layout.receipt("eq-x", 0))
     receipt = build.make(0)
     assert (receipt.kept, receipt.tar_size, receipt.tar_sha256) == (0, 0, "")
     assert store.size("eq-x/test/00000.tar") is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from manifests.stage import Stage
+from shards.index import write_index
 from shards.media import MediaFolder
 from shards.store import Store
 from shards.verify import verify_subset
@@ -89,6 +90,7 @@ def test_facts_that_were_edited_are_found(built: Any) -> None:
 
 def test_a_tar_where_nothing_was_kept_is_found(built: Any, media: Path, tmp_path: Path) -> None:
     (media / "a.mp4").unlink()
+    built.store.remove("eq-x/_meta/receipts/00000.json")
     built.make(0)
     (tmp_path / "out/eq-x/test/00000.tar").write_bytes(b"somebody's")
     (problem,) = problems(built)
@@ -101,4 +103,21 @@ def test_changed_and_missing_media_are_found(built: Any, media: Path) -> None:
     (media / "b.mp4").unlink()
     first, second = problems(built, MediaFolder(media))
     assert "a.mp4: not the file that the samples were made from" in first
+    assert "remove eq-x/_meta/receipts/00000.json and run the same build again" in first
     assert "b.mp4: the source is gone" in second
+    assert "remove eq-x/_meta/receipts/00001.json and run the same build again" in second
+
+
+def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
+    write_index(built.store, "eq-x")
+    assert problems(built) == []
+    built.store.remove("eq-x/_meta/receipts/00001.json")
+    write_index(built.store, "eq-x")
+    built.make(1)
+    sizes, index = problems(built)
+    assert "eq-x/_meta/sizes.json: not the counts" in sizes
+    assert "eq-x/_meta/index.parquet: of test/00001.tar it lists other samples" in index
+    for name in ("sizes.json", "index.parquet"):
+        path = tmp_path / "out/eq-x/_meta" / name
+        path.write_bytes(path.read_bytes()[:-9])
+    assert ["cannot be read" in problem for problem in problems(built)] == [True, True]
