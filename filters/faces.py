@@ -11,7 +11,6 @@ Two threads in dlib corrupt the heap: `isolation` is ``process``, and models loa
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Sequence
 from functools import cache
@@ -21,6 +20,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError, WrongUse
 from manifests.filter_settings import Faces
 from shards.contracts import Isolation
@@ -71,7 +71,7 @@ class FacesFilter:
         """Model files by name, with their sha256; none for HOG, whose weights are compiled into dlib."""
         if self.settings.model == "hog":
             return {}
-        return {CNN_WEIGHTS: hashlib.sha256(_cnn_weights().read_bytes()).hexdigest()}
+        return {CNN_WEIGHTS: sha256_of_file(_cnn_weights())[0]}
 
     def __call__(self, frames: Sequence[Frame]) -> list[Verdict]:
         return [self._judge(np.ascontiguousarray(frame.pixels)) for frame in frames]

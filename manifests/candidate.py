@@ -10,6 +10,8 @@ import pyarrow as pa
 
 C = TypeVar("C", bound="Candidate")
 
+SPLIT = r"^[a-z]+$"  # a split is a folder name: what comes from a file must match before it becomes a path
+
 _ARROW = {
     str: pa.string(),
     int: pa.int64(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.candidate import Candidate, arrow_schema, from_row, to_row
+from manifests.candidate import SPLIT, Candidate, arrow_schema, from_row, to_row
 from manifests.canonical import canonical_json, digest
 from manifests.errors import WrongUse
 from manifests.parquet import read_parquet
 
 SHARDS_A_FILE = 1000
+_REMEDY = "remove the subset's _meta/stage.json and run the same build again"
 
 SHARD_SCHEMA = pa.schema(
     [("shard", pa.int64()), ("split", pa.string()), ("planned", pa.int64()), ("slice", pa.string())]
@@ -119,8 +121,15 @@ def write_plan(
 
 
 def read_shards(stream: BinaryIO) -> list[PlannedShard]:
-    """The list of a plan's shards."""
-    return [PlannedShard(**row) for row in read_parquet(stream).to_pylist()]
+    """The list of a plan's shards; raises `WrongUse` when it is not one that `write_plan` wrote."""
+    try:
+        shards = [PlannedShard(**row) for row in read_parquet(stream).to_pylist()]
+        sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
+    except (TypeError, pa.ArrowException) as error:
+        raise WrongUse(f"a plan's shards.parquet cannot be read ({error}); {_REMEDY}") from error
+    if not sound:
+        raise WrongUse(f"a plan's shards.parquet has odd numbers or names of splits; {_REMEDY}")
+    return shards
 
 
 def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[Candidate]:

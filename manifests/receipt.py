@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from manifests.candidate import SPLIT
 from manifests.canonical import canonical_json
 
 
@@ -28,11 +29,10 @@ class Receipt(Model):
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
     that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of
     its twin that stays.
-    micro_batch: candidates a batch of neural work, where memory forced it below the recipe's; else 0.
     """
 
     shard: int
-    split: str
+    split: str = Field(pattern=SPLIT)
     content: str
     runtime: str
     slice: str
@@ -45,7 +45,6 @@ class Receipt(Model):
     rows_size: int
     missing: dict[str, int | None]
     duplicates: dict[str, str] = {}
-    micro_batch: int = 0
 
 
 def parse_receipt(content: bytes) -> Receipt | None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from manifests.canonical import digest
+from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.filter_settings import Filter
 from manifests.locations import MINIATURE
@@ -41,7 +41,7 @@ class Subset(Settings):
     filters: tuple[Filter, ...] = ()
     encoding: Encoding = Encoding()
     shard_size: int = Field(default=256, ge=1)
-    split: str = Field(default="test", pattern=r"^[a-z]+$")
+    split: str = Field(default="test", pattern=SPLIT)
     pool: Literal["cpu", "render", "gpu"] = "cpu"
 
 
@@ -100,11 +100,6 @@ def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     for location in getattr(subset.source, "locations", ()):
         settings["source"].pop(location)
     return {"seed": seed, **settings}
-
-
-def recipe_digest(recipe: Recipe) -> str:
-    """Digest of a resolved recipe, locations included: names a run, not its bytes."""
-    return digest(recipe.model_dump(mode="json"))
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:

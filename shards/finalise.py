@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from manifests.parquet import read_parquet
 from manifests.plan import plan_file
-from manifests.receipt import Receipt
+from manifests.receipt import Receipt, parse_receipt
 from shards import layout
 from shards.progress import Progress
 from shards.publish import publish_shard
@@ -51,15 +51,24 @@ def forget(store: Store, subset: str, numbers: Iterable[int]) -> None:
 
 
 def remove_leftovers(store: Store, state: Progress) -> list[str]:
-    """Remove tars, rows, receipts, logs and plan files that the present plan does not know; returns their paths."""
+    """Remove tars, rows, receipts, logs and plan files that the present plan does not know; returns their paths.
+
+    Tars are looked for in the folders of splits that the plan or a receipt names: other folders are somebody else's.
+    """
     name, removed = state.stage.name, []
     known = {layout.tar(name, done.split, done.shard) for done in state.done.values() if done.tar_size}
     for shard in state.planned:
         known |= {path(name, shard.shard) for path in (layout.rows, layout.receipt, layout.log)}
         known.add(layout.plan(name, plan_file(shard.shard)[0]))
-    folders = {layout.meta(name, "rows"): "parquet", layout.meta(name, "plan"): "parquet"}
-    folders |= {layout.meta(name, "receipts"): "json", layout.meta(name, "log"): "json"}
-    folders |= {f"{name}/{split}": "tar" for split in store.names(name) if split.isalpha()}
+    splits = {shard.split for shard in state.planned}
+    for file in store.names(layout.meta(name, "receipts")):
+        if (path := layout.meta(name, f"receipts/{file}")) not in known:
+            receipt = parse_receipt(store.read(path))
+            splits |= {receipt.split} if receipt is not None else set()
+    folders = {f"{name}/{split}": "tar" for split in sorted(splits)}
+    folders |= {layout.meta(name, "rows"): "parquet", layout.meta(name, "plan"): "parquet"}
+    # Receipts go last: should this be interrupted, they still name the splits of what is left.
+    folders |= {layout.meta(name, "log"): "json", layout.meta(name, "receipts"): "json"}
     for folder, suffix in folders.items():
         for file in store.names(folder):
             path = f"{folder}/{file}"

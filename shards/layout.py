@@ -31,5 +31,5 @@ def receipt(subset: str, shard: int) -> str:
 
 
 def log(subset: str, shard: int) -> str:
-    """Host, times and retries of a shard: beside the data, never part of what must be equal."""
+    """Host, process and times of a shard's making: beside the data, never part of what must be equal."""
     return meta(subset, f"log/{shard:05d}.json")

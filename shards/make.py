@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -88,7 +89,9 @@ def make_shard(
             return before
         receipt = publish_shard(store, stage.name, receipt, rows, spool)
     log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
-    store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
+    # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
+    with contextlib.suppress(OSError):
+        store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
     return receipt
 
 

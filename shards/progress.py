@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from manifests.errors import WrongUse
 from manifests.plan import PlannedShard, read_shards
 from manifests.receipt import Receipt, parse_receipt
+from manifests.recipe import SUBSET_NAME
 from manifests.stage import Stage, parse_stage
 from shards import layout
 from shards.media import MediaFolder
@@ -52,12 +54,16 @@ def subsets_in(store: Store) -> list[str]:
 
 
 def read_stage(store: Store, subset: str) -> Stage | None:
-    """A subset's stage record, or None when it was never planned."""
+    """A subset's stage record, or None when it was never planned; raises `WrongUse` when it is of another subset."""
     path = layout.meta(subset, "stage.json")
     try:
-        return parse_stage(f"{store.root}/{path}", store.read(path))
+        stage = parse_stage(f"{store.root}/{path}", store.read(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
+    # The name becomes part of paths that are written and removed, and the file may come from a stranger.
+    if stage.name != subset or not SUBSET_NAME.fullmatch(subset):
+        raise WrongUse(f"{store.root}/{path}: a record of {stage.name!r}, not of {subset!r}; build into a new --out")
+    return stage
 
 
 def read_planned(store: Store, subset: str) -> list[PlannedShard]:

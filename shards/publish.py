@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from manifests.canonical import sha256_of_file
-from manifests.receipt import Receipt
+from manifests.receipt import Receipt, parse_receipt
 from shards import layout
 from shards.rows import KEPT, REJECTED, Row, write_rows
 from shards.store import Store
@@ -28,6 +29,11 @@ def publish_shard(store: Store, subset: str, draft: Receipt, rows: Sequence[Row]
             "rows_size": rows_size,
         }
     )
+    # When the recipe names another split now, only the old receipt still knows where the old tar lies.
+    with contextlib.suppress(FileNotFoundError):
+        before = parse_receipt(store.read(layout.receipt(subset, receipt.shard)))
+        if before is not None and before.split != receipt.split:
+            store.remove(layout.tar(subset, before.split, receipt.shard))
     # An old receipt must not vouch for the new tar, nor a new receipt for an old one.
     store.remove(layout.receipt(subset, receipt.shard))
     tar = layout.tar(subset, receipt.split, receipt.shard)

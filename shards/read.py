@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from manifests.receipt import Receipt, parse_receipt
 from shards import layout
+from shards.progress import PARALLEL_READS
 from shards.store import Store
 from shards.tar_reader import BrokenTar, read_members
 
@@ -86,11 +88,13 @@ class StoredPair:
 
 def read_receipts(store: Store, subset: str) -> list[Receipt]:
     """Receipts of the finished shards, by number; numbers may be missing."""
+    names = [name for name in store.names(layout.meta(subset, "receipts")) if RECEIPT_NAME.fullmatch(name)]
     found = []
-    for name in store.names(layout.meta(subset, "receipts")):
-        if RECEIPT_NAME.fullmatch(name):
-            receipt = parse_receipt(store.read(layout.meta(subset, f"receipts/{name}")))
-            if receipt is None or f"{receipt.shard:05d}.json" != name or not receipt.split.isalpha():
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        contents = pool.map(lambda name: store.read(layout.meta(subset, f"receipts/{name}")), names)
+        for name, content in zip(names, contents, strict=True):
+            receipt = parse_receipt(content)
+            if receipt is None or f"{receipt.shard:05d}.json" != name:
                 raise BrokenTar(f"{store.root}/{subset}/_meta/receipts/{name}: not a receipt; {REMEDY}")
             found.append(receipt)
     return sorted(found, key=lambda receipt: receipt.shard)

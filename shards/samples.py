@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,4 +98,3 @@ class Score:
 
 
 Verdict = Keep | Drop | Score
-JSON = dict[str, Any]

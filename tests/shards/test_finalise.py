@@ -178,3 +178,23 @@ def test_receipts_of_duplicates_name_the_sample_that_stays(tmp_path: Path, plann
     receipts: dict[int, Receipt] = builds["eq-c"].state().done
     first = min(builds["eq-a"].candidates(0)[0].key, builds["eq-a"].candidates(2)[0].key)
     assert receipts[0].duplicates == {builds["eq-c"].candidates(0)[0].key: first}
+
+
+def test_tars_that_somebody_keeps_beside_the_splits_stay(tmp_path: Path, planned_build: Any) -> None:
+    build = build_all(planned_build, tmp_path / "out", ("eq-a",))["eq-a"]
+    backup = tmp_path / "out/eq-a/backup/00000.tar"
+    backup.parent.mkdir()
+    backup.write_bytes(b"somebody's")
+    assert remove_leftovers(build.store, build.state()) == []
+    assert backup.exists()
+
+
+def test_a_split_of_another_name_leaves_no_tar_behind(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    store, scenes = Store(str(tmp_path / "out")), SUBSETS["eq-a"]
+    planned_build(store, "eq-a", scenes, shard_size=1).make_all()
+    for out in (store, Store(str(tmp_path / "fresh"))):
+        renamed = planned_build(out, "eq-a", scenes, shard_size=1, splits=dict.fromkeys("abc", "val"), seed=1)
+        renamed.make_all()
+        remove_leftovers(out, renamed.state())
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+    assert store.names("eq-a/test") == []

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from manifests.errors import WrongUse
+from manifests.plan import SHARD_SCHEMA
 from manifests.receipt import Receipt, parse_receipt
-from shards.progress import read_stage, subsets_in
+from shards.progress import read_planned, read_stage, subsets_in
 from shards.store import Store
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
@@ -116,3 +121,26 @@ def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, medi
     assert built.state().todo == []
     (media / "gone.mp4").write_bytes(b"whole")
     assert built.state().stale == {2: "gone was unreadable and has changed"}
+
+
+def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:
+    record = tmp_path / "out/eq-x/_meta/stage.json"
+    for name in ("../victim", "eq-y"):
+        record.write_bytes(built.stage.model_copy(update={"name": name}).to_bytes())
+        with pytest.raises(WrongUse, match=r"stage\.json: a record of"):
+            read_stage(built.store, "eq-x")
+    (tmp_path / "out/Mine").mkdir()
+    shutil.copytree(record.parent, tmp_path / "out/Mine/_meta")
+    (tmp_path / "out/Mine/_meta/stage.json").write_bytes(built.stage.model_copy(update={"name": "Mine"}).to_bytes())
+    with pytest.raises(WrongUse, match="a record of 'Mine'"):
+        read_stage(built.store, "Mine")
+
+
+@pytest.mark.parametrize("row", [{"split": "../../victim"}, {"split": "test\n"}, {"shard": 7}, {"split": None}])
+def test_a_plan_with_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path, row: dict[str, Any]) -> None:
+    path = tmp_path / "out/eq-x/_meta/plan/shards.parquet"
+    rows = pq.read_table(path).to_pylist()
+    rows[1] |= row
+    pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
+    with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
+        read_planned(built.store, "eq-x")
