@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from shards.decode import decode
 from shards.read import StoredPair
 from shards.word_diff import Marked, mark_difference
 
@@ -78,16 +79,15 @@ def contact_sheet(pairs: Sequence[StoredPair], title: str, subtitle: str) -> byt
     return stream.getvalue()
 
 
-def thumbnail(content: bytes, box: tuple[int, int]) -> Image.Image:
-    """An encoded image, made to fit (width, height) pixels."""
-    with Image.open(io.BytesIO(content)) as picture:
-        picture.draft("RGB", (2 * box[0], 2 * box[1]))
-        return ImageOps.contain(picture.convert("RGB"), box, Image.Resampling.LANCZOS)
+def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
+    """An encoded image of the sample ``key``, made to fit (width, height) pixels."""
+    picture = decode(content, key, (2 * box[0], 2 * box[1]))
+    return ImageOps.contain(picture, box, Image.Resampling.LANCZOS)
 
 
 def _lay_out(pair: StoredPair, font: Font) -> _Cell:
     marked0, marked1 = mark_difference(pair.caption0, pair.caption1)
-    pictures = (thumbnail(pair.image0, THUMB), thumbnail(pair.image1, THUMB))
+    pictures = (thumbnail(pair.image0, pair.key, THUMB), thumbnail(pair.image1, pair.key, THUMB))
     return _Cell(pair, pictures, (_wrap(marked0, font), _wrap(marked1, font)))
 
 

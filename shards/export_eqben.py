@@ -11,7 +11,6 @@ The last has the name that the released example scripts ask for; its rows are in
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,9 +18,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from PIL import Image
 
 from manifests.errors import WrongUse
+from shards.decode import decode
 from shards.read import StoredPair, read_samples
 from shards.store import Store
 
@@ -61,7 +60,10 @@ def _exported(
     """Samples with their annotation entries, once their images are written."""
     for sample in samples:
         folder = FOLDERS.get(sample.json.source.dataset, subset)
-        paths = [_write_image(image, sample.extension, images, folder) for image in (sample.image0, sample.image1)]
+        paths = [
+            _write_image(image, sample.key, sample.extension, images, folder)
+            for image in (sample.image0, sample.image1)
+        ]
         for path, caption in itertools.product(paths, (sample.caption0, sample.caption1)):
             flat.append({"image": path, "caption": caption})
         yield (
@@ -76,7 +78,7 @@ def _exported(
         )
 
 
-def _write_image(content: bytes, extension: str, images: Path, folder: str) -> str:
+def _write_image(content: bytes, key: str, extension: str, images: Path, folder: str) -> str:
     """Write an image unless it is there; returns its path relative to the image root."""
     # The digest is computed here: a name from the sample's own JSON could lead out of the folder.
     name = hashlib.sha256(content).hexdigest()
@@ -86,8 +88,7 @@ def _write_image(content: bytes, extension: str, images: Path, folder: str) -> s
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         if suffix == "npy":
-            with Image.open(io.BytesIO(content)) as picture:
-                rgb = np.asarray(picture.convert("RGB"), dtype=np.uint8)
+            rgb = np.asarray(decode(content, key), dtype=np.uint8)
             np.save(path, np.ascontiguousarray(rgb[:, :, ::-1]), allow_pickle=False)  # BGR, as EqBen stores YouCook2
         else:
             path.write_bytes(content)

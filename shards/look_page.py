@@ -113,7 +113,7 @@ def _twins(pair: StoredPair) -> _Twins:
         pair.key,
         pair.json.group,
         pair.json.change,
-        (_data_uri(pair.image0), _data_uri(pair.image1)),
+        (_data_uri(pair.image0, pair.key), _data_uri(pair.image1, pair.key)),
         (_runs(marked0), _runs(marked1)),
     )
 
@@ -124,7 +124,7 @@ def _runs(words: Marked) -> Marked:
     return [(" ".join(word for word, _ in run), differs) for differs, run in runs]
 
 
-def _data_uri(content: bytes) -> str:
+def _data_uri(content: bytes, key: str) -> str:
     stream = io.BytesIO()
-    thumbnail(content, PAGE_IMAGE).save(stream, "JPEG", quality=85)
+    thumbnail(content, key, PAGE_IMAGE).save(stream, "JPEG", quality=85)
     return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
