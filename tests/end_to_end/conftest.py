@@ -1,4 +1,4 @@
-"""A real Prefect server for the session, the miniature drawn once, and a way to run the real command line."""
+"""A real Prefect server for the session, the miniature drawn once, and ways to run the real command lines."""
 
 from __future__ import annotations
 
@@ -89,6 +89,84 @@ def twinset(server: dict[str, str]) -> Twinset:
         )
 
     return run
+
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_twinset(server: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+    """Start ``twinset ARGUMENTS``, with its output in ``log`` of the test's folder; what still runs is killed after."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[bytes]:
+        with (tmp_path / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [str(BIN / "twinset"), *map(str, arguments)],
+                env={**server, **environment},
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+class Api:
+    """What the tests ask of Prefect's server."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def ask(self, path: str, given: dict[str, Any] | None = None) -> Any:
+        """GET, or POST what is given; the answer's JSON."""
+        body = None if given is None else json.dumps(given).encode()
+        request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def start_run(self, deployment: str, **parameters: Any) -> str:
+        """Ask for a run of a deployment now; its id."""
+        found = self.ask(f"/deployments/name/{deployment}")
+        run: str = self.ask(f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})["id"]
+        return run
+
+    def crash(self, run: str) -> None:
+        """Mark a run whose machine died, as the shipped automation would later: it gives its place to the next."""
+        state = {"type": "CRASHED", "name": "Crashed", "message": "killed by a test"}
+        self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
+
+    def runs_of(self, deployment: str) -> list[dict[str, Any]]:
+        """All runs of a deployment, the earliest first."""
+        found = self.ask(f"/deployments/name/{deployment}")
+        asked = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
+        runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
+        return runs
+
+    def events(self, run: str) -> set[str]:
+        """Names of the events of a flow run that the server has seen."""
+        asked = {"filter": {"resource": {"id": [f"prefect.flow-run.{run}"]}}, "limit": 50}
+        return {event["event"] for event in self.ask("/events/filter", asked)["events"]}
+
+    def until(self, event: str, run: str, seconds: float) -> None:
+        """Wait for an event of a flow run."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if event in self.events(run):
+                return
+            time.sleep(1)
+        pytest.fail(f"no {event} in {seconds} s; seen: {self.events(run)}")
+
+
+@pytest.fixture(scope="session")
+def api(server: dict[str, str]) -> Api:
+    """The session's server."""
+    return Api(server["PREFECT_API_URL"])
 
 
 @pytest.fixture(scope="session")
@@ -186,18 +264,15 @@ def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
     return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
 
 
-Worker = Callable[..., "subprocess.Popen[bytes]"]
-
-
 @pytest.fixture
-def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Worker]:
-    """Start a worker of a pool, with its log in ``POOL.log`` of the test's folder; all are ended after the test."""
+def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test."""
     workers: list[subprocess.Popen[bytes]] = []
 
-    def start(pool: str, **environment: str) -> subprocess.Popen[bytes]:
+    def start(pool: str, limit: int = 4, **environment: str) -> subprocess.Popen[bytes]:
         with (tmp_path / f"{pool}.log").open("ab") as log:
             worker = subprocess.Popen(
-                [str(BIN / "prefect"), "worker", "start", "--pool", pool],
+                [str(BIN / "prefect"), "worker", "start", "--pool", pool, "--limit", str(limit)],
                 env={**deployments, **environment},
                 cwd=CHECKOUT,
                 stdout=log,

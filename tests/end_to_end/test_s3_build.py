@@ -1,0 +1,93 @@
+"""A build into a bucket of a real S3 server (moto's), killed midway and resumed: the same bytes as in a folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+BUCKET = "twinset"
+SECONDS = 120
+
+
+@pytest.fixture
+def aws() -> Iterator[dict[str, str]]:
+    """Environment of processes that use the S3 server."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        _, port = server.get_host_and_port()
+        yield {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        }
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def bucket(aws: dict[str, str]) -> Any:
+    """The bucket, seen from outside."""
+    resource = boto3.resource(
+        "s3",
+        endpoint_url=aws["AWS_ENDPOINT_URL"],
+        region_name=aws["AWS_DEFAULT_REGION"],
+        aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
+    )
+    return resource.create_bucket(Bucket=BUCKET)
+
+
+def receipts(bucket: Any) -> int:
+    return sum("/receipts/" in item.key for item in bucket.objects.filter(Prefix="out/"))
+
+
+def test_killed_and_resumed_on_s3(
+    aws: dict[str, str],
+    bucket: Any,
+    start_twinset: Any,
+    twinset: Any,
+    small_recipe: Path,
+    reference: Path,
+    contents: Any,
+    counts_of: Any,
+    tmp_path: Path,
+) -> None:
+    url = f"s3://{BUCKET}/out"
+    command = ("build", small_recipe, "--out", url, "--workers", "2", "--json")
+    build = start_twinset(*command, **aws)
+    deadline = time.monotonic() + SECONDS
+    while receipts(bucket) < 3:
+        assert build.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()[-2000:]
+        time.sleep(0.05)
+    build.kill()
+    assert build.wait() == -9
+    planned = sum(
+        json.loads(item.get()["Body"].read())["shards"]
+        for item in bucket.objects.filter(Prefix="out/")
+        if item.key.endswith("/stage.json")
+    )
+    assert 3 <= receipts(bucket) < planned
+    counts = counts_of(twinset(*command, **aws))
+
+    copy = tmp_path / "copy"
+    for item in bucket.objects.filter(Prefix="out/"):
+        path = copy / item.key.removeprefix("out/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        bucket.download_file(item.key, str(path))
+    assert contents(copy) == contents(reference)
+
+    status = counts_of(twinset("status", url, "--json", **aws))
+    for name, subset in counts.items():
+        assert {key: status[name][key] for key in subset} == subset
+        assert status[name]["done"] == status[name]["shards"] and status[name]["missing"] == 0
+    verified = counts_of(twinset("verify", url, "--json", **aws))
+    assert verified.keys() == counts.keys() and all(subset["problems"] == [] for subset in verified.values())
