@@ -14,6 +14,8 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.receipt import Model
 
+# Of all that a shard is written in: the JSON of its samples, its rows, tar and plan, and the stage record. Raised with
+# any change to their bytes, so that older shards go stale and are made anew.
 SCHEMA_VERSION = 1
 ANY_RUNTIME = "any"
 

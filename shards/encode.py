@@ -11,9 +11,8 @@ from PIL import Image
 
 from manifests.canonical import canonical_json
 from manifests.recipe import Encoding
+from manifests.stage import SCHEMA_VERSION
 from shards.samples import Frame, Pair, Source
-
-SAMPLE_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def pair_fields(
 ) -> list[tuple[str, bytes]]:
     """The tar fields of a pair, in the order that they are written. dataset: kind of the source."""
     described: dict[str, Any] = {
-        "schema_version": SAMPLE_SCHEMA,
+        "schema_version": SCHEMA_VERSION,
         "kind": "pair",
         "split": pair.split,
         "group": pair.group,
