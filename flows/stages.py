@@ -28,7 +28,7 @@ from shards.store import Store
 
 logger = logging.getLogger("twinset")
 
-BASE_LIBRARIES = ("numpy", "pillow")
+BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 MISSING_REASONS = ("missing-media", "broken-media")
 
 

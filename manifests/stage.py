@@ -82,7 +82,7 @@ def runtime_class(neural: bool, device: str = "cpu", threads: int = 1, micro_bat
             "device": device,
             "threads": threads,
             "micro_batch": micro_batch,
-            "libraries": {name: _version(name) for name in ("torch", "diffusers", "transformers", "dlib-bin")},
+            "libraries": {name: _version(name) for name in ("torch", "diffusers", "transformers", "dlib-bin", "dlib")},
         }
     )
 
