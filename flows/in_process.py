@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
+from flows.orphans import end_with_this_process
 from manifests.errors import BuildFailed
 
 
@@ -35,6 +38,9 @@ def build(
 
     # A wrong recipe is found out before Prefect's server costs its seconds.
     check_inputs(load_recipe(recipe, settings).only(only))
+    end_with_this_process()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     from flows.build_eqben import build_eqben
     from flows.reporting import Bars, report_to
 
@@ -54,6 +60,13 @@ def build(
         report_to(bars)
         counts = build_eqben(**arguments)
         return counts
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    # At once: a terminal's Ctrl-C ends the temporary server too, and Prefect would ask it for minutes for its leave.
+    # Whatever is half-done has no receipt.
+    os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
+    os._exit(1)
 
 
 def _check_server() -> None:

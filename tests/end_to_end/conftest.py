@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -49,14 +50,30 @@ def server(tmp_path_factory: pytest.TempPathFactory, miniature_cache: Path) -> I
     }
     log = (home / "server.log").open("w")
     command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+    process = subprocess.Popen(
+        command, env=environment, stdout=log, stderr=log, start_new_session=True, preexec_fn=_default_interrupt
+    )
     try:
         _wait_for(f"http://127.0.0.1:{port}/api/health", process, home / "server.log")
         yield environment
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
+        _end(process)
         log.close()
+
+
+def _default_interrupt() -> None:
+    # Prefect ends itself by SIGINT, which a shell's background jobs ignore and hand down.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads its group, and what is left of the group with it."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(30)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -279,12 +296,11 @@ def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                preexec_fn=_default_interrupt,
             )
         workers.append(worker)
         return worker
 
     yield start
     for worker in workers:
-        if worker.poll() is None:
-            worker.terminate()
-            worker.wait(60)
+        _end(worker)
