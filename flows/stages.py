@@ -13,9 +13,9 @@ from typing import Any
 import filters
 import generators
 from manifests.canonical import digest, sha256_of_file
-from manifests.errors import BuildFailed, WrongUse
+from manifests.errors import BuildFailed, TwinsetError, WrongUse
 from manifests.locations import is_miniature
-from manifests.plan import PlannedShard, PlanSummary, plan_file, read_slice, shards_of, write_plan
+from manifests.plan import PlannedShard, PlanSummary, plan_digest, plan_file, read_slice, shards_of, write_plan
 from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Recipe, content_of
 from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
@@ -77,7 +77,7 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     shop = workshop(recipe, name)
     facts = _facts(recipe, name, shop, sha256_of_file(shop.subset.source.annotations)[0])
     content = digest(facts)
-    before = read_stage(store, name)
+    before = _planned_before(store, name)
     if before is not None and before.content == content:
         stage = before
     else:
@@ -199,6 +199,19 @@ def _facts(recipe: Recipe, name: str, shop: Workshop, annotations: str) -> dict[
         described,
         libraries,
     )
+
+
+def _planned_before(store: Store, name: str) -> Stage | None:
+    """The stage record below OUT, if it and its list of shards are whole; else the subset is planned again."""
+    try:
+        stage = read_stage(store, name)
+        if stage is None or plan_digest(read_planned(store, name)) == stage.plan:
+            return stage
+        problem = "its list of shards is not the plan's"
+    except (TwinsetError, FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        problem = str(error)
+    logger.warning("%s: planned again, %s", name, problem)
+    return None
 
 
 def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> PlanSummary:

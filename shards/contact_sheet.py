@@ -7,13 +7,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PIL import Image, ImageDraw, ImageFont, ImageOps
+from PIL import Image, ImageDraw, ImageFont
 
 from shards.decode import decode
 from shards.read import StoredPair
 from shards.word_diff import Marked, mark_difference
 
 COLUMNS = 3
+LONGEST_WORD = 200  # characters
 THUMB = (248, 186)  # an image fits in this box; its shape is kept
 TWIN_GAP, GAP, MARGIN = 6, 36, 40
 TEXT, SMALL, TITLE = 15, 12, 30
@@ -82,7 +83,9 @@ def contact_sheet(pairs: Sequence[StoredPair], title: str, subtitle: str) -> byt
 def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
     """An encoded image of the sample ``key``, made to fit (width, height) pixels."""
     picture = decode(content, key, (2 * box[0], 2 * box[1]))
-    return ImageOps.contain(picture, box, Image.Resampling.LANCZOS)
+    scale = min(box[0] / picture.width, box[1] / picture.height)
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    return picture.resize(size, Image.Resampling.LANCZOS)
 
 
 def _lay_out(pair: StoredPair, font: Font) -> _Cell:
@@ -113,11 +116,15 @@ def _plain(text: str) -> str:
 
 
 def _fitted(text: str, font: Font, width: float) -> str:
+    text = text[:LONGEST_WORD]  # more than fits in any font; Pillow refuses to measure very long texts
     if font.getlength(text) <= width:
         return text
-    while text and font.getlength(text + "...") > width:
-        text = text[:-1]
-    return text + "..."
+    # Bisected: a hostile caption can be one word of megabytes.
+    fits, beyond = 0, len(text)
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        fits, beyond = (middle, beyond) if font.getlength(text[:middle] + "...") <= width else (fits, middle)
+    return text[:fits] + "..."
 
 
 def _draw_cell(

@@ -14,6 +14,8 @@ from manifests.recipe import Encoding
 from manifests.stage import SCHEMA_VERSION
 from shards.samples import Frame, Pair, Source
 
+LONGEST_SIDE = 16_383  # pixels
+
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
@@ -24,6 +26,12 @@ class EncodedImage:
     size: tuple[int, int]
     pts: float
     source: Source
+
+
+def encodable(frame: Frame) -> bool:
+    """Whether every encoding can hold a frame of this size: WebP's limit is the lowest."""
+    height, width = frame.pixels.shape[:2]
+    return bool(max(height, width) <= LONGEST_SIDE)
 
 
 def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:

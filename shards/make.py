@@ -19,7 +19,7 @@ from manifests.recipe import Subset
 from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
-from shards.encode import EncodedImage, encode_image, pair_fields
+from shards.encode import EncodedImage, encodable, encode_image, pair_fields
 from shards.media import MediaFolder
 from shards.progress import read_stage, why_stale
 from shards.publish import publish_shard
@@ -130,6 +130,8 @@ def _make_group(
             _reject(row, "generator", Drop(made.reason), made.detail)
             if made.media is not None:
                 missing[made.media] = made.media_size
+        elif not (encodable(made.image0) and encodable(made.image1)):
+            _reject(row, "generator", Drop("too-large"), "a side is too long for an image file")
         else:
             pairs[made.key] = made
             row.caption0, row.caption1 = made.captions0[0], made.captions1[0]

@@ -36,7 +36,7 @@ class MediaFolder:
         """The file called ``name``, or ``name`` + a video suffix, directly in the folder or in a folder below it."""
         for suffix in ("", *VIDEO_SUFFIXES):
             path = inside(self.root, name + suffix)
-            if path.is_file():
+            if _is_file(path):
                 return path
         return self._nested.get(name)
 
@@ -52,7 +52,15 @@ class MediaFolder:
             folders.sort()
             for file in sorted(files):
                 path = Path(folder, file)
-                if path.suffix in VIDEO_SUFFIXES:
+                if path.suffix in VIDEO_SUFFIXES and _is_file(path):
                     found.setdefault(path.stem, path)
                     found.setdefault(path.name, path)
         return found
+
+
+def _is_file(path: Path) -> bool:
+    """Whether it is a regular file that can be reached: no pipe or device, which would be read for ever."""
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, a folder without permission, a loop of links
+        return False

@@ -141,3 +141,17 @@ def test_a_server_that_does_not_answer_is_named(twinset: Any, small_recipe: Path
     assert result.returncode == 1 and not (tmp_path / "out").exists()
     assert "http://127.0.0.1:9/api" in result.stderr and "unset PREFECT_API_URL" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_damaged_plan_is_planned_again_and_finished_shards_stay(
+    reference: Path, small_recipe: Path, twinset: Any, contents: Any, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(reference, copy)
+    (copy / "eq-ag/_meta/stage.json").write_bytes(b"{")
+    (copy / "eq-gebc/_meta/plan/shards.parquet").write_bytes(b"PAR1")
+    tars = {path: path.stat().st_mtime_ns for path in copy.rglob("*.tar")}
+    result = twinset("build", small_recipe, "--out", copy)
+    assert result.returncode == 0, result.stderr
+    assert contents(copy) == contents(reference)
+    assert {path: path.stat().st_mtime_ns for path in tars} == tars
