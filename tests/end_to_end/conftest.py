@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -144,8 +145,15 @@ class Api:
         """GET, or POST what is given; the answer's JSON."""
         body = None if given is None else json.dumps(given).encode()
         request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        for wait in (1, 2, 4, 0):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                # SQLite was busy with a killed run's last words; Prefect's own client asks again too.
+                if error.code != 503 or not wait:
+                    raise
+                time.sleep(wait)
 
     def start_run(self, deployment: str, **parameters: Any) -> str:
         """Ask for a run of a deployment now; its id."""
