@@ -69,4 +69,32 @@ class YouCook2(MediaSource):
     licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
 
 
+class Kubric(Settings):
+    """EQ-Kubric (EqBen, section B.4 and Figure 14): rendered scenes of vocabulary things.
+
+    assets: manifest of a Kubric asset source in the layout of Google Scanned Objects: ``procedural`` (drawn by twinset),
+    or a manifest file of Google Scanned Objects whose ``data_dir`` is a folder or bucket; decides which ids of the
+    vocabulary are used.
+    backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
+    resolution: width and height in pixels. samples: a pixel. device: ``gpu`` takes OptiX or CUDA where Blender finds one.
+    size_ratio: how much longer a large thing is than a small one. attempts: sub-seeds tried before a pair is rejected.
+    masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
+    """
+
+    kind: Literal["kubric"]
+    aspect: Literal["location", "counting", "attribute"]
+    assets: str = "procedural"
+    backgrounds: Location | None = None
+    resolution: int = Field(default=512, ge=64, le=4096)
+    samples: int = Field(default=64, ge=1, le=4096)
+    denoise: bool = True
+    device: Literal["cpu", "gpu"] = "cpu"
+    size_ratio: float = Field(default=1.8, gt=1, le=4)
+    attempts: int = Field(default=8, ge=1, le=100)
+    masks: bool = False
+    licence: str = "CC0-1.0 (assets drawn by twinset)"
+
+    locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
+
+
 Source = Annotated[ActionGenome | Gebc | YouCook2, Field(discriminator="kind")]

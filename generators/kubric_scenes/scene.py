@@ -1,0 +1,103 @@
+"""What a scene of EQ-Kubric consists of: what the plan draws, where things stand, how they are seen, what was rendered.
+
+Lengths are in scene units (an ordinary thing is about one unit long), Z points up, the floor is Z = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Aspect = Literal["location", "counting", "attribute"]
+Relation = Literal["in-front", "behind", "left", "right", "on-top"]
+Size = Literal["", "small", "large"]
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]  # w, x, y, z
+Colour = tuple[float, float, float]  # linear RGB, 0-1
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What a caption names. name: of the vocabulary; asset: id in the asset source; size: empty when not drawn."""
+
+    name: str
+    asset: str
+    size: Size = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One planned pair without its pixels: everything that its two captions say.
+
+    object0, object1: differ in the attribute aspect only. subject: None when counting. relation0, relation1: empty when
+    counting, and equal in the attribute aspect. count0, count1: 1 except when counting.
+    """
+
+    aspect: Aspect
+    object0: Thing
+    object1: Thing
+    subject: Thing | None
+    relation0: Relation | Literal[""]
+    relation1: Relation | Literal[""]
+    count0: int
+    count1: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An asset where it stands. scale: scene units for one unit of the asset; position: of the asset's origin."""
+
+    asset: str
+    scale: float
+    position: Vector
+    quaternion: Quaternion
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that the two images of a pair share besides their common things.
+
+    camera, target: where the camera stands and what it looks at. focal_length, sensor_width: millimetres.
+    sun: where the (soft, directional) key light shines from; sun_strength: its irradiance, W/m².
+    ambient: radiance of the sky when there is no background; floor: its colour.
+    background: an equirectangular HDRI file that lights and surrounds the scene; background_yaw: radians around Z.
+    """
+
+    camera: Vector
+    target: Vector
+    focal_length: float
+    sensor_width: float
+    sun: Vector
+    sun_strength: float
+    ambient: Colour
+    floor: Colour
+    background: Path | None = None
+    background_yaw: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Picture:
+    """A render.
+
+    pixels: (height, width, 3) uint8 sRGB. instances: (height, width) uint8, 0 where no placement is seen, else its
+    number in the order given, from 1. depth: (height, width) float32, distance to the camera plane in scene units,
+    infinite where nothing is.
+    """
+
+    pixels: NDArray[np.uint8]
+    instances: NDArray[np.uint8]
+    depth: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Where a dropped thing came to rest. touching: numbers of the fixed placements that it rests on (from 0; -1 the
+    floor). still: whether it had come to rest when the simulation ended."""
+
+    placement: Placement
+    touching: frozenset[int]
+    still: bool
