@@ -10,17 +10,33 @@ from pydantic import BeforeValidator, PlainSerializer
 
 MINIATURE = "miniature:"
 MINIATURE_VERSION = 1  # raised with every change of what the miniature draws
+PROCEDURAL = "procedural"
+PROCEDURAL_VERSION = 1  # likewise for the procedural assets
+
+
+def cache_folder() -> Path:
+    """Where what twinset draws itself is kept on a machine: ``$TWINSET_CACHE`` or ``~/.cache/twinset``."""
+    return Path(os.environ.get("TWINSET_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "twinset"))
 
 
 def miniature_folder() -> Path:
-    """Folder that the miniature is drawn into, once a machine: under ``$TWINSET_CACHE`` or ``~/.cache/twinset``."""
-    cache = os.environ.get("TWINSET_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "twinset")
-    return Path(cache) / f"miniature-{MINIATURE_VERSION}"
+    """Folder that the miniature is drawn into, once a machine."""
+    return cache_folder() / f"miniature-{MINIATURE_VERSION}"
+
+
+def procedural_assets_folder() -> Path:
+    """Folder that the procedural assets are drawn into, once a machine."""
+    return cache_folder() / f"procedural-assets-{PROCEDURAL_VERSION}"
 
 
 def is_miniature(path: Path) -> bool:
     """Whether a location belongs to the built-in miniature."""
     return path.is_relative_to(miniature_folder())
+
+
+def is_symbolic(location: str) -> bool:
+    """Whether a location of a recipe is none of this machine's paths: a name for what twinset draws, or a URL."""
+    return location.startswith(MINIATURE) or location == PROCEDURAL or "://" in location
 
 
 def _expand(value: Any) -> Any:
