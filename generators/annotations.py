@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from manifests.errors import WrongUse
 from shards.media import EscapesRoot, inside
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
 
 
 def read_bytes(path: Path) -> bytes:
@@ -52,20 +53,20 @@ def media_name(path: Path, name: str) -> str:
 
 
 def seconds(value: Any) -> float | None:
-    """A time in seconds, from a number or the text of one; None where it is neither, negative or not finite."""
+    """A time in seconds, from a number or the text of one; None where it is neither, negative or beyond `LONGEST`."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         time = float(value)
     except (ValueError, OverflowError):
         return None
-    return time if math.isfinite(time) and time >= 0 else None
+    return time if 0 <= time <= LONGEST else None
 
 
 def _parse(raw: bytes, place: str, offset: int) -> Any:
     body = raw.removeprefix(BYTE_ORDER_MARK)
     try:
-        value = json.loads(body.decode("utf-8"))
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=_object)
         if b"\\ud" in body.lower():
             # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -79,8 +80,23 @@ def _parse(raw: bytes, place: str, offset: int) -> Any:
         raise WrongUse(f"{place}: {where}: not JSON ({error.msg}); correct it or fetch the file again") from error
     except UnicodeEncodeError as error:
         raise WrongUse(f"{place}: holds half a surrogate pair ({error.object[error.start]!r}); correct it") from error
+    except _RepeatedKey as error:
+        remedy = "the last one would win silently; merge the two, or remove one"
+        raise WrongUse(f"{place}: the key {str(error)[:100]!r} stands twice in one object; {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{place}: not JSON that can be read ({error}); fetch the file again") from error
+
+
+class _RepeatedKey(Exception):
+    """A key that stands twice in one JSON object."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object whose keys all differ; the parser's own keeps the last of equal ones."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
+    return made
 
 
 def _unreadable(path: Path, error: OSError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
@@ -41,7 +41,10 @@ def is_symbolic(location: str) -> bool:
 
 def _expand(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(MINIATURE):
-        return str(miniature_folder() / value.removeprefix(MINIATURE))
+        relative = PurePosixPath(value.removeprefix(MINIATURE))
+        if relative.is_absolute() or ".." in relative.parts:
+            raise ValueError(f"{value!r} leaves the folder of the miniature")
+        return str(miniature_folder() / relative)
     return value
 
 

@@ -17,10 +17,12 @@ from manifests.errors import WrongUse
 from manifests.filter_settings import Filter
 from manifests.locations import MINIATURE
 from manifests.source_settings import MediaSource, Settings, Source
+from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parent / "recipes"
 LOCATIONS = MediaSource.locations
-SUBSET_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
+SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Encoding(Settings):
@@ -76,22 +78,28 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     """
     path, base = _locate(recipe)
     try:
-        raw = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        with path.open("rb") as stream:
+            raw = load_yaml(stream.read(MOST_BYTES + 1))
+    except (OSError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
     if not isinstance(raw, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
     _absolute(raw, base)
+    settings = list(settings)
     for setting in settings:
         _override(raw, setting)
     subsets = raw.get("subsets")
     for name in subsets if isinstance(subsets, dict) else ():
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
-            raise WrongUse(f"{path}: subset name {name!r} must be lowercase words joined by dashes")
+            shown = repr(name)[: LONGEST_NAME + 20]
+            raise WrongUse(
+                f"{path}: subset name {shown} must be lowercase words joined by dashes, at most {LONGEST_NAME} characters"
+            )
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        raise WrongUse("\n".join(_explain(path, raw, problem) for problem in error.errors())) from error
+        keys = [setting.partition("=")[0].split(".") for setting in settings]
+        raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.errors())) from error
 
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
@@ -126,9 +134,10 @@ def _override(raw: dict[str, Any], setting: str) -> None:
     if not equals or not all(parts) or (parts[-1] in LOCATIONS and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
-        parsed = yaml.safe_load(value)
+        parsed = load_yaml(value)
+        setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"--set {setting!r}: {value!r} is not a YAML value") from error
+        raise WrongUse(f"--set {_cut(repr(setting))}: {_cut(repr(value))} is not a YAML value ({error})") from error
     if parts[-1] in LOCATIONS and "source" in parts and not value.startswith(MINIATURE):
         parsed = os.path.abspath(os.path.expanduser(value))
     here: Any = raw
@@ -148,12 +157,14 @@ def _step(here: Any, part: str, setting: str, where: str) -> Any:
         if part not in here and where == "subsets":
             raise WrongUse(f"--set {setting!r}: no subset {part!r}; the recipe has: {', '.join(here)}")
         return here.setdefault(part, {})
-    if isinstance(here, list) and part.isdigit() and int(part) < len(here):
+    # Not isdigit: that takes '²' for a digit, and int() does not.
+    if isinstance(here, list) and part.isdecimal() and len(part) < 10 and int(part) < len(here):
         return here[int(part)]
     raise WrongUse(f"--set {setting!r}: there is no {part!r} under {where or 'the recipe'}")
 
 
-def _explain(path: Path, raw: Any, problem: Any) -> str:
+def _explain(path: Path, keys: list[list[str]], raw: Any, problem: Any) -> str:
+    """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
     where = [str(part) for part in problem["loc"]]
     message, hint = problem["msg"], ""
     if problem["type"] == "extra_forbidden":
@@ -163,7 +174,16 @@ def _explain(path: Path, raw: Any, problem: Any) -> str:
         hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(siblings)}" if siblings else ""
     elif problem["type"] == "missing":
         message, hint = "missing", "; add it to the recipe or pass it with --set"
-    return f"{path}: {'.'.join(_without_kinds(raw, where)) or 'recipe'}: {message}{hint}"
+    place = _without_kinds(raw, where)
+    asked = any(key == place[: len(key)] for key in keys)
+    # An unknown key can be one that leads to what was set.
+    asked |= problem["type"] == "extra_forbidden" and any(place == key[: len(place)] for key in keys)
+    return f"{'--set ' if asked else f'{path}: '}{_cut('.'.join(place)) or 'recipe'}: {_cut(message)}{hint}"
+
+
+def _cut(text: str, most: int = 300) -> str:
+    """A message quotes what it refuses, which can be as long as a file."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _without_kinds(raw: Any, where: list[str]) -> list[str]:

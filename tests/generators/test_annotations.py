@@ -37,6 +37,14 @@ def test_what_json_cannot_be_read_as_text_is_wrong_use(tmp_path: Path, content: 
         read_json(written(tmp_path, content))
 
 
+@pytest.mark.parametrize("content", [b'{"a": 1, "b": {"c": 1, "c": 2}}', b'[{"c": 1, "\\u0063": 1}]'])
+def test_a_key_that_stands_twice_is_named(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json: the key 'c' stands twice in one object"):
+        read_json(written(tmp_path, content))
+    with pytest.raises(WrongUse, match=r"annotation\.json: line 1: the key 'c' stands twice"):
+        list(read_json_lines(written(tmp_path, content)))
+
+
 def test_surrogate_pairs_and_byte_order_marks_are_text(tmp_path: Path) -> None:
     assert read_json(written(tmp_path, b'\xef\xbb\xbf"\\ud83c\\udf73"')) == "\N{COOKING}"
 
@@ -61,7 +69,7 @@ def test_odd_names_within_the_folder_are_kept(tmp_path: Path, name: str) -> None
 @pytest.mark.parametrize(
     ("value", "time"),
     [(1, 1.0), (2.5, 2.5), ("3.77", 3.77), (0, 0.0)]
-    + [(bad, None) for bad in (True, None, "soon", -1, float("nan"), float("inf"), [1], 10**400)],
+    + [(bad, None) for bad in (True, None, "soon", -1, float("nan"), float("inf"), [1], 10**400, 1e308, 1e8)],
 )
 def test_times_are_finite_seconds(value: object, time: float | None) -> None:
     assert seconds(value) == time

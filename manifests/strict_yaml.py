@@ -1,0 +1,51 @@
+"""YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
+
+
+def load_yaml(content: str | bytes) -> Any:
+    """The value of one YAML document; raises `yaml.YAMLError`, naming line and column, where it is not a plain one.
+
+    Refused besides what safe load refuses: a key that stands twice (the last would win silently), aliases (a file of a
+    kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), more than
+    `MOST_BYTES`. Values nested too deep raise RecursionError.
+    """
+    if len(content) > MOST_BYTES:
+        raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
+    try:
+        return yaml.load(content, _StrictLoader)
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        # What PyYAML lets through of `!!bool x`, `!!timestamp x`, 2026-99-99 or a number of 5,000 digits.
+        raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error
+
+
+class _StrictLoader(yaml.SafeLoader):
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.composer.ComposerError(None, None, "found an alias (*name); write its value out", mark)
+        return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+            raise yaml.constructor.ConstructorError(None, None, "found half a surrogate pair", node.start_mark)
+        return value
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        if isinstance(node, yaml.MappingNode):
+            seen: set[tuple[str, str]] = set()
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    if (key.tag, key.value) in seen:
+                        raise yaml.constructor.ConstructorError(
+                            None, None, f"found the key {key.value!r} twice", key.start_mark
+                        )
+                    seen.add((key.tag, key.value))
+        return super().construct_mapping(node, deep)
