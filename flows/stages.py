@@ -63,7 +63,7 @@ def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
     """Plan a subset without writing anything: its counts, and what planning left out."""
     subset, generator = recipe.subsets[name], generators.create(name, recipe.subsets[name])
     planned = shards = 0
-    for shard in shards_of(generator.plan(), subset.shard_size):
+    for shard in shards_of(generator.plan(), subset.shard_size, str(subset.source.annotations)):
         planned += len(shard)
         shards += 1
     excluded = dict(sorted(generator.excluded.items()))
@@ -225,6 +225,7 @@ def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> Plan
             shop.subset.shard_size,
             spool,
             lambda spooled, path: store.publish(spooled, layout.plan(name, path)),
+            str(shop.subset.source.annotations),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,6 +25,8 @@ ONE_FRAME_A_PACKET = frozenset({"h264", "hevc", "vp9", "av1"})
 WITHOUT_PTS = frozenset({"avi"})
 # Decoders that leave out frames to which no other refers, packet by packet, without touching the rest.
 SKIPS_NON_REFERENCE = frozenset({"h264", "hevc", "vp9"})
+
+LIBAV_MOST = (1 << 31) - 1  # bytes; av_malloc refuses more, however much memory there is
 
 
 @dataclass(eq=False, slots=True)
@@ -58,15 +61,26 @@ def read_frames(
 
     A frame's bytes do not depend on what else is asked for: every frame equals that of a sequential decode. One thread
     a video, since shards are the parallelism (and frame threads would decode beyond what is wanted). Raises
-    `BrokenMedia` when the file as a whole cannot be used.
+    `BrokenMedia` when the file as a whole cannot be used, MemoryError when the machine has none left.
     """
     try:
         with VideoFile(path) as file:
             return _read(file, addresses, addressing)
-    except av.error.MemoryError:
-        raise
+    except av.error.MemoryError as error:
+        if not _memory_is_left():
+            raise
+        raise BrokenMedia(f"{path.name}: asks for more memory than any video needs; get the file anew") from error
     except av.FFmpegError as error:
         raise BrokenMedia(f"{path.name}: {error.strerror or error}; get the file anew") from error
+
+
+def _memory_is_left() -> bool:
+    """Whether the machine would still give what libav may ask for at once: then it was the file that asked for more."""
+    try:
+        mmap.mmap(-1, LIBAV_MOST).close()  # reserved, never touched
+    except (OSError, MemoryError):
+        return False
+    return True
 
 
 def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | Unavailable]:

@@ -19,6 +19,9 @@ from manifests.errors import WrongUse
 from manifests.parquet import read_parquet
 
 SHARDS_A_FILE = 1000
+# A group is made in one piece, so that its size is what a worker's memory must hold. The largest of the papers' own
+# sources have some hundred pairs a video; a video of 200 annotated steps already has 19,900.
+LARGEST_GROUP = 20_000
 _REMEDY = "remove the subset's _meta/stage.json and run the same build again"
 
 SHARD_SCHEMA = pa.schema(
@@ -63,14 +66,26 @@ def plan_file(shard: int) -> tuple[str, int]:
     return f"{shard // SHARDS_A_FILE:05d}.parquet", shard % SHARDS_A_FILE
 
 
-def shards_of(candidates: Iterator[Candidate], shard_size: int) -> Iterator[list[Candidate]]:
-    """Cut a stream of candidates into shards of at least ``shard_size``, never splitting a group or mixing splits."""
+def shards_of(candidates: Iterator[Candidate], shard_size: int, origin: str = "the plan") -> Iterator[list[Candidate]]:
+    """Cut a stream of candidates into shards of at least ``shard_size``, never splitting a group or mixing splits.
+
+    origin: what messages name, such as the annotation file.
+    Raises `WrongUse` when one group has more than `LARGEST_GROUP` candidates; no more of them are ever held.
+    """
     open_shards: dict[str, list[Candidate]] = {}
     group: tuple[str, str] | None = None
+    size = 0
     for candidate in candidates:
         pending = open_shards.setdefault(candidate.split, [])
+        size += 1
+        if size > LARGEST_GROUP and (candidate.split, candidate.group) == group:
+            raise WrongUse(
+                f"{origin}: {candidate.group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker "
+                "would have to hold at once; annotations of so many moments in one video or scene are broken: correct "
+                "or remove them"
+            )
         if (candidate.split, candidate.group) != group:
-            group = (candidate.split, candidate.group)
+            group, size = (candidate.split, candidate.group), 1
             if len(pending) >= shard_size:
                 yield pending
                 pending = open_shards[candidate.split] = []
@@ -84,18 +99,20 @@ def write_plan(
     shard_size: int,
     spool: Path,
     publish: Callable[[Path, str], None],
+    origin: str = "the plan",
 ) -> PlanSummary:
     """Write a plan as a stream: memory holds one shard, whatever the number of candidates.
 
-    spool: folder for unfinished files. publish: moves a finished file to its name in the plan's folder.
-    Raises `WrongUse` when a shard holds one key twice.
+    spool: folder for unfinished files. publish: moves a finished file to its name in the plan's folder. origin: what
+    messages name, such as the annotation file.
+    Raises `WrongUse` when a shard holds one key twice or a group is too large (`shards_of`).
     """
     schema = arrow_schema(kind)
     summary: list[PlannedShard] = []
     writer: pq.ParquetWriter | None = None
     name = ""
     try:
-        for number, shard in enumerate(shards_of(candidates, shard_size)):
+        for number, shard in enumerate(shards_of(candidates, shard_size, origin)):
             file, row_group = plan_file(number)
             if row_group == 0:
                 if writer is not None:
@@ -103,7 +120,7 @@ def write_plan(
                     publish(spool / name, name)
                 name = file
                 writer = pq.ParquetWriter(spool / name, schema, compression="zstd", write_statistics=False)
-            _refuse_repeated_keys(shard)
+            _refuse_repeated_keys(shard, origin)
             rows = [to_row(candidate) for candidate in shard]
             sliced = digest(rows)
             assert writer is not None
@@ -142,8 +159,11 @@ def _row(shard: PlannedShard) -> dict[str, Any]:
     return {"shard": shard.shard, "split": shard.split, "planned": shard.planned, "slice": shard.slice}
 
 
-def _refuse_repeated_keys(shard: list[Candidate]) -> None:
+def _refuse_repeated_keys(shard: list[Candidate], origin: str) -> None:
     repeated = [key for key, count in Counter(candidate.key for candidate in shard).items() if count > 1]
     if repeated:
         group = next(candidate.group for candidate in shard if candidate.key == repeated[0])
-        raise WrongUse(f"{repeated[0]}: planned twice in group {group}; the annotation repeats a source identity")
+        raise WrongUse(
+            f"{origin}: {repeated[0]} is planned twice in group {group}; correct the annotation, which repeats a "
+            "source identity"
+        )

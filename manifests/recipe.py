@@ -91,10 +91,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     subsets = raw.get("subsets")
     for name in subsets if isinstance(subsets, dict) else ():
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
-            shown = repr(name)[: LONGEST_NAME + 20]
-            raise WrongUse(
-                f"{path}: subset name {shown} must be lowercase words joined by dashes, at most {LONGEST_NAME} characters"
-            )
+            shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
+            raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:

@@ -6,6 +6,8 @@ import errno
 import hashlib
 import json
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,3 +233,32 @@ def test_pictures_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> None:
     dump(tmp_path / "v", 2)
     (result,) = made(tmp_path, "dump", candidate("a", "v", 1, 2))
     assert np.array_equal(pair(result).image0.pixels, np.asarray(grey.convert("RGB")))
+
+
+HUGE = """
+import resource, sys
+from pathlib import Path
+from generators.video import read_frames
+resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
+try:
+    read_frames(Path(sys.argv[1]), [0.4], "seconds")
+except MemoryError:
+    print("out of memory")
+"""
+
+
+def test_a_video_that_asks_for_absurd_memory_is_broken_but_a_machine_without_memory_is_not_hidden(
+    tmp_path: Path,
+) -> None:
+    path = make_video(tmp_path / "clip.mp4")
+    data = bytearray(path.read_bytes())
+    runs = data.index(b"stts") + 8
+    data[runs : runs + 4] = struct.pack(">I", 0x7FFFFFFF)
+    path.write_bytes(data)
+    make_video(tmp_path / "sound.mp4")
+    huge, sound = made(tmp_path, "seconds", candidate("k", "clip", 0.4, 2.0), candidate("l", "sound", 0.4, 2.0))
+    assert rejected(huge) == ("broken-media", "clip", len(data))
+    assert read(pair(sound).image0.pixels) == 10
+    command = [sys.executable, "-c", HUGE, str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[2])
+    assert said.stdout == "out of memory\n", said.stderr

@@ -135,3 +135,9 @@ def test_the_real_annotation_has_53550_pairs() -> None:
         (caption,) = pair.captions0
         assert caption == " ".join(caption.split()) and caption[-1] == "." and caption[-2].isalnum()
         assert caption[0] == caption[0].upper()
+
+
+def test_times_whose_middle_would_not_be_finite_are_left_out(tmp_path: Path) -> None:
+    made = generator(saved(tmp_path, {"v": [segment(0, 1, 3), segment(1, 1e308, 1.7e308), segment(2, 4, 6)]}))
+    assert [(pair.at0, pair.at1) for pair in made.plan()] == [(2.0, 5.0)]
+    assert made.excluded == {"segment-without-time": 1}

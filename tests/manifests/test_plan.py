@@ -13,6 +13,7 @@ from generators.frame_pairs import FramePairCandidate
 from manifests.candidate import Candidate, arrow_schema, from_row, to_row
 from manifests.errors import WrongUse
 from manifests.plan import (
+    LARGEST_GROUP,
     SHARDS_A_FILE,
     PlanSummary,
     plan_digest,
@@ -131,7 +132,7 @@ def test_files_hold_a_thousand_shards_each_and_are_published_when_they_are_whole
 
 
 def test_a_key_that_is_planned_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"k-a-1: planned twice in group a; the annotation repeats"):
+    with pytest.raises(WrongUse, match=r"the plan: k-a-1 is planned twice in group a; correct the annotation"):
         written([*planned([("a", 2, "test")]), candidate("k-a-1", "a")], tmp_path)
     assert not list((tmp_path / "plan").iterdir())
 
@@ -146,6 +147,22 @@ def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
 
     with pytest.raises(WrongUse, match="line 19"):
         write_plan(fails(), FramePairCandidate, 3, tmp_path, lambda file, name: pytest.fail(f"published {name}"))
+
+
+def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path: Path) -> None:
+    read = 0
+
+    def endless() -> Iterator[Candidate]:
+        nonlocal read
+        yield from planned([("small", 5, "test")])
+        for read in range(10 * LARGEST_GROUP):
+            yield candidate(f"k{read}", "huge")
+
+    with pytest.raises(WrongUse, match=r"ann\.json: 'huge' has more than 20,000 candidates.* correct or remove them"):
+        write_plan(endless(), FramePairCandidate, 3, tmp_path, lambda file, name: pytest.fail(name), "ann.json")
+    assert read == LARGEST_GROUP
+    whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
+    assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
 
 
 def test_planning_holds_one_shard_at_a_time() -> None:
