@@ -7,11 +7,14 @@ import json
 import logging
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse
 from shards.store import Store
+
+_NOTHING: dict[str, Any] = {"planned": 0, "kept": 0, "rejected": {}, "shards": 0}  # of a subset without a plan
 
 RUNNERS = ("threads", "processes", "ray", "dask")  # those of flows.runners, which imports Prefect
 
@@ -37,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
     parser.add_argument("--verbose", action="store_true", help="show Prefect's and twinset's own log lines")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -62,21 +66,31 @@ def _parser() -> argparse.ArgumentParser:
     look = command("look", _look, "draw contact sheets: PNG for each subset, one HTML page")
     export = command("export", _export, "write the dataset in another tool's format")
     for added in (status, verify, look, export):
-        added.add_argument("out", metavar="OUT", help="folder or fsspec URL of the dataset")
+        added.add_argument("out", type=_place, metavar="OUT", help="folder or fsspec URL of the dataset")
     for added in (status, verify):
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     for added in (verify, look, export):
         added.add_argument("--only", action="append", default=[], metavar="SUBSET", help="this subset; may be repeated")
     verify.add_argument("--media", action="store_true", help="hash the source media too")
-    look.add_argument("--count", type=int, default=24, metavar="N", help="pairs a subset (default 24)")
+    look.add_argument(
+        "--count",
+        type=int,
+        default=24,
+        metavar="N",
+        help="pairs a subset (default 24); another number is part of the names of what is drawn",
+    )
     export.add_argument("--format", required=True, choices=("eqben", "openclip"))
-    export.add_argument("--to", required=True, metavar="DIR", help="new folder for the export")
+    export.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     return parser
 
 
 def _place(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("name a folder or a URL")
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("name a folder or a URL such as s3://bucket/prefix")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: a name that is not UTF-8 cannot be recorded") from error
     return text
 
 
@@ -109,31 +123,37 @@ def _build(asked: argparse.Namespace) -> int:
 
 
 def _status(asked: argparse.Namespace) -> int:
-    from flows.stages import asked_recipe, state_of
+    from flows.stages import asked_recipe, missing_media, missing_problem, state_of
 
     store = Store(asked.out)
-    subsets = {}
-    for name in _subsets(store, []):
-        state = state_of(store, asked_recipe(store, name), name)
+    planned, lost = _chosen(store, [])
+    subsets = {name: {**_NOTHING, "done": 0, "problems": [why]} for name, why in lost.items()}
+    for name in planned:
+        recipe = asked_recipe(store, name)
+        state = state_of(store, recipe, name)
         stale = {f"{number:05d}": why for number, why in sorted(state.stale.items())}
         states = {"done": len(state.done), "missing": len(state.missing), "stale": stale}
-        subsets[name] = {**state.counts(), **states}
-    _print(asked, {"subsets": subsets})
+        problem = missing_problem(recipe, state)
+        media = {"missing_media": missing_media(state), "problems": [problem] if problem else []}
+        subsets[name] = {**state.counts(), **states, **media}
+    _print(asked, {"subsets": dict(sorted(subsets.items()))})
     return 0
 
 
 def _verify(asked: argparse.Namespace) -> int:
-    from flows.stages import asked_recipe, state_of, workshop
+    from flows.stages import asked_recipe, missing_problem, state_of, workshop
     from shards.media import MediaFolder
     from shards.verify import verify_subset
 
     store = Store(asked.out)
-    found: dict[str, dict[str, Any]] = {}
-    for name in _subsets(store, asked.only):
+    planned, lost = _chosen(store, asked.only)
+    found: dict[str, dict[str, Any]] = {name: {**_NOTHING, "problems": [why]} for name, why in lost.items()}
+    for name in planned:
         recipe = asked_recipe(store, name)
         state = state_of(store, recipe, name)
         media = MediaFolder(recipe.subsets[name].source.media) if asked.media else None
         problems = list(verify_subset(store, state, workshop(recipe, name).generator.candidate, media))
+        problems += [problem] if (problem := missing_problem(recipe, state)) else []
         found[name] = {**state.counts(), "problems": problems}
     if asked.json:
         print(json.dumps({"subsets": found}))
@@ -165,38 +185,54 @@ def _export(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _subsets(store: Store, only: list[str]) -> list[str]:
-    from shards.progress import subsets_in
+def _chosen(store: Store, only: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The planned subsets below OUT, and those without a plan with what to do about each; of ``only`` if not empty."""
+    from shards.progress import subsets_in, unplanned_in
 
-    present = subsets_in(store)
-    if not present:
+    planned, lost = subsets_in(store), unplanned_in(store)
+    if not planned and not lost:
         raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
     for name in only:
-        if name not in present:
-            raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(present)}")
-    return only or present
+        if name not in planned and name not in lost:
+            raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(planned)}")
+    return (
+        [name for name in planned if not only or name in only],
+        {name: why for name, why in lost.items() if not only or name in only},
+    )
+
+
+def _subsets(store: Store, only: list[str]) -> list[str]:
+    """The subsets to show or export; raises `WrongUse` when there are none, or one that is asked for has no plan."""
+    planned, lost = _chosen(store, only)
+    if lost and (only or not planned):
+        raise WrongUse("\n".join(lost.values()))
+    return planned
 
 
 def _print(asked: argparse.Namespace, counts: dict[str, Any]) -> None:
+    """The counts as JSON, or as a table: of a plan without what only shards can tell."""
     if asked.json:
         print(json.dumps(counts))
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("subset", "planned", "kept", "rejected", "shards")
+    planning = asked.run is _plan
+    table = Table("subset", "planned", *([] if planning else ["kept", "rejected"]), "shards")
     for name, row in counts["subsets"].items():
-        reasons = ", ".join(f"{count} {reason}" for reason, count in {**row["rejected"]}.items())
+        reasons = ", ".join(f"{count} {reason}" for reason, count in row["rejected"].items())
         shards = f"{row['done']} of {row['shards']}" if "done" in row else str(row["shards"])
         if row.get("stale"):
             shards += f", {len(row['stale'])} stale"
-        table.add_row(name, f"{row['planned']:,}", f"{row['kept']:,}", reasons, shards)
+        table.add_row(name, f"{row['planned']:,}", *([] if planning else [f"{row['kept']:,}", reasons]), shards)
     Console().print(table)
     for name, row in counts["subsets"].items():
         for reason, count in row.get("excluded", {}).items():
             print(f"{name}: {count:,} left out by the plan: {reason}")
-        for number, why in (row.get("stale") or {}).items():
+        for number, why in row.get("stale", {}).items():
             print(f"{name} shard {number}: stale, {why}")
+        for problem in row.get("problems", []):
+            print(problem)
 
 
 if __name__ == "__main__":

@@ -35,9 +35,11 @@ def build(
         os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
     from flows.stages import check_inputs
     from manifests.recipe import load_recipe
+    from shards.store import Store
 
-    # A wrong recipe is found out before Prefect's server costs its seconds.
+    # A wrong recipe or place is found out before Prefect's server costs its seconds.
     check_inputs(load_recipe(recipe, settings).only(only))
+    Store(out)
     end_with_this_process()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)

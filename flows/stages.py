@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -163,17 +162,27 @@ def needs_process(recipe: Recipe, name: str) -> bool:
 def check_missing(recipe: Recipe, states: Sequence[Progress]) -> None:
     """Raise `BuildFailed` when more inputs are missing or broken than the recipe allows."""
     for state in states:
-        rejected: Counter[str] = Counter(state.counts()["rejected"])
-        missing = sum(rejected[reason] for reason in MISSING_REASONS)
-        if missing > recipe.max_missing * state.stage.planned:
-            name = state.stage.name
-            example = next((media for receipt in state.done.values() for media in receipt.missing), "")
-            raise BuildFailed(
-                f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as "
-                f"{example} in {recipe.subsets[name].source.media}; max_missing is {recipe.max_missing:.2%}. Correct "
-                f"subsets.{name}.source.media or raise max_missing, and run the same command again: shards that lacked "
-                "nothing stay"
-            )
+        if problem := missing_problem(recipe, state):
+            raise BuildFailed(problem)
+
+
+def missing_media(state: Progress) -> int:
+    """How many candidates were rejected for want of their media."""
+    return sum(receipt.rejected.get(reason, 0) for receipt in state.done.values() for reason in MISSING_REASONS)
+
+
+def missing_problem(recipe: Recipe, state: Progress) -> str:
+    """What to do when more inputs of a subset are missing or broken than the recipe allows; else empty."""
+    name, missing = state.stage.name, missing_media(state)
+    if missing <= recipe.max_missing * state.stage.planned:
+        return ""
+    example = next((media for receipt in state.done.values() for media in receipt.missing), "")
+    return (
+        f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as "
+        f"{example} in {recipe.subsets[name].source.media}; max_missing is {recipe.max_missing:.2%}. Correct "
+        f"subsets.{name}.source.media or raise max_missing, and run the same command again: shards that lacked "
+        "nothing stay"
+    )
 
 
 def _receipt_of(store: Store, stage: Stage, number: int) -> Receipt | None:

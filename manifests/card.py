@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
 
 from manifests.citations import EQBEN, SOURCES
+from manifests.reasons import glossary
 from manifests.stage import Stage
 from manifests.summary import IndexSummary, Statistics
 
@@ -16,16 +18,14 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 def card(stage: Stage, summary: IndexSummary, numbers: Statistics) -> str:
     """Markdown with YAML front matter; the same text for the same dataset."""
+    described = ["## What is in it\n", _contents(summary, numbers), "## Known biases\n", _biases(numbers)]
     parts = [
         _front_matter(stage, summary),
         f"# {stage.name}\n",
         _introduction(stage, summary),
         "## How many, and why not more\n",
         _funnel(stage, summary),
-        "## What is in it\n",
-        _contents(summary, numbers),
-        "## Known biases\n",
-        _biases(numbers),
+        *(described if summary.kept else []),
         "## Licences\n",
         _licences(stage),
         "## How to make it again\n",
@@ -43,7 +43,7 @@ def _settings(stage: Stage) -> dict[str, Any]:
 
 def _front_matter(stage: Stage, summary: IndexSummary) -> str:
     size = next((name for limit, name in _SIZES if summary.kept < limit), "1M<n<10M")
-    front = {
+    front: dict[str, Any] = {
         "pretty_name": stage.name,
         "license": "other",
         "license_name": "see-the-sources",
@@ -51,21 +51,22 @@ def _front_matter(stage: Stage, summary: IndexSummary) -> str:
         "task_categories": ["image-to-text", "zero-shot-image-classification"],
         "tags": ["minimal-pairs", "image-text-matching", "webdataset"],
         "size_categories": [size],
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [{"split": split, "path": f"{split}/*.tar"} for split in summary.kept_by_split],
-            }
-        ],
     }
+    if summary.kept:  # a configuration without files could not be loaded
+        files = [{"split": split, "path": f"{split}/*.tar"} for split in summary.kept_by_split]
+        front["configs"] = [{"config_name": "default", "data_files": files}]
     return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n"
 
 
 def _introduction(stage: Stage, summary: IndexSummary) -> str:
     kind = _settings(stage)["source"]["kind"]
     title, address, _ = SOURCES.get(kind, (kind, "", ""))
-    source = f"[{title}]({address})" if address else title
+    source = f"[{title}]({address})" if address else _plain(title)
     extension = _settings(stage)["encoding"]["format"]
+    if not summary.kept:
+        return f"""No pair is kept of the {summary.planned:,} planned from {source}: there is nothing to load. The table
+says why, and `_meta/rejections.parquet` lists them one by one.
+"""
     # The annotations may be somebody's own in that source's format, as the miniature's are: say how, not where from.
     return f"""{summary.kept:,} minimal pairs, made the way EqBen makes them from {source}: two images that differ in
 one thing, and two captions that tell them apart. A model is asked to give each image its own caption.
@@ -91,9 +92,13 @@ def _funnel(stage: Stage, summary: IndexSummary) -> str:
         ]
     rows.append(("**kept**", "", f"**{summary.kept:,}**", _share(summary.kept, summary.planned)))
     text = _table(("", "reason", "pairs", "of planned"), rows)
+    if meanings := glossary(summary.rejected):
+        text += f"\n{meanings}"
     if stage.excluded:
         left_out = ", ".join(f"{reason} {count:,}" for reason, count in sorted(stage.excluded.items()))
         text += f"\nNever planned, because of their annotations: {left_out}.\n"
+        if meanings := glossary(stage.excluded):
+            text += f"\n{meanings}"
     return text
 
 
@@ -126,13 +131,15 @@ def _biases(numbers: Statistics) -> str:
         text += f"* Image 0 comes first in time in {numbers.earlier0:.1%} of the {numbers.sampled:,} pairs looked at.\n"
     text += "\nThe words in most pairs:\n\n" + _table(heads, rows)
     if lopsided:
-        text += "\nWords that stand on one side more often than on the other: whoever knows them can guess the side "
-        text += "without looking.\n\n" + _table(heads, lopsided)
+        text += "\nWords that stand on one side more often than chance explains (sign test, p < 0.001 for the whole "
+        text += "table): whoever knows them can guess the side without looking.\n\n" + _table(heads, lopsided)
+    else:
+        text += "\nNo word stands on one side more often than chance explains (sign test, p < 0.001).\n"
     return text
 
 
 def _licences(stage: Stage) -> str:
-    licence = _settings(stage)["source"].get("licence", "not stated")
+    licence = _plain(str(_settings(stage)["source"].get("licence", "not stated")))
     return f"""Images and captions stay under the terms of their source: {licence}.
 
 The arrangement into pairs and these metadata add no restriction of their own.
@@ -158,6 +165,10 @@ def _reproduction(stage: Stage) -> str:
 The same bytes come out where the stage digest is `{stage.content}`: the same annotations (sha256
 `{stage.facts["annotations"]}`), the same media, on machines of the runtime class that the receipts name, and
 {libraries}.
+
+* The stage digest is a hash of all that decides the bytes: settings, annotations, versions of code and libraries.
+* The runtime class names the kind of machine where a neural network takes part, since these round differently on each;
+  it is `any` where none does.
 """
 
 
@@ -175,7 +186,14 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _cell(text: str) -> str:
     # Words of captions and reasons come from outside: they must not end a cell or become HTML.
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("\n", " ")
+    for mark, shown in (("&", "&amp;"), ("\\", "&#92;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
+        text = text.replace(mark, shown)
+    return text
+
+
+def _plain(text: str) -> str:
+    """Somebody's text as Markdown that shows it as it stands, on one line: no mark-up, links or HTML."""
+    return re.sub(r"([\\`*_\[\]<|~&$])", r"\\\1", " ".join(text.split()))
 
 
 def _share(count: int, total: int) -> str:

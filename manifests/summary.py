@@ -40,8 +40,9 @@ class Statistics:
 
     caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
     top_groups_share: share (0-1) of the pairs that the largest tenth of the groups hold.
-    frequent: the words in most pairs. lopsided: the words that most often stand on one side alone, so that a model
-    could guess the side without looking. longer0: share of pairs whose caption 0 has more words than caption 1.
+    frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
+    (`shards.word_balance`), so that a model could guess the side without looking. longer0: share of pairs whose caption
+    0 has more words than caption 1.
     distinct_captions, distinct_images: over both sides.
     sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
     changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.

@@ -35,7 +35,10 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     try:
         pairs = FORMATS[format](store, subsets, unfinished)
         if not pairs:
-            raise WrongUse(f"{store.root}: no finished shard of {', '.join(subsets)} keeps a pair; build it first")
+            raise WrongUse(
+                f"{store.root}: no finished shard of {', '.join(subsets)} keeps a pair; twinset status {store.root} "
+                "says what is still to be built, and what rejected the rest"
+            )
         unfinished.chmod(0o755)
         if to.exists():
             to.rmdir()

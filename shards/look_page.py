@@ -17,13 +17,11 @@ from manifests.errors import WrongUse
 from manifests.stage import Stage
 from shards import layout
 from shards.contact_sheet import contact_sheet, thumbnail
-from shards.progress import read_stage
+from shards.progress import read_stage, subsets_in
 from shards.read import StoredPair, read_receipts, read_spread
 from shards.store import Store
 from shards.word_diff import Marked, mark_difference
 
-PAGE = "look.html"
-SHEET = "look.png"
 PAGE_IMAGE = (480, 480)
 COUNT = 24
 
@@ -54,13 +52,18 @@ class _Section:
 
 
 def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list[str]:
-    """Write ``SUBSET/_meta/look.png`` of every subset and ``look.html`` of all; returns their paths.
+    """Write ``SUBSET/_meta/look.png`` of every named subset and ``look.html`` of these; returns their paths.
+
+    Those two belong to the dataset as it was built: another count is part of their names (``look-4.png``), and a page
+    that does not show all subsets names those that it shows (``look-eq-ag.html``).
 
     The same dataset and count give the same pairs, evenly spread over each subset; unfinished subsets are shown as far
     as they are made. Raises WrongUse when a subset was never planned.
     """
     if count < 1:
         raise WrongUse(f"--count {count}: at least one pair must be shown")
+    name = "look" if count == COUNT else f"look-{count}"
+    page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *subsets])
     written, sections = [], []
     for subset in subsets:
         stage = read_stage(store, subset)
@@ -70,11 +73,11 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         section = _section(store, stage, pairs)
         subtitle = f"{len(pairs):,} of {section.kept:,} kept pairs, evenly spread; {section.planned:,} planned"
         sheet = contact_sheet(pairs, subset, f"{subtitle}. {section.licence}")
-        store.write(layout.meta(subset, SHEET), sheet)
-        written.append(layout.meta(subset, SHEET))
+        written.append(layout.meta(subset, f"{name}.png"))
+        store.write(written[-1], sheet)
         sections.append(section)
-    store.write(PAGE, render_page(sections).encode("utf-8", "replace"))
-    return [*written, PAGE]
+    store.write(f"{page}.html", render_page(sections).encode("utf-8", "replace"))
+    return [*written, f"{page}.html"]
 
 
 def render_page(sections: Sequence[_Section]) -> str:

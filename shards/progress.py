@@ -53,6 +53,16 @@ def subsets_in(store: Store) -> list[str]:
     return [name for name in store.names("") if store.size(layout.meta(name, "stage.json")) is not None]
 
 
+def unplanned_in(store: Store) -> dict[str, str]:
+    """Subsets below OUT whose stage record is gone or was never written, each with what to do about it."""
+    found = {}
+    for name in store.names(""):
+        record = layout.meta(name, "stage.json")
+        if SUBSET_NAME.fullmatch(name) and store.size(record) is None and store.names(f"{name}/{layout.META}"):
+            found[name] = f"{record}: absent, so that nothing vouches for {name}; run the same build again"
+    return found
+
+
 def read_stage(store: Store, subset: str) -> Stage | None:
     """A subset's stage record, or None when it was never planned; raises `WrongUse` when it is of another subset."""
     path = layout.meta(subset, "stage.json")

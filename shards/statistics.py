@@ -12,6 +12,7 @@ from manifests.summary import Statistics, WordUse
 from shards import layout
 from shards.read import read_spread
 from shards.store import Store
+from shards.word_balance import lopsided
 
 SAMPLED = 64  # pairs whose images are looked at: each may cost a read of its whole tar
 WORDS = 12
@@ -61,12 +62,7 @@ def statistics(store: Store, subset: str) -> Statistics:
         frequent=tuple(
             sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))[:WORDS]
         ),
-        lopsided=tuple(
-            sorted(
-                (use for use in uses if use.only0 != use.only1),
-                key=lambda use: (-abs(use.only0 - use.only1), use.word),
-            )[:WORDS]
-        ),
+        lopsided=lopsided(uses, WORDS),
         longer0=longer0 / pairs if pairs else 0.0,
         distinct_captions=len(captions),
         distinct_images=len(images),

@@ -37,7 +37,10 @@ class Store:
         scheme = urlsplit(root).scheme if "://" in root else ""
         self.local: Path | None = None
         if scheme in ("", "file"):
-            self.local = Path(os.path.abspath(root.removeprefix("file://")))
+            place = root.removeprefix("file://")
+            if not place or "\0" in place:
+                raise WrongUse(f"{root!r} names no place; name a folder or a URL such as s3://bucket/prefix")
+            self.local = Path(os.path.abspath(place))
             self.root = str(self.local)
             return
         try:
@@ -46,6 +49,8 @@ class Store:
         except (ImportError, ValueError) as error:
             raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
         self._base = self._base.rstrip("/")
+        if not urlsplit(root).netloc and "::" not in root and scheme != "memory":
+            raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
 
     def read(self, path: str) -> bytes:
         """The whole file; FileNotFoundError when it is absent."""

@@ -42,7 +42,7 @@ def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
     out, counts = demo
     look = twinset("look", out, "--count", "4")
     assert look.returncode == 0, look.stderr
-    assert (out / "look.html").stat().st_size > 10_000
+    assert (out / "look-4.html").stat().st_size > 10_000
     kept = sum(subset["kept"] for subset in counts.values())
     for format in ("eqben", "openclip"):
         export = twinset("export", out, "--format", format, "--to", tmp_path / format)

@@ -11,9 +11,14 @@ import yaml
 
 from manifests.canonical import digest
 from manifests.card import card
+from manifests.errors import WrongUse
+from manifests.reasons import MEANINGS
 from manifests.recipe import content_of, load_recipe
 from manifests.summary import IndexSummary, Statistics, WordUse
 from shards.describe import describe
+from shards.export import export
+
+_NUMBERS = Statistics({1: 2}, {1: 1}, 1.0, (), (), 0.0, 1, 1, 0, {}, {}, None)
 
 
 def _read(dataset: Any, subset: str) -> str:
@@ -55,8 +60,8 @@ def test_hostile_words_stay_within_their_cells(small_dataset: Any) -> None:
         caption_words={}, group_pairs={}, top_groups_share=0.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),), lopsided=(),
         longer0=0.0, distinct_captions=0, distinct_images=0, sampled=0, image_sizes={}, changes={}, earlier0=None,
     )  # fmt: skip
-    nothing = IndexSummary(0, 0, {}, {}, {}, 0, {}, 0)
-    text = card(small_dataset.stages["eq-ag"], nothing, numbers)
+    one = IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0)
+    text = card(small_dataset.stages["eq-ag"], one, numbers)
     assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in text
 
 
@@ -72,11 +77,41 @@ def test_a_subset_that_keeps_nothing_is_described_too(small_dataset: Any) -> Non
     for number in (0, 2, 3):
         small_dataset.store.remove(f"eq-ag/_meta/receipts/{number:05d}.json")
     assert describe(small_dataset.store, ["eq-ag"])["eq-ag"].kept == 0
-    assert "| **kept** |  | **0** | 0.0 % |" in (small_dataset.root / "eq-ag" / "README.md").read_text("utf-8")
+    text = (small_dataset.root / "eq-ag" / "README.md").read_text("utf-8")
+    assert "| **kept** |  | **0** | 0.0 % |" in text and "No pair is kept of the 3 planned" in text
+    assert "load_dataset" not in text and "![" not in text and "configs" not in yaml.safe_load(text.split("---")[1])
+    with pytest.raises(WrongUse, match=r"no finished shard of eq-ag keeps a pair; twinset status"):
+        export(small_dataset.store, ["eq-ag"], "eqben", small_dataset.root.parent / "export")
+
+
+def test_odd_reasons_and_terms_are_explained(small_dataset: Any) -> None:
+    text = _read(small_dataset, "eq-ag")
+    assert "* `missing-media`: the video or frame" in text and "* `equal-captions`: no caption" in text
+    assert "* The stage digest is" in text and "* The runtime class names" in text
+    stage = small_dataset.stages["eq-ag"].model_copy(update={"excluded": {"pair-unsayable": 3, "brand-new": 1}})
+    counted = card(stage, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), _NUMBERS)
+    assert "brand-new 1, pair-unsayable 3" in counted and "* `pair-unsayable`: pairs in which" in counted
+
+
+def test_every_reason_that_a_source_counts_has_a_meaning() -> None:
+    counted = set()
+    for path in (Path(__file__).parents[2] / "generators").glob("*.py"):
+        counted |= set(re.findall(r'excluded\["([a-z-]+)"\]', path.read_text("utf-8")))
+    for path in (Path(__file__).parents[2] / "filters").glob("*.py"):
+        counted |= set(re.findall(r'Drop\("([a-z-]+)"', path.read_text("utf-8")))
+    assert len(counted) > 15 and counted <= MEANINGS.keys()
+
+
+def test_a_licence_is_shown_as_text(small_dataset: Any) -> None:
+    stage = small_dataset.stages["eq-ag"]
+    settings = dict(stage.facts["settings"])
+    settings["source"] = {**settings["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}
+    stage = stage.model_copy(update={"facts": {**stage.facts, "settings": settings}})
+    text = card(stage, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), _NUMBERS)
+    assert r"source: CC0 # Gotcha !\[x\](http://e/x.png) \<img src=y> \`a\`." in text
 
 
 @pytest.mark.parametrize("kept, name", [(999, "n<1K"), (1000, "1K<n<10K"), (195_872, "100K<n<1M"), (10**6, "1M<n<10M")])
 def test_the_size_category_is_hugging_faces(small_dataset: Any, kept: int, name: str) -> None:
-    numbers = Statistics({1: 2}, {1: 1}, 1.0, (), (), 0.0, 1, 1, 0, {}, {}, None)
-    text = card(small_dataset.stages["eq-ag"], IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), numbers)
+    text = card(small_dataset.stages["eq-ag"], IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), _NUMBERS)
     assert yaml.safe_load(text.split("---")[1])["size_categories"] == [name]

@@ -14,6 +14,7 @@ from PIL import Image
 
 from manifests.errors import WrongUse
 from shards.contact_sheet import contact_sheet
+from shards.describe import withdraw
 from shards.look_page import write_look
 from shards.read import read_spread
 from shards.word_diff import mark_difference
@@ -46,9 +47,9 @@ def test_only_words_that_differ_are_marked() -> None:
 
 
 def test_the_page_holds_all_and_runs_nothing(small_dataset: Any) -> None:
-    written = write_look(small_dataset.store, ["eq-ag", "eq-gebc"], 100)
-    assert written == ["eq-ag/_meta/look.png", "eq-gebc/_meta/look.png", "look.html"]
-    content = (small_dataset.root / "look.html").read_text("utf-8")
+    written = write_look(small_dataset.store, ["eq-ag", "eq-gebc"])
+    assert written == ["eq-ag/_meta/look.png", "eq-gebc/_meta/look.png", "look-eq-ag-eq-gebc.html"]
+    content = (small_dataset.root / written[-1]).read_text("utf-8")
     page = _Page()
     page.feed(content)
     assert "script" not in page.tags and not re.search(r"\son\w+=", content)
@@ -61,14 +62,28 @@ def test_the_page_holds_all_and_runs_nothing(small_dataset: Any) -> None:
 
 
 def test_the_contact_sheet_shows_the_pictures(small_dataset: Any) -> None:
-    write_look(small_dataset.store, ["eq-ag"], 5)
-    content = (small_dataset.root / "eq-ag" / "_meta" / "look.png").read_bytes()
+    path = small_dataset.root / write_look(small_dataset.store, ["eq-ag"], 5)[0]
+    content = path.read_bytes()
     sheet = np.asarray(Image.open(io.BytesIO(content)).convert("RGB")).astype(int)
     assert sheet.shape[1] > 1500 and 500 < sheet.shape[0] < 1500
     for colour in ((255, 0, 0), (0, 128, 0), (0, 0, 255)):
         assert (np.abs(sheet - colour).max(axis=2) < 12).sum() > 1000, "the discs can be seen"
     write_look(small_dataset.store, ["eq-ag"], 5)
-    assert (small_dataset.root / "eq-ag" / "_meta" / "look.png").read_bytes() == content
+    assert path.read_bytes() == content
+
+
+def test_only_the_whole_look_takes_the_datasets_own_names(small_dataset: Any) -> None:
+    subsets = ["eq-ag", "eq-gebc", "eq-youcook2"]
+    assert write_look(small_dataset.store, subsets)[-1] == "look.html"
+    before = (small_dataset.root / "eq-ag/_meta/look.png").read_bytes()
+    page = (small_dataset.root / "look.html").read_bytes()
+    sheets = [f"{subset}/_meta/look-2.png" for subset in subsets]
+    assert write_look(small_dataset.store, subsets, 2) == [*sheets, "look-2.html"]
+    assert write_look(small_dataset.store, ["eq-ag"], 2) == ["eq-ag/_meta/look-2.png", "look-2-eq-ag.html"]
+    assert (small_dataset.root / "eq-ag/_meta/look.png").read_bytes() == before
+    assert (small_dataset.root / "look.html").read_bytes() == page
+    withdraw(small_dataset.store, "eq-ag")
+    assert not list((small_dataset.root / "eq-ag/_meta").glob("look*"))
 
 
 def test_captions_that_fit_nowhere_do_not_break_the_sheet(small_dataset: Any) -> None:
@@ -81,7 +96,6 @@ def test_captions_that_fit_nowhere_do_not_break_the_sheet(small_dataset: Any) ->
 def test_an_empty_subset_can_be_looked_at(small_dataset: Any) -> None:
     for receipt in small_dataset.receipts["eq-ag"]:
         small_dataset.store.remove(f"eq-ag/_meta/receipts/{receipt.shard:05d}.json")
-    write_look(small_dataset.store, ["eq-ag"])
-    assert "not made yet" in (small_dataset.root / "look.html").read_text("utf-8")
+    assert "not made yet" in (small_dataset.root / write_look(small_dataset.store, ["eq-ag"])[-1]).read_text("utf-8")
     with pytest.raises(WrongUse, match="eq-sd"):
         write_look(small_dataset.store, ["eq-sd"])

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from manifests.summary import WordUse
 from shards.histograms import MOST_BARS, binned, histograms
 from shards.index import write_index
 from shards.statistics import statistics
+from shards.word_balance import lopsided, sign_test
 
 
 def test_words_and_groups_are_counted(small_dataset: Any) -> None:
@@ -21,12 +24,22 @@ def test_words_and_groups_are_counted(small_dataset: Any) -> None:
     assert numbers.group_pairs == {2: 1, 3: 2}
     assert numbers.top_groups_share == 3 / 8
     assert numbers.frequent[0] == WordUse("disc", 0, 0, 8)
-    assert WordUse("red", 6, 0, 6) in numbers.lopsided and WordUse("script", 0, 5, 5) in numbers.lopsided
+    assert numbers.lopsided == ()  # six of six are chance, where seven words were counted
     assert numbers.longer0 == 0.0 and numbers.distinct_captions == 3 and numbers.distinct_images == 9
     assert numbers.caption_words == {4: 11, 10: 5}
     assert (numbers.sampled, numbers.image_sizes, numbers.changes) == (8, {(96, 72): 8}, {"colour": 8})
     assert numbers.earlier0 == 1.0
     assert Image.open(io.BytesIO(histograms(numbers))).format == "PNG"
+
+
+def test_only_words_that_chance_does_not_explain_are_lopsided() -> None:
+    assert sign_test(0, 10) == pytest.approx(2 / 2**10) and sign_test(5, 5) == sign_test(0, 0) == 1.0
+    assert sign_test(4, 6) == pytest.approx(2 * sum(math.comb(10, k) for k in range(5)) / 2**10)
+    assert sign_test(1_900_000, 2_000_000) < 1e-300 < sign_test(199_000, 200_000) < 0.2
+    even = [WordUse(f"w{n}", 30 + n % 5, 30, 80) for n in range(500)]
+    # Over 503 words p must be below 2e-6: 20 of 20 are (1.9e-6), 19 of 19 are not (3.8e-6).
+    found = lopsided([*even, WordUse("few", 19, 0, 19), WordUse("left", 20, 0, 25), WordUse("right", 100, 300, 900)], 5)
+    assert [use.word for use in found] == ["right", "left"]
 
 
 def test_bins_cover_every_value_once() -> None:

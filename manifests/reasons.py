@@ -1,0 +1,44 @@
+"""What the reasons in cards mean, in one line each: why a candidate was rejected, or never planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MEANINGS = {
+    # Rejected when they were made.
+    "missing-media": "the video or frame named by the annotation is not in the media folder",
+    "broken-media": "its file cannot be read, or is cut off before the frame",
+    "beyond-end": "the video ends before the annotated moment",
+    "same-frame": "both moments mean one and the same frame",
+    "unsafe-path": "the name of its media leads out of the media folder",
+    "too-large": "a side of the frame is longer than image files hold",
+    # Rejected by a filter.
+    "blank": "a frame is black, white or of one colour",
+    "duplicate": "another sample has the same images and captions; that with the smallest subset and key stays",
+    "equal-captions": "no caption of one image differs from those of the other",
+    "face": "a frame shows a human face",
+    "motion-word": "every caption of an image has a word of motion, which a still frame cannot show",
+    "near-identical": "the two frames hardly differ",
+    "scene-cut": "the two frames come from different scenes",
+    # Never planned: Action Genome.
+    "frame-name": "frames that are not named VIDEO/NUMBER.png",
+    "repeated-frame": "frames annotated again; the first annotation counts",
+    "repeated-object": "objects annotated again in a frame; the first annotation counts",
+    "unknown-relation": "names of relations that are not Action Genome's; they are never said",
+    "pair-said-alike": "pairs of frames whose captions hold of both",
+    # GEBC and YouCook2; the first of all three.
+    "pair-unsayable": "pairs in which one side has nothing to say in words: flags, `unsure`, no relation",
+    "pair-without-interval": "pairs without time after the second boundary, or between the twins",
+    "boundary-malformed": "boundaries that are not objects",
+    "boundary-without-time": "boundaries whose timestamp is no time in a video",
+    "boundary-repeated": "boundaries with an id that came before in their video; the first counts",
+    "segment-malformed": "segments that are not objects with an id",
+    "segment-without-time": "segments that are not two times in order",
+    "segment-unsayable": "segments whose sentence has no words",
+    "segment-repeated": "segments with an id that came before in their video; the first counts",
+}
+
+
+def glossary(reasons: Iterable[str]) -> str:
+    """A Markdown list of what those reasons mean that are known here, in order; empty where none is."""
+    return "".join(f"* `{reason}`: {MEANINGS[reason]}\n" for reason in sorted(set(reasons)) if reason in MEANINGS)
