@@ -23,7 +23,7 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe
 from shards.store import SPOOL, Store
 
-SMALL, LARGE = 3, 250  # segments a video: 3 and 31,125 pairs, the latter seconds of work
+SMALL, LARGE = 3, 200  # segments a video: 3 and 19,900 pairs, the latter seconds of work
 
 
 @pytest.fixture
