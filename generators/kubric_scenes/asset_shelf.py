@@ -1,0 +1,191 @@
+"""Assets by id, from a manifest in the layout of Google Scanned Objects, through Kubric's own AssetSource."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import math
+import shutil
+import tempfile
+import weakref
+from collections import OrderedDict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.kubric_scenes.archives import unpack
+from generators.kubric_scenes.kubric_import import load_kubric
+from generators.kubric_scenes.scene import Vector
+from manifests.errors import WrongUse
+from shards.media import EscapesRoot, inside
+from shards.samples import Source
+from shards.store import Store
+
+KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
+CHUNK = 1 << 20
+T = TypeVar("T")
+Mesh = tuple[NDArray[np.float32], NDArray[np.int32]]
+REMEDY = (
+    "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"
+    " for beside it), or s3://…, https://…, gs://… (which needs gcsfs)"
+)
+
+
+class AssetShelf:
+    """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
+
+    manifest: path or URL of a JSON file ``{"data_dir": …, "assets": {ID: …}}``. A relative or absent `data_dir` is
+    taken from the manifest's own folder. scratch: where assets are unpacked, in a folder of this object's own that
+    goes when it goes.
+
+    Raises WrongUse, naming the file and the remedy, when manifest or archive is absent or damaged; OSError when a
+    store cannot be reached for now.
+    """
+
+    def __init__(self, manifest: Path | str, scratch: Path) -> None:
+        self.manifest = str(manifest)
+        folder, _, name = self.manifest.rpartition("/")
+        content = _parse(self.manifest, self._read(folder or ".", name))
+        self._entries: dict[str, Any] = content["assets"]
+        data = str(content.get("data_dir") or ".")
+        self._data = data if "://" in data or data.startswith("/") else f"{folder or '.'}/{data}"
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._scratch = Path(tempfile.mkdtemp(prefix="assets-", dir=scratch))
+        self._sources: dict[str, Source] = {}
+        self._unpacked: OrderedDict[str, Path] = OrderedDict()
+        self._meshes: OrderedDict[str, Mesh] = OrderedDict()
+        self.close = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+
+    def ids(self) -> tuple[str, ...]:
+        """All ids, sorted."""
+        return tuple(sorted(self._entries))
+
+    def bounds(self, asset: str) -> tuple[Vector, Vector]:
+        """Least and greatest corner of the asset's box, in the asset's units, from the manifest alone."""
+        try:
+            low, high = (cast(Vector, tuple(map(float, corner))) for corner in self._entry(asset)["kwargs"]["bounds"])
+            if len(low) != 3 or len(high) != 3 or not all(map(math.isfinite, low + high)):
+                raise ValueError("not two corners of three numbers")
+        except (KeyError, TypeError, ValueError) as error:
+            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.bounds: {error}; correct it") from error
+        return low, high
+
+    def create(self, asset: str, **kwargs: Any) -> Any:
+        """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
+        # AssetSource writes what it is given back into the entry, where the next object would find it.
+        self._kubric._assets[asset] = copy.deepcopy(self._entry(asset))
+        for key in ("render_filename", "simulation_filename"):
+            self._file(asset, key)
+        try:
+            return self._kubric.create(asset, **kwargs)
+        except (KeyError, TypeError) as error:
+            raise WrongUse(f"{self.manifest}: assets.{asset} is no asset of Kubric's ({error}); correct it") from error
+
+    def mesh(self, asset: str) -> Mesh:
+        """Vertices (n, 3) float32 in the asset's units and triangles (m, 3) int32 of what is rendered."""
+        if asset not in self._meshes:
+            import trimesh
+
+            path = self._file(asset, "render_filename")
+            mesh: Any = trimesh.load(path, force="mesh", process=False, skip_materials=True)
+            self._meshes[asset] = mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32)
+        _keep_last(self._meshes, asset)
+        return self._meshes[asset]
+
+    def source(self, asset: str) -> Source:
+        """The asset's archive, for provenance."""
+        if asset not in self._sources:
+            self._folder(asset)
+        return self._sources[asset]
+
+    @cached_property
+    def _kubric(self) -> Any:
+        """Kubric's AssetSource, which finds archives unpacked by us: its own unpacking trusts every archive."""
+        kb, shelf = load_kubric(), self
+
+        class CheckedSource(kb.AssetSource):  # type: ignore[misc, name-defined]
+            def fetch(self, asset_path: object, asset_id: str) -> Path:
+                return shelf._folder(asset_id)
+
+        return CheckedSource("shelf", self._scratch, {}, scratch_dir=self._scratch)
+
+    def _entry(self, asset: str) -> dict[str, Any]:
+        try:
+            return cast(dict[str, Any], self._entries[asset])
+        except KeyError:
+            raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists") from None
+
+    def _file(self, asset: str, key: str) -> Path:
+        """A file that the manifest names as ``{asset_dir}/…``, inside the unpacked archive."""
+        named = str(self._entry(asset).get("kwargs", {}).get(key, ""))
+        folder = self._folder(asset)
+        try:
+            path = inside(folder, named.removeprefix("{asset_dir}/"))
+        except EscapesRoot as error:
+            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} leaves its archive; correct it") from error
+        if not path.is_file():
+            raise WrongUse(f"{self._archive(asset)} holds no {path.name}; fetch it again, or leave {asset!r} out")
+        return path
+
+    def _archive(self, asset: str) -> str:
+        return str(self._entry(asset).get("path") or f"{asset}.tar.gz")
+
+    def _folder(self, asset: str) -> Path:
+        """Where an asset lies unpacked."""
+        if asset not in self._unpacked:
+            folder = inside(self._scratch, asset)
+            shutil.rmtree(folder, ignore_errors=True)
+            archive = self._scratch / "archive.tar.gz"
+            self._sources[asset] = self._fetch(self._archive(asset), archive)
+            unpack(archive, asset, folder)
+            archive.unlink()
+            self._unpacked[asset] = folder
+        for old in _keep_last(self._unpacked, asset):
+            shutil.rmtree(old, ignore_errors=True)
+        return self._unpacked[asset]
+
+    def _fetch(self, name: str, target: Path) -> Source:
+        inside(Path(), name)
+        hashed, size = hashlib.sha256(), 0
+        try:
+            with Store(self._data).open(name) as reading, target.open("wb") as writing:
+                while chunk := reading.read(CHUNK):
+                    writing.write(chunk)
+                    hashed.update(chunk)
+                    size += len(chunk)
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+            raise WrongUse(f"{self._data}/{name} ({self.manifest}) cannot be read: {_why(error)}; {REMEDY}") from error
+        return Source(name, size, hashed.hexdigest())
+
+    def _read(self, folder: str, name: str) -> bytes:
+        try:
+            return Store(folder).read(name)
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+            raise WrongUse(f"{self.manifest} cannot be read: {_why(error)}; {REMEDY}") from error
+
+
+def _parse(manifest: str, text: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+        assets = content["assets"]
+        for asset, entry in assets.items():
+            if "/" in asset or not isinstance(entry, dict):
+                raise ValueError(f"entry {asset!r}")
+            inside(Path(), asset)
+    except (ValueError, KeyError, TypeError, AttributeError, EscapesRoot) as error:
+        raise WrongUse(f"{manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
+    return cast(dict[str, Any], content)
+
+
+def _why(error: Exception) -> str:
+    return str(error.__cause__ or (error.strerror if isinstance(error, OSError) else error))
+
+
+def _keep_last(kept: OrderedDict[str, T], used: str) -> list[T]:
+    """Note a use, and forget and return what was not used for longest."""
+    kept.move_to_end(used)
+    return [kept.popitem(last=False)[1] for _ in range(len(kept) - KEPT)]

@@ -1,0 +1,21 @@
+"""A shelf with three tiny assets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generators.kubric_scenes.asset_shelf import AssetShelf
+from tests.generators.kubric_scenes.tiny_assets import make_assets
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    (tmp_path / "assets").mkdir()
+    return make_assets(tmp_path / "assets")
+
+
+@pytest.fixture
+def shelf(manifest: Path, tmp_path: Path) -> AssetShelf:
+    return AssetShelf(manifest, tmp_path / "scratch")
