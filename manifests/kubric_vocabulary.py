@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from manifests.errors import WrongUse
 from manifests.source_settings import Settings
+from manifests.strict_yaml import load_yaml
 
 SHIPPED = Path(__file__).parent / "vocabularies" / "eq_kubric.yaml"
 
@@ -112,6 +113,6 @@ class Vocabulary(Settings):
 def load_vocabulary(path: Path = SHIPPED) -> Vocabulary:
     """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
     try:
-        return Vocabulary.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return Vocabulary.model_validate(load_yaml(path.read_bytes()))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
