@@ -1,0 +1,163 @@
+"""The Dockerfile and the compose file agree with the checkout; images are built nowhere in these tests."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).parents[2]
+DOCKER = CHECKOUT / "docker"
+# Instructions, each on one line, comments left out.
+INSTRUCTIONS = [
+    line
+    for line in re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (DOCKER / "Dockerfile").read_text(), flags=re.M)).split(
+        "\n"
+    )
+    if line
+]
+STAGES = {words[3] for line in INSTRUCTIONS if (words := line.split())[0] == "FROM"}
+IGNORED = [line for line in (CHECKOUT / ".dockerignore").read_text().split("\n") if line and not line.startswith("#")]
+COMPOSE_TEXT = (DOCKER / "compose.yaml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(COMPOSE_TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+VARIABLES = re.findall(r"\$\{(\w+)([^}]*)\}", COMPOSE_TEXT)
+EXAMPLE = (DOCKER / ".env.example").read_text()
+WORKERS = {name: one for name, one in SERVICES.items() if one.get("command", [])[:3] == ["prefect", "worker", "start"]}
+
+
+def pools_of_prefect() -> set[str]:
+    deployments = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
+    return {deployment["work_pool"]["name"] for deployment in deployments}
+
+
+def in_context(path: str) -> bool:
+    """Whether the build sees a path: .dockerignore's last line that fits decides."""
+    seen = True
+    for line in IGNORED:
+        pattern = line.removeprefix("!").removeprefix("**/")
+        if fnmatch(path, pattern) or fnmatch(Path(path).name, pattern) or path.startswith(f"{pattern}/"):
+            seen = line.startswith("!")
+    return seen
+
+
+def copied() -> list[str]:
+    """What the Dockerfile takes from the checkout by name."""
+    found = []
+    for line in INSTRUCTIONS:
+        if line.startswith("COPY") and "--from" not in line:
+            found += [word for word in line.split()[1:-1] if not word.startswith("--")]
+        for mount in re.findall(r"--mount=(\S+)", line):
+            given = dict(item.split("=", 1) for item in mount.split(","))
+            if given["type"] == "bind" and "from" not in given:
+                found.append(given["source"])
+    return found
+
+
+def test_what_is_copied_exists_and_is_not_ignored() -> None:
+    assert {"docker/uv.lock", "requirements.lock", "docker/system_libraries.sh"} <= set(copied())
+    for path in copied():
+        assert path == "." or ((CHECKOUT / path).is_file() and in_context(path)), path
+
+
+def test_every_room_goes_into_the_images_and_nothing_else() -> None:
+    packages = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    for package in packages:
+        assert in_context(package.replace(".", "/") + "/__init__.py"), package
+    for path in ("prefect.yaml", "flows/zombies.yaml", "docker/deploy.sh", "README.md", "LICENSE"):
+        assert (CHECKOUT / path).is_file() and in_context(path), path
+    for path in (
+        "docker/.env",
+        ".git/config",
+        ".venv/bin/python",
+        "out/demo/look.html",
+        "tests/conftest.py",
+        "flows/__pycache__",
+    ):
+        assert not in_context(path), path
+
+
+def test_stages_exist() -> None:
+    for service in SERVICES.values():
+        if "build" in service:
+            assert service["build"]["target"] in STAGES
+            assert service["image"] == f"twinset-{service['build']['target']}"
+            assert (DOCKER / service["build"]["context"]).resolve() == CHECKOUT
+            assert (CHECKOUT / service["build"]["dockerfile"]).is_file()
+    for line in INSTRUCTIONS:
+        for stage in re.findall(r"from=(\w+)", line):
+            assert stage in STAGES
+
+
+def test_images_run_as_a_user_who_is_not_root() -> None:
+    users = [line.split()[1] for line in INSTRUCTIONS if line.startswith("USER")]
+    assert len(users) == 3 and not {user.split(":")[0] for user in users} & {"0", "root"}
+
+
+def test_system_libraries_come_from_one_list() -> None:
+    text = "\n".join(INSTRUCTIONS)
+    assert "apt-get" not in text and "system_libraries.sh python3.11" in text
+    listed = set(re.findall(r"^(\S+):\S+\.so", (DOCKER / "system_libraries.sh").read_text(), flags=re.MULTILINE))
+    purged = set(re.search(r"dpkg --purge --force-depends ([^&]+)", text)[1].split())  # type: ignore[index]
+    assert listed and purged and not listed & purged
+
+
+def test_each_pool_has_a_worker_and_is_created() -> None:
+    pools = {name: shlex.join(one["command"]) for name, one in WORKERS.items()}
+    assert pools.keys() == pools_of_prefect()
+    assert all(f"--pool {name} --type process" in command for name, command in pools.items())
+    created = re.search(r"^for pool in ([a-z ]+);", (DOCKER / "deploy.sh").read_text(), flags=re.MULTILINE)
+    assert created is not None and set(created[1].split()) == pools_of_prefect()
+
+
+def test_workers_have_what_they_need() -> None:
+    for name, service in WORKERS.items():
+        assert service["build"]["target"] == (name if name in STAGES else "cpu")
+        assert service["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
+        assert service["depends_on"]["deploy"]["condition"] == "service_completed_successfully"
+        assert "--with-healthcheck" in service["command"] and "8080/health" in str(service["healthcheck"])
+    (device,) = SERVICES["gpu"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["driver"] == "nvidia" and device["capabilities"] == ["gpu"]
+
+
+def test_no_secret_is_written_and_every_variable_is_explained() -> None:
+    secrets = {name for name, rest in VARIABLES if "PASSWORD" in name or "USER" in name}
+    assert secrets == {"POSTGRES_PASSWORD", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"}
+    for name, rest in VARIABLES:
+        assert rest.startswith(":?" if name in secrets else ":-"), f"{name}: required or with a default"
+        assert re.search(rf"^#?{name}=", EXAMPLE, flags=re.MULTILINE), f"{name} is not in .env.example"
+    for service in SERVICES.values():
+        for key, value in service.get("environment", {}).items():
+            if re.search("PASSWORD|SECRET|ACCESS_KEY", key):
+                assert str(value).startswith("${"), key
+    ignored = subprocess.run(["git", "check-ignore", "-q", "docker/.env"], cwd=CHECKOUT, timeout=30)
+    assert ignored.returncode == 0 or not (CHECKOUT / ".git").exists()
+
+
+def test_ports_are_published_on_this_machine_only() -> None:
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert len(ports) == 3 and all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_foreign_images_are_pinned() -> None:
+    images = [service["image"] for service in SERVICES.values() if "build" not in service]
+    images += [line.split()[1] for line in INSTRUCTIONS if line.startswith("FROM") and line.split()[1] not in STAGES]
+    assert len(images) == 4 and all(re.search(r":[A-Za-z.]*\d[\w.-]*$", image) for image in images), images
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
+def test_scripts_are_bash(script: str) -> None:
+    checked = subprocess.run(["bash", "-n", str(DOCKER / script)], capture_output=True, text=True, timeout=30)
+    assert checked.returncode == 0, checked.stderr
+    assert "set -euo pipefail" in (DOCKER / script).read_text()
+
+
+def test_the_docker_sdk_is_not_hidden() -> None:
+    assert not (DOCKER / "__init__.py").exists()
