@@ -14,7 +14,7 @@ from PIL import Image
 
 from generators.procedural_assets.model import Colour, Model, Paint
 from generators.procedural_assets.paint import shade
-from generators.procedural_assets.surface import Floats, loft, tube
+from generators.procedural_assets.surface import Floats, around, loft, tube
 
 LENGTH = 28.0
 COLUMNS = 48
@@ -30,11 +30,13 @@ class Cut:
 
     levels: (z, x of the heel, x of the front, width factor) from the sole up to the collar, x from the heel.
     sole: (thickness under the toe, under the heel). laced: first and last level between which laces cross.
+    dip: how much lower the collar is at the ankles than at the tongue, centimetres.
     """
 
     levels: tuple[tuple[float, float, float, float], ...]
     sole: tuple[float, float]
     laced: tuple[float, float]
+    dip: float = 1.5
 
 
 LOW = Cut(
@@ -91,7 +93,7 @@ BOOT = Cut(
 
 def outline(heel: float, front: float, width: float) -> Floats:
     """A ring around the foot between two distances from the heel: (COLUMNS, 2), counter-clockwise, heel first."""
-    angles = np.arange(COLUMNS) * math.tau / COLUMNS
+    angles = around(COLUMNS)
     along = heel + (front - heel) * (1 - np.cos(angles)) / 2
     half = np.interp(along, STATIONS, HALF_WIDTHS) * width
     across = half * np.sign(np.sin(angles)) * np.abs(np.sin(angles)) ** 0.62
@@ -109,28 +111,36 @@ def shoe(
     """A shoe of a cut. upper: picture around it, u from the heel over the toe at 0.5; v from sole to collar."""
     model = Model()
     rings = np.array([ring(*level) for level in cut.levels])
+    # The collar dips at the ankles and rises at the heel.
+    angles, share = around(COLUMNS), (np.linspace(0, 1, len(rings)) ** 3)[:, None]
+    rings[:, :, 2] += cut.dip * share * (0.35 * np.cos(angles / 2) ** 8 - np.sin(angles) ** 2)
     model.add(loft(rings), upper, finish)
-    z, heel, front, width = cut.levels[-1]
-    collar = [
-        rings[-1],
-        ring(z + 0.25, heel + 0.25, front - 0.2, width * 0.96),
-        ring(z, heel + 0.7, front - 0.6, width * 0.88),
-    ]
-    model.add(loft(collar), shade(tongue, 0.85), "cloth")
-    inside = [
-        collar[-1],
-        ring(z - 3, heel + 0.9, front + 0.5, width * 0.84),
-        ring(z - 5.5, heel + 1, front + 1, width * 0.8),
-    ]
+    middle = rings[-1].mean(axis=0)
+
+    def inwards(share: float, lower: float) -> Floats:
+        return np.asarray(middle + (rings[-1] - middle) * (1 - share, 1 - share, 1) - (0, 0, lower))
+
+    model.add(loft([rings[-1], inwards(0.03, -0.25), inwards(0.09, 0.0)]), shade(tongue, 0.85), "cloth")
+    inside = [inwards(0.09, 0.0), inwards(0.16, 3.0), inwards(0.2, 5.0)]
     model.add(loft([*inside, np.tile(inside[-1].mean(axis=0), (COLUMNS, 1))]), LINING, "cloth")
     _sole(model, cut, sole, outsole)
     _tongue(model, rings, tongue)
     _laces(model, rings, cut, laces)
-    half = len(rings) // 2
-    model.collide(np.concatenate([ring(0, 0.3, 27.6, 1), *rings[:half:2], rings[half]]))
-    model.collide(np.concatenate([rings[half], rings[-1]]))
-    model.collide(np.concatenate([ring(1.5, 0, 16, 0.9), rings[half - 2][: FRONT // 2], rings[-1]]))
+    _collide(model, rings)
     return model
+
+
+def _collide(model: Model, rings: Floats) -> None:
+    """Solid up to the instep, above that hollow: walls around the opening."""
+    half = len(rings) // 2
+    model.collide(np.concatenate([ring(0, 0.3, 27.6, 1), rings[half - 4], rings[half - 2]]))
+    model.collide(np.concatenate([rings[half - 2], rings[half]]))
+    inner = rings.mean(axis=1, keepdims=True) + (rings - rings.mean(axis=1, keepdims=True)) * (0.84, 0.84, 1)
+    for low, high in pairwise((half, (half + len(rings)) // 2, len(rings) - 1)):
+        for column in range(0, COLUMNS, 4):
+            columns = np.arange(column, column + 5) % COLUMNS
+            corners = (rings[low], rings[high], inner[low], inner[high])
+            model.collide(np.concatenate([corner[columns] for corner in corners]))
 
 
 def _sole(model: Model, cut: Cut, sole: Paint, outsole: Colour) -> None:
@@ -188,9 +198,5 @@ def _tongue(model: Model, rings: Floats, colour: Colour) -> None:
     """A padded tongue that rises from the instep out of the opening."""
     top = rings[-1, FRONT]
     back = rings[-4, FRONT] - top
-    path = [top - back * s + (0.5, 0, 0.1) for s in (-0.6, -0.2, 0.2, 0.45)]
-    model.add(
-        tube(path, (2.0, 2.3, 2.4, 2.2), 12, flat=0.22, up=(-back[2], 0, back[0]) if back[2] else (0, 0, 1)),
-        colour,
-        "cloth",
-    )
+    path = top + np.array([back * 0.7, back * 0.35, (0.15, 0, 0), (0.5, 0, 0.7), (0.7, 0, 1.2)])
+    model.add(tube(path, (1.7, 1.9, 2.0, 1.9, 1.6), 12, flat=0.2, up=(1, 0, 0.4)), colour, "cloth")

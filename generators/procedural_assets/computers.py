@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from PIL import Image
 
-from generators.procedural_assets.model import Colour, Model, Paint
+from generators.procedural_assets.model import Model, Paint
 from generators.procedural_assets.paint import BLACK, RED, WHITE, canvas, lettering
-from generators.procedural_assets.surface import Floats, lathe, loft, rounded, sheet, tube, turn
+from generators.procedural_assets.surface import Floats, around, lathe, loft, rounded, sheet, tube, turn
 
 LETTERS = ("1234567890-=", "QWERTYUIOP[]", "ASDFGHJKL;'", "ZXCVBNM,./")
 KEY_COLOUR, KEY_TEXT = (40, 40, 44), (215, 215, 220)
@@ -18,23 +19,9 @@ KEY_COLOUR, KEY_TEXT = (40, 40, 44), (215, 215, 220)
 def key_rows(width: float) -> list[list[tuple[float, float, str]]]:
     """Rows of keys from the front: (left, width, legend), in a block ``width`` wide."""
     unit = width / 15
-    rows = [
-        [
-            (0.0, 1.4, "Ctrl"),
-            (1.5, 1.2, ""),
-            (2.8, 1.2, "Alt"),
-            (4.1, 6.2, ""),
-            (10.4, 1.2, "Alt"),
-            (11.7, 1.2, ""),
-            (13.0, 2.0, "Ctrl"),
-        ]
-    ]
-    for start, tail, letters in (
-        (2.2, "Shift", LETTERS[3]),
-        (1.7, "Enter", LETTERS[2]),
-        (1.5, "", LETTERS[1]),
-        (1.0, "Del", LETTERS[0]),
-    ):
+    lefts, sizes = (0.0, 1.5, 2.8, 4.1, 10.4, 11.7, 13.0), (1.4, 1.2, 1.2, 6.2, 1.2, 1.2, 2.0)
+    rows = [list(zip(lefts, sizes, ("Ctrl", "", "Alt", "", "Alt", "", "Ctrl"), strict=True))]
+    for start, tail, letters in zip((2.2, 1.7, 1.5, 1.0), ("Shift", "Enter", "", "Del"), LETTERS[::-1], strict=True):
         row = [(0.0, start - 0.1, "")]
         row += [(start + i, 0.9, letter) for i, letter in enumerate(letters)]
         used = start + len(letters)
@@ -50,30 +37,21 @@ def _key(
     """A key: a truncated pyramid of ten triangles."""
     (x, y, z), (wide, deep) = corner, size
     inset = min(0.16, rise * 0.35)
-    levels = [(0.0, 0.0), (inset * 0.5, rise * 0.8), (inset, rise)]
-    rings = [
-        [
-            (x + i, y + i, z + h),
-            (x + wide - i, y + i, z + h),
-            (x + wide - i, y + deep - i, z + h),
-            (x + i, y + deep - i, z + h),
-        ]
-        for i, h in levels
-    ]
-    model.add(loft(rings), KEY_COLOUR, "matte")
-    low, high = inset, inset
-    top = np.array(
-        [
-            [(x + low, y + low, z + rise), (x + wide - high, y + low, z + rise)],
-            [(x + low, y + deep - high, z + rise), (x + wide - high, y + deep - high, z + rise)],
-        ]
-    )
+
+    def square(shrunk: float, height: float) -> list[tuple[float, float, float]]:
+        left, right, near, far = x + shrunk, x + wide - shrunk, y + shrunk, y + deep - shrunk
+        return [(left, near, z + height), (right, near, z + height), (right, far, z + height), (left, far, z + height)]
+
+    model.add(loft([square(0, 0), square(inset / 2, rise * 0.8), square(inset, rise)]), KEY_COLOUR, "matte")
+    near_left, near_right, far_right, far_left = square(inset, rise)
+    top = [[near_left, near_right], [far_left, far_right]]
     model.add(sheet(top), paint, "matte")
 
 
-def legend_picture(text: str, colour: Colour = KEY_COLOUR) -> Image.Image:
-    """A key's top."""
-    picture, pen = canvas(28 if len(text) < 2 else 44, 28, colour)
+@cache
+def legend_picture(text: str) -> Image.Image:
+    """A key's top: one picture for each legend, so that a texture holds it once."""
+    picture, pen = canvas(28 if len(text) < 2 else 44, 28, KEY_COLOUR)
     if text:
         lettering(pen, (picture.width / 2, 14), text, 18 if len(text) < 2 else 13, KEY_TEXT)
     return picture
@@ -144,14 +122,13 @@ def laptop() -> Model:
 def mouse() -> Model:
     """A white gaming mouse: arched shell, two buttons, wheel, side buttons, a red light strip and its cable."""
     model = Model()
-    count, angles = 13, np.arange(40) * math.tau / 40
-    along = np.linspace(-1, 1, count)
+    count, angles = 19, around(40)
+    stations = -np.cos(np.linspace(0, math.pi, count))  # denser towards the rounded ends
     rings = []
-    for s in along:
-        length = 6.2 * s
-        wide = (3.1 + 0.35 * math.cos(2.6 * s)) * (1 - s**8) ** 0.4 if abs(s) < 1 else 0.01
-        tall = (3.9 - 0.9 * (s + 0.15) ** 2 - 0.5 * s) * (1 - abs(s) ** 6) ** 0.5 if abs(s) < 1 else 0.02
-        tall = 3.9 * (1 - (0.28 * (s - 0.25) ** 2 + 0.12 * s * s)) * max(1 - abs(s) ** 7, 0.0) ** 0.5 + 0.02
+    for s in stations:
+        length, end = 6.2 * s, math.sqrt(max(1 - abs(s) ** 5, 0.0))
+        wide = (3.1 + 0.35 * math.cos(2.6 * s)) * end**0.7 + 0.01
+        tall = 3.9 * (1 - (0.28 * (s - 0.25) ** 2 + 0.12 * s * s)) * end + 0.02
         across, up = np.cos(angles), np.sin(angles)
         x = wide * np.sign(across) * np.abs(across) ** 0.8
         z = np.where(up > 0, tall * np.abs(up) ** 0.9, 0.0) + 0.02
@@ -160,13 +137,11 @@ def mouse() -> Model:
     model.add(skin, WHITE, "gloss", solid=True)
 
     def above(x: float, y: float, out: float = 0.05) -> Floats:
-        ring = rings[int(np.clip(round((y / 6.2 + 1) / 2 * (count - 1)), 0, count - 1))]
-        s = (y / 6.2 + 1) / 2 * (count - 1)
+        s = float(np.interp(y / 6.2, stations, np.arange(count)))
         i = min(int(s), count - 2)
-        blend = rings[i] * (1 - (s - i)) + rings[i + 1] * (s - i)
-        top = blend[1:20]
+        top = (rings[i] * (1 - (s - i)) + rings[i + 1] * (s - i))[1:20]
         order = np.argsort(top[:, 0])
-        return np.array([x, y, float(np.interp(x, top[order, 0], top[order, 2])) + out]) if len(ring) else ring[0]
+        return np.array([x, y, float(np.interp(x, top[order, 0], top[order, 2])) + out])
 
     seam = [above(0, y, 0.0) for y in np.linspace(-5.9, 0.2, 14)]
     model.add(tube(seam, 0.14, 6), BLACK, "matte")

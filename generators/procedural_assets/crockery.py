@@ -9,7 +9,7 @@ from PIL import ImageDraw
 
 from generators.procedural_assets.model import Colour, Model
 from generators.procedural_assets.paint import BLACK, OFF_WHITE, SOIL, WHITE, canvas, grain, lettering, shade
-from generators.procedural_assets.surface import Floats, Point2, lathe, rounded, tube
+from generators.procedural_assets.surface import Floats, Point2, disc, lathe, rounded, tube
 
 
 def bowl(colour: Colour) -> Model:
@@ -33,12 +33,18 @@ def dog_bowl(colour: Colour, finish: str = "satin") -> Model:
     for middle in (64, 192, 320, 448):
         lettering(pen, (middle - 26, 33), "DOG", 34, light)
         bone(pen, middle + 38, 33, light)
-    model.add(lathe([(10.2, 0.6), (9.9, 1.2), (8.5, 5.6)], 48), wall, finish)
+    model.add(lathe([(10.2, 0.6), (8.5, 5.6)], 48), wall, finish)
     model.add(lathe([(0, 0), (10.0, 0), (10.2, 0.15), (10.2, 0.6)], 48), shade(colour, 0.75), finish)
     rim = rounded([(8.5, 5.6), (8.3, 6.2), (7.6, 6.2), (7.0, 5.2), (5.6, 2.0)], 0.5)
     model.add(lathe([*rim, (0, 1.8)], 48), shade(colour, 0.92), finish)
-    kibble = grain(canvas(96, 96, (150, 92, 44))[0], 26, 3, (5, 5))
-    model.add(lathe([(6.7, 4.4), (4.5, 5.0), (2.0, 5.3), (0, 5.4)], 32), kibble, "matte")
+    food = (140, 84, 40)
+    model.add(disc(6.8, 32, 0.7).moved(z=4.3), shade(food, 0.6), "matte")
+    for number in range(46):  # a sunflower's spiral spreads the pieces evenly
+        out, angle = 6.2 * math.sqrt((number + 0.5) / 46), number * 2.39996
+        x, y, z = out * math.cos(angle), out * math.sin(angle), 5.0 - 0.017 * out * out
+        model.add(
+            lathe([(0.9, -0.2), (0.75, 0.4), (0, 0.6)], 9).moved(x, y, z), shade(food, 0.85 + number % 4 / 8), "matte"
+        )
     levels = ([(10.2, 0.0), (10.1, 0.6), (8.5, 6.2)], [(6.0, 4.4), (6.4, 4.8), (7.4, 6.2)])
     model.collide_walls(*levels)
     return model
@@ -80,11 +86,11 @@ def square_plate(colour: Colour) -> Model:
 
 
 def plant_container(colour: Colour) -> Model:
-    """A flower pot with a thick rim, filled with soil, and the leaves of a young plant."""
+    """A flower pot with a thick rim, filled with soil."""
     model = Model()
     wall: list[Point2] = [(0, 0), (5.2, 0), (6.9, 9.0), (7.5, 9.2), (8.0, 12.2), (7.2, 12.2), (6.9, 10.8)]
     model.add(lathe(rounded(wall, 0.35), 48), colour, "satin")
-    model.add(lathe([(7.0, 10.9), (4, 11.3), (0, 11.5)], 32), grain(canvas(64, 64, SOIL)[0], 18, 5, (3, 3)), "matte")
+    model.add(disc(7.05, 32, 0.6).moved(z=10.9), grain(canvas(64, 64, SOIL)[0], 18, 5, (3, 3)), "matte")
     model.collide_walls([(5.2, 0), (6.9, 9.0), (8.0, 12.2)], [(5.0, 0.5), (6.7, 10.9), (7.2, 12.2)])
     model.collide([(r * math.cos(a), r * math.sin(a), z) for r, z in ((5.0, 0.2), (6.7, 11.2)) for a in range(0, 7)])
     return model

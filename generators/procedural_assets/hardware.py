@@ -8,7 +8,7 @@ import numpy as np
 
 from generators.procedural_assets.model import Model
 from generators.procedural_assets.paint import BLACK, RED, SILVER, WHITE, YELLOW, canvas, lettering, shade
-from generators.procedural_assets.surface import lathe, loft, rounded, slab, tube
+from generators.procedural_assets.surface import disc, lathe, loft, rounded, slab, tube
 
 STEEL = (214, 216, 220)
 BRASS = (206, 160, 70)
@@ -97,10 +97,7 @@ def alarm_clock() -> Model:
         48,
     )
     model.add(case.turned("x", 90).moved(0, 0, middle), BRASS, "steel")
-    disc = lathe([(5.7, 0), (0, 0)], 48)
-    flat_uv = disc.vertices[:, :2] / 11.4 + 0.5
-    face = type(disc)(disc.vertices, flat_uv, disc.faces).turned("x", 90).moved(0, -2.5, middle)
-    model.add(face, dial, "satin")
+    model.add(disc(5.7, 48).turned("x", 90).moved(0, -2.5, middle), dial, "satin")
     for side in (-1, 1):
         bell = lathe(
             rounded([(2.5, 0), (2.7, 0.15), (2.5, 1.0), (1.6, 2.1), (0.5, 2.5), (0.4, 2.9), (0, 3.0)], 0.4), 32
@@ -131,7 +128,7 @@ def alarm_clock() -> Model:
         SILVER,
         "steel",
     )
-    arc = [(5.0 * math.cos(a), 0.0, middle + 7.6 + 4.4 * math.sin(a)) for a in np.linspace(0.12, math.pi - 0.12, 17)]
+    arc = [(3.9 * math.cos(a), 0.0, middle + 8.2 + 2.9 * math.sin(a)) for a in np.linspace(0.12, math.pi - 0.12, 17)]
     model.add(tube(arc, 0.32, 8, up=(0, 1, 0)), BRASS, "steel")
     model.collide(case.turned("x", 90).moved(0, 0, middle).vertices)
     for start in range(0, 16, 4):
@@ -148,19 +145,18 @@ def gift_box() -> Model:
     for size, base in (((2.4, 14.25, 10.0), 0.0), ((2.4, 15.1, 3.16), 8.15)):
         model.add_box(size, (0, 0, base), strap, "gloss", 0.12)
         model.add_box((size[1], size[0], size[2]), (0, 0, base), strap, "gloss", 0.12)
-    top = 11.3
-
+    top, bow = 11.3, []
     for turned in (25, 75, 205, 255):
         a = np.linspace(0, math.tau, 20)
         line = np.stack([0 * a, 4.8 * np.sin(a / 2), 0.3 + 1.2 * (1 - np.cos(a)) + 1.7 * np.sin(a)], 1)
-        loop = tube(line, 0.12, 12, flat=9.0, up=(1, 0, 0))
-        model.add(loop.turned("z", turned).moved(0, 0, top), strap, "gloss")
+        bow.append(tube(line, 0.12, 12, flat=9.0, up=(1, 0, 0)).turned("z", turned))
     for turned in (140, 320):
         tail = np.array([(0, 0, 0.5), (0, 2.4, 0.7), (0, 4.8, 0.35), (0, 6.2, 0.25)])
-        model.add(tube(tail, 1.0, 12, flat=0.12).turned("z", turned).moved(0, 0, top), strap, "gloss")
+        bow.append(tube(tail, 1.0, 12, flat=0.12).turned("z", turned))
+    for ribbon in bow:
+        model.add(ribbon.moved(z=top), strap, "gloss")
     model.add_box((2.2, 2.2, 1.8), (0, 0, top), shade(strap, 0.85), "gloss", 0.7)
     model.collide_box((-7.1, 7.1), (-7.1, 7.1), (0, 8.2))
     model.collide_box((-7.5, 7.5), (-7.5, 7.5), (8.2, 11.3))
-    bow = [points for surface, _, _ in model.surfaces[-12:] for points in surface.vertices if points[2] > top - 0.1]
-    model.collide(bow)
+    model.collide(np.concatenate([ribbon.moved(z=top).vertices for ribbon in bow]))
     return model

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from generators.procedural_assets.model import Model
-from generators.procedural_assets.paint import BLACK, SILVER, WHITE, canvas, lettering
+from generators.procedural_assets.paint import BLACK, SILVER, WHITE, brushed, canvas, lettering
 from generators.procedural_assets.surface import Point2, box, lathe, rounded, sheet, tube
 
 DARK = (26, 26, 28)
@@ -18,8 +18,9 @@ def toaster() -> Model:
     """A steel toaster for two slices: slots with toast in them, lever and dial on its black right end."""
     model = Model()
     wide, deep, tall = 26.0, 16.0, 18.0
-    for _, side in box((wide, deep, tall), 3.2, 4).items():
-        model.add(side.moved(0, 0, 1.2), STEEL, "steel")
+    shine = brushed(STEEL, 2)
+    for side in box((wide, deep, tall), 3.2, 4).values():
+        model.add(side.moved(0, 0, 1.2), shine, "steel")
     model.add_box((wide - 1, deep - 0.6, 2.0), (0, 0, 0), DARK, radius=0.6)
     for y in (-3.2, 3.2):
         model.add_box((18.5, 2.9, 0.5), (0, y, tall + 0.92), SILVER, "steel", 0.2)
@@ -47,7 +48,7 @@ def milk_frother() -> Model:
     base: list[Point2] = [(0, 0), (7.0, 0), (7.4, 0.5), (7.2, 2.0), (5.6, 3.0), (0, 3.0)]
     model.add(lathe(rounded(base, 0.5), 40), DARK)
     jug: list[Point2] = [(5.3, 3.0), (5.5, 3.2), (5.5, 15.6), (5.7, 16.2)]
-    model.add(lathe(rounded(jug, 0.3), 48), STEEL, "steel")
+    model.add(lathe(rounded(jug, 0.3), 48), brushed(STEEL), "steel")
     lid: list[Point2] = [
         (5.75, 16.2),
         (5.75, 16.9),
@@ -60,7 +61,7 @@ def milk_frother() -> Model:
     ]
     model.add(lathe(rounded(lid, 0.4), 40), DARK, "gloss")
     model.add(
-        tube([(-5.0, 0, 14.0), (-6.0, 0, 15.2), (-7.0, 0, 16.2)], (1.6, 1.3, 0.9), 12, up=(0, 1, 0)), STEEL, "steel"
+        tube([(-4.6, 0, 12.6), (-5.9, 0, 14.2), (-7.0, 0, 15.8)], (2.2, 1.9, 1.4), 12, up=(0, 1, 0)), STEEL, "steel"
     )
     handle = [(x, 0.0, z) for x, z in rounded([(5.2, 14.8), (8.6, 15.2), (9.6, 13.6), (9.0, 6.4), (5.3, 5.6)], 1.6, 4)]
     model.add(tube(handle, 0.75, 10, flat=1.3, up=(0, 1, 0)), DARK)

@@ -36,6 +36,15 @@ def grain(picture: Image.Image, amount: float, seed: int = 0, stretch: tuple[int
     return Image.fromarray(np.clip(np.rint(pixels + noise[..., None]), 0, 255).astype(np.uint8))
 
 
+def brushed(colour: Colour, bands: int = 5) -> Image.Image:
+    """Brushed metal: fine lines along u, and upright bands of light that an even sky would not give it."""
+    width = 256
+    wave = np.arange(width) * 2 * np.pi / width
+    light = 0.84 + 0.1 * np.cos(bands * wave) + 0.06 * np.cos((2 * bands + 1) * wave + 1)
+    pixels = np.asarray(colour) * np.broadcast_to(light[None, :, None], (96, width, 1))
+    return grain(Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8)), 5, 7, (width, 1))
+
+
 def woven(picture: Image.Image, period: int, depth: float) -> Image.Image:
     """A picture seen through a plain weave: threads of ``period`` pixels go over and under each other."""
     pixels = np.asarray(picture, float)

@@ -114,6 +114,13 @@ def lathe(profile: Sequence[Point2], segments: int = 40, power: float | Sequence
     return loft(rings)
 
 
+def disc(radius: float, segments: int = 40, dome: float = 0.0) -> Surface:
+    """A disc around Z that looks up, its middle raised by ``dome``, its picture laid on it from above."""
+    profile = [(radius * math.cos(a), dome * math.sin(a)) for a in np.linspace(0, math.pi / 2, 5 if dome else 2)]
+    turned = lathe([*profile[:-1], (0.0, dome)], segments)
+    return Surface(turned.vertices, turned.vertices[:, :2] / (2 * radius) + 0.5, turned.faces)
+
+
 def tube(
     path: ArrayLike,
     radius: ArrayLike,
