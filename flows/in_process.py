@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -10,7 +11,10 @@ from types import FrameType
 from typing import Any
 
 from flows.orphans import end_with_this_process
+from flows.server_watch import ending_without_server
 from manifests.errors import BuildFailed
+
+SERVER_SECONDS = "120"  # Prefect waits 20 for its temporary server, which a busy machine exceeds
 
 
 def build(
@@ -29,6 +33,7 @@ def build(
     # Read when Prefect is imported, which is why it is imported below.
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", SERVER_SECONDS)
     if quiet:
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
@@ -55,13 +60,20 @@ def build(
         "workers": workers,
         "runner": runner,
     }
-    if not (quiet and sys.stderr.isatty()):
-        counts: dict[str, Any] = build_eqben(**arguments)
-        return counts
-    with Bars() as bars:
-        report_to(bars)
-        counts = build_eqben(**arguments)
-        return counts
+    with contextlib.ExitStack() as around:
+        around.enter_context(ending_without_server())
+        if quiet and sys.stderr.isatty():
+            report_to(around.enter_context(Bars()))
+        try:
+            counts: dict[str, Any] = build_eqben(**arguments)
+        except RuntimeError as error:
+            if "ephemeral Prefect API server" not in str(error):
+                raise
+            raise BuildFailed(
+                f"Prefect's temporary server did not start in {SERVER_SECONDS} s; run the same command again when the "
+                "machine is less busy, or set PREFECT_API_URL to a server's"
+            ) from error
+    return counts
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
