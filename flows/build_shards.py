@@ -19,7 +19,7 @@ from shards.store import Store
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 RETRIES = 3
-HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR)
+HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR)
 
 
 def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:

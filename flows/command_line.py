@@ -31,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"twinset: {error}", file=sys.stderr)
         return 2
     except (TwinsetError, OSError) as error:
-        print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
+        print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("twinset: interrupted; the same command resumes", file=sys.stderr)

@@ -188,6 +188,7 @@ class Store:
             errno.EACCES: "no permission to write; correct the permissions or name another --out",
             errno.EPERM: "no permission to write; correct the permissions or name another --out",
             errno.ENOTDIR: "a part of this path is a file; name another --out",
+            errno.EISDIR: "a folder lies where a file belongs; remove it and run the same command again",
             errno.EEXIST: "a part of this path is a file; name another --out",
         }.get(error.errno or 0)
         place = str(self.local or self._spools)

@@ -62,6 +62,15 @@ def test_a_subset_without_its_stage_record_is_a_problem(
     assert main(["verify", str(made), "--only", "eq-other"]) == 2
 
 
+def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    receipt = made / "eq-steps/_meta/receipts/00000.json"
+    receipt.unlink()
+    receipt.mkdir()
+    assert main(["status", str(made)]) == 1
+    said = capsys.readouterr().err
+    assert str(receipt) in said and "remove the folder that lies where a file belongs" in said
+
+
 def test_a_plan_has_no_column_of_what_is_kept(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(made.parent / "recipe.yaml")]) == 0
     assert "planned" in (table := capsys.readouterr().out) and "kept" not in table
