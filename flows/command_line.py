@@ -143,7 +143,7 @@ def _status(asked: argparse.Namespace) -> int:
 
 def _verify(asked: argparse.Namespace) -> int:
     from flows.stages import asked_recipe, missing_problem, state_of, workshop
-    from shards.media import MediaFolder
+    from shards.media import media_of
     from shards.verify import verify_subset
 
     store = Store(asked.out)
@@ -152,7 +152,7 @@ def _verify(asked: argparse.Namespace) -> int:
     for name in planned:
         recipe = asked_recipe(store, name)
         state = state_of(store, recipe, name)
-        media = MediaFolder(recipe.subsets[name].source.media) if asked.media else None
+        media = media_of(recipe.subsets[name].source) if asked.media else None
         problems = list(verify_subset(store, state, workshop(recipe, name).generator.candidate, media))
         problems += [problem] if (problem := missing_problem(recipe, state)) else []
         found[name] = {**state.counts(), "problems": problems}

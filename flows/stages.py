@@ -7,21 +7,24 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import filters
 import generators
-from manifests.canonical import digest, sha256_of_file
+from manifests.canonical import digest
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
-from manifests.locations import is_miniature
+from manifests.locations import PROCEDURAL, is_miniature
 from manifests.plan import PlannedShard, PlanSummary, plan_digest, plan_file, read_slice, shards_of, write_plan
 from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Recipe, content_of
+from manifests.source_settings import Kubric
 from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
 from shards import layout
 from shards.describe import withdraw
 from shards.make import Workshop, make_shard
-from shards.media import MediaFolder
+from shards.media import media_of
 from shards.progress import Progress, progress, read_planned, read_stage
 from shards.store import Store
 
@@ -35,7 +38,9 @@ def workshop(recipe: Recipe, name: str) -> Workshop:
     """Generator and filters of a subset."""
     subset = recipe.subsets[name]
     return Workshop(
-        subset, generators.create(name, subset), [(chosen.kind, filters.create(chosen)) for chosen in subset.filters]
+        subset,
+        generators.create(name, subset, recipe.seed),
+        [(chosen.kind, filters.create(chosen)) for chosen in subset.filters],
     )
 
 
@@ -46,6 +51,9 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -
     """
     for name, subset in recipe.subsets.items():
         source = subset.source
+        if isinstance(source, Kubric):
+            _check_assets(f"subsets.{name}.source", source)
+            continue
         if is_miniature(source.annotations) or is_miniature(source.media):
             from generators import miniature  # it draws with libraries that a plan of other data does not need
 
@@ -58,11 +66,25 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -
             raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
 
 
+def _check_assets(key: str, source: Kubric) -> None:
+    if source.assets == PROCEDURAL:
+        from generators import procedural_assets
+
+        procedural_assets.ensure()
+    elif source.media_root is not None and not Path(source.manifest).is_file():
+        raise WrongUse(
+            f"{key}.assets: there is no file {source.manifest}; name a manifest with --set {key}.assets=FILE"
+        )
+    if source.backgrounds is not None and not source.backgrounds.is_dir():
+        raise WrongUse(f"{key}.backgrounds: there is no folder {source.backgrounds}; correct it or leave it out")
+
+
 def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
     """Plan a subset without writing anything: its counts, and what planning left out."""
-    subset, generator = recipe.subsets[name], generators.create(name, recipe.subsets[name])
+    subset = recipe.subsets[name]
+    generator = generators.create(name, subset, recipe.seed)
     planned = shards = 0
-    for shard in shards_of(generator.plan(), subset.shard_size, str(subset.source.annotations)):
+    for shard in shards_of(islice(generator.plan(), subset.count), subset.shard_size, subset.source.planned_from):
         planned += len(shard)
         shards += 1
     excluded = dict(sorted(generator.excluded.items()))
@@ -74,13 +96,13 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     # In a process that builds again, what it remembers of the media folders may no longer hold.
     _cached_workshop.cache_clear()
     shop = workshop(recipe, name)
-    facts = _facts(recipe, name, shop, sha256_of_file(shop.subset.source.annotations)[0])
+    facts = _facts(recipe, name, shop, shop.generator.inputs())
     content = digest(facts)
     before = _planned_before(store, name)
-    if before is not None and before.content == content:
+    if before is not None and (before.content, before.count) == (content, shop.subset.count):
         stage = before
     else:
-        if before is not None:
+        if before is not None and before.content != content:
             logger.warning("%s: the recipe, its inputs or a version changed; its shards will be made anew", name)
         summary = _write_plan(store, recipe, name, shop)
         stage = Stage(
@@ -88,6 +110,7 @@ def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
             facts=facts,
             content=content,
             plan=summary.digest,
+            count=shop.subset.count,
             planned=summary.planned,
             shards=len(summary.shards),
             excluded=dict(sorted(shop.generator.excluded.items())),
@@ -110,7 +133,7 @@ def state_of(store: Store, recipe: Recipe, name: str, numbers: Callable[[int], b
         raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
     planned = read_planned(store, name)
     wanted = None if numbers is None else [shard.shard for shard in planned if numbers(shard.shard)]
-    return progress(store, stage, planned, MediaFolder(recipe.subsets[name].source.media), wanted)
+    return progress(store, stage, planned, media_of(recipe.subsets[name].source), wanted)
 
 
 def asked_recipe(store: Store, name: str) -> Recipe:
@@ -179,8 +202,8 @@ def missing_problem(recipe: Recipe, state: Progress) -> str:
     example = next((media for receipt in state.done.values() for media in receipt.missing), "")
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as "
-        f"{example} in {recipe.subsets[name].source.media}; max_missing is {recipe.max_missing:.2%}. Correct "
-        f"subsets.{name}.source.media or raise max_missing, and run the same command again: shards that lacked "
+        f"{example} in {recipe.subsets[name].source.media_root}; max_missing is {recipe.max_missing:.2%}. Correct "
+        f"subsets.{name}.source or raise max_missing, and run the same command again: shards that lacked "
         "nothing stay"
     )
 
@@ -193,7 +216,7 @@ def _receipt_of(store: Store, stage: Stage, number: int) -> Receipt | None:
     return receipt if receipt is not None and receipt.content == stage.content else None
 
 
-def _facts(recipe: Recipe, name: str, shop: Workshop, annotations: str) -> dict[str, Any]:
+def _facts(recipe: Recipe, name: str, shop: Workshop, inputs: str) -> dict[str, Any]:
     libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
     described = []
     for kind, judge in shop.filters:
@@ -203,7 +226,7 @@ def _facts(recipe: Recipe, name: str, shop: Workshop, annotations: str) -> dict[
         described.append({"kind": kind, "version": judge.version, "weights": weights})
     return stage_facts(
         content_of(shop.subset, recipe.seed),
-        annotations,
+        inputs,
         {"kind": shop.subset.source.kind, "version": shop.generator.version},
         described,
         libraries,
@@ -229,12 +252,12 @@ def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> Plan
     withdraw(store, name)
     with store.spool() as spool:
         return write_plan(
-            shop.generator.plan(),
+            islice(shop.generator.plan(), shop.subset.count),
             shop.generator.candidate,
             shop.subset.shard_size,
             spool,
             lambda spooled, path: store.publish(spooled, layout.plan(name, path)),
-            str(shop.subset.source.annotations),
+            shop.subset.source.planned_from,
         )
 
 
@@ -245,8 +268,9 @@ def _cached_workshop(recipe: bytes, name: str, planned: bytes) -> Workshop:
     loaded = Recipe.model_validate_json(recipe)
     check_inputs(loaded.only([name]), annotations=False)
     shop = workshop(loaded, name)
-    _refuse_other_versions(stage, _facts(loaded, name, shop, stage.facts["annotations"]))
-    devices = [device for _, judge in shop.filters if (device := _device(judge)) is not None]
+    _refuse_other_versions(stage, _facts(loaded, name, shop, stage.facts["inputs"]))
+    makers = (shop.generator, *(judge for _, judge in shop.filters))
+    devices = [device for maker in makers if (device := _device(maker)) is not None]
     return replace(shop, runtime=runtime_class(True, devices[0]) if devices else ANY_RUNTIME)
 
 
@@ -266,8 +290,8 @@ def _refuse_other_versions(stage: Stage, here: dict[str, Any]) -> None:
     )
 
 
-def _device(judge: object) -> str | None:
-    device: str | None = judge.device() if hasattr(judge, "device") else None
+def _device(maker: object) -> str | None:
+    device: str | None = maker.device() if hasattr(maker, "device") else None
     return device
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from manifests.recipe import Subset
-from manifests.source_settings import ActionGenome, Gebc, YouCook2
+from manifests.source_settings import ActionGenome, Gebc, Kubric, YouCook2
 from shards.contracts import Generator
 
 
-def create(name: str, subset: Subset) -> Generator:
-    """The generator of a subset. Modules load here, when they are needed: Blender and dlib are heavy."""
+def create(name: str, subset: Subset, seed: int) -> Generator:
+    """The generator of a subset. seed: of the recipe, for what is drawn.
+
+    Modules load here, when they are needed: Blender and dlib are heavy.
+    """
     source = subset.source
     match source:
         case ActionGenome():
@@ -23,3 +26,7 @@ def create(name: str, subset: Subset) -> Generator:
             from generators.youcook2 import YouCook2Generator
 
             return YouCook2Generator(name, source, subset.split)
+        case Kubric():
+            from generators.kubric_scenes.generator import KubricGenerator
+
+            return KubricGenerator(name, source, subset.split, seed)

@@ -15,7 +15,7 @@ from generators.annotations import media_name, read_json_lines
 from generators.frame_pairs import Addressing, FramePairCandidate, make_pairs
 from generators.relation_captions import captions, official, relation
 from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, sample_key
+from manifests.canonical import canonical_json, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from manifests.source_settings import ActionGenome
 from shards.contracts import Isolation
@@ -61,6 +61,10 @@ class ActionGenomeGenerator:
         self.split = split
         self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
         self.excluded: Counter[str] = Counter()
+
+    def inputs(self) -> str:
+        """sha256 of the annotation file."""
+        return sha256_of_file(self.source.annotations)[0]
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""

@@ -12,7 +12,7 @@ from generators.annotations import media_name, read_json, seconds
 from generators.frame_pairs import FramePairCandidate, make_pairs
 from generators.sentences import as_sentence
 from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, sample_key
+from manifests.canonical import canonical_json, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from manifests.source_settings import YouCook2
 from shards.contracts import Isolation
@@ -49,6 +49,10 @@ class YouCook2Generator:
         self.split = split
         self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
         self.excluded: Counter[str] = Counter()
+
+    def inputs(self) -> str:
+        """sha256 of the annotation file."""
+        return sha256_of_file(self.source.annotations)[0]
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""

@@ -150,7 +150,9 @@ def _reproduction(stage: Stage) -> str:
     settings = _settings(stage)
     subset = {name: value for name, value in settings.items() if name != "seed"}
     kind = subset["source"]["kind"]
-    places = {"annotations": "path/to/annotations", "media": "path/to/media"} if kind in SOURCES else {}
+    places = {"annotations": "path/to/annotations", "media": "path/to/media"} if kind != "kubric" else {}
+    if stage.count is not None:
+        subset["count"] = stage.count
     recipe = {
         "name": stage.name,
         "seed": settings["seed"],
@@ -162,8 +164,8 @@ def _reproduction(stage: Stage) -> str:
 ```yaml
 {yaml.safe_dump(recipe, sort_keys=False)}```
 
-The same bytes come out where the stage digest is `{stage.content}`: the same annotations (sha256
-`{stage.facts["annotations"]}`), the same media, on machines of the runtime class that the receipts name, and
+The same bytes come out where the stage digest is `{stage.content}`: the same inputs (digest
+`{stage.facts["inputs"]}`), the same media, on machines of the runtime class that the receipts name, and
 {libraries}.
 
 * The stage digest is a hash of all that decides the bytes: settings, annotations, versions of code and libraries.

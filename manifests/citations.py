@@ -42,4 +42,14 @@ SOURCES = {
   year      = {2018}
 }""",
     ),
+    "kubric": (
+        "Kubric",
+        "https://github.com/google-research/kubric",
+        """@inproceedings{greff2022kubric,
+  title     = {Kubric: A Scalable Dataset Generator},
+  author    = {Greff, Klaus and Belletti, Francois and Beyer, Lucas and others},
+  booktitle = {CVPR},
+  year      = {2022}
+}""",
+    ),
 }

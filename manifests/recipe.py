@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.filter_settings import Filter
-from manifests.locations import MINIATURE
-from manifests.source_settings import MediaSource, Settings, Source
+from manifests.locations import is_symbolic
+from manifests.source_settings import Kubric, MediaSource, Settings, Source
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parent / "recipes"
-LOCATIONS = MediaSource.locations
+LOCATIONS = (*MediaSource.locations, *Kubric.locations)
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
 SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -35,6 +35,8 @@ class Encoding(Settings):
 class Subset(Settings):
     """One subset of a build.
 
+    count: how many candidates are planned: the first so many of a source that could plan more, all when absent. What
+    is drawn rather than found could be planned for ever, and needs one.
     shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
     pool: the work pool whose workers make it.
     """
@@ -42,9 +44,16 @@ class Subset(Settings):
     source: Source
     filters: tuple[Filter, ...] = ()
     encoding: Encoding = Encoding()
+    count: int | None = Field(default=None, ge=1)
     shard_size: int = Field(default=256, ge=1)
     split: str = Field(default="test", pattern=SPLIT)
     pool: Literal["cpu", "render", "gpu"] = "cpu"
+
+    @model_validator(mode="after")
+    def _drawn_without_end(self) -> Subset:
+        if isinstance(self.source, Kubric) and self.count is None:
+            raise ValueError("set count, the number of pairs to draw")
+        return self
 
 
 class Recipe(Settings):
@@ -101,9 +110,9 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
-    """What of a subset's settings decides its bytes: all but where its files lie and where it runs."""
-    settings = subset.model_dump(mode="json", exclude={"pool"})
-    for location in getattr(subset.source, "locations", ()):
+    """What of a subset's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
+    settings = subset.model_dump(mode="json", exclude={"pool", "count"})
+    for location in subset.source.locations:
         settings["source"].pop(location)
     return {"seed": seed, **settings}
 
@@ -122,7 +131,7 @@ def _absolute(raw: Mapping[str, Any], base: Path) -> None:
     for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
         source = subset.get("source") if isinstance(subset, dict) else None
         for key in LOCATIONS:
-            if isinstance(source, dict) and isinstance(source.get(key), str) and not source[key].startswith(MINIATURE):
+            if isinstance(source, dict) and isinstance(source.get(key), str) and not is_symbolic(source[key]):
                 source[key] = os.path.normpath(base / os.path.expanduser(source[key]))
 
 
@@ -136,7 +145,7 @@ def _override(raw: dict[str, Any], setting: str) -> None:
         setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {_cut(repr(setting))}: {_cut(repr(value))} is not a YAML value ({error})") from error
-    if parts[-1] in LOCATIONS and "source" in parts and not value.startswith(MINIATURE):
+    if parts[-1] in LOCATIONS and "source" in parts and not is_symbolic(value):
         parsed = os.path.abspath(os.path.expanduser(value))
     here: Any = raw
     for depth, part in enumerate(parts[:-1]):

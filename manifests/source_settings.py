@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from manifests.locations import Location
+from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
 
 
 class Settings(BaseModel):
@@ -28,6 +29,16 @@ class MediaSource(Settings):
 
     #: Where things lie is not part of what is made: annotations enter the digest by content, media by their sha256.
     locations: ClassVar[tuple[str, ...]] = ("annotations", "media")
+
+    @property
+    def planned_from(self) -> str:
+        """What a plan is read from, for messages."""
+        return str(self.annotations)
+
+    @property
+    def media_root(self) -> Path | None:
+        """Folder of the files that samples are made from; None where they are not on this machine."""
+        return self.media
 
 
 class ActionGenome(MediaSource):
@@ -72,18 +83,17 @@ class YouCook2(MediaSource):
 class Kubric(Settings):
     """EQ-Kubric (EqBen, section B.4 and Figure 14): rendered scenes of vocabulary things.
 
-    assets: manifest of a Kubric asset source in the layout of Google Scanned Objects: ``procedural`` (drawn by twinset),
-    or a manifest file of Google Scanned Objects whose ``data_dir`` is a folder or bucket; decides which ids of the
-    vocabulary are used.
+    assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
+    Google Scanned Objects; decides which things of the vocabulary can be planned.
     backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
-    resolution: width and height in pixels. samples: a pixel. device: ``gpu`` takes OptiX or CUDA where Blender finds one.
+    resolution: width and height in pixels. samples: a pixel. device: ``gpu`` takes OptiX or CUDA if Blender finds one.
     size_ratio: how much longer a large thing is than a small one. attempts: sub-seeds tried before a pair is rejected.
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     """
 
     kind: Literal["kubric"]
     aspect: Literal["location", "counting", "attribute"]
-    assets: str = "procedural"
+    assets: str = PROCEDURAL
     backgrounds: Location | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=64, ge=1, le=4096)
@@ -96,5 +106,20 @@ class Kubric(Settings):
 
     locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
 
+    @property
+    def planned_from(self) -> str:
+        """As `MediaSource.planned_from`."""
+        return self.manifest
 
-Source = Annotated[ActionGenome | Gebc | YouCook2, Field(discriminator="kind")]
+    @property
+    def manifest(self) -> str:
+        """Path or URL of the manifest of assets."""
+        return str(procedural_assets_folder() / "manifest.json") if self.assets == PROCEDURAL else self.assets
+
+    @property
+    def media_root(self) -> Path | None:
+        """Folder of the asset archives, when the manifest is a file of this machine."""
+        return None if "://" in self.manifest else Path(self.manifest).parent
+
+
+Source = Annotated[ActionGenome | Gebc | YouCook2 | Kubric, Field(discriminator="kind")]

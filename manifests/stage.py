@@ -24,7 +24,8 @@ class Stage(Model):
     """Written last of a plan, as its receipt.
 
     facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. excluded: what planning left out, by reason.
+    digest. plan: digest over all slices. count: how many candidates were asked for, None for all. excluded: what
+    planning left out, by reason.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -32,6 +33,7 @@ class Stage(Model):
     facts: dict[str, Any]
     content: str
     plan: str
+    count: int | None = None
     planned: int
     shards: int
     excluded: dict[str, int]
@@ -47,21 +49,21 @@ def parse_stage(where: str, content: bytes) -> Stage:
 
 def stage_facts(
     settings: Mapping[str, Any],
-    annotations: str,
+    inputs: str,
     generator: Mapping[str, Any],
     filters: Iterable[Mapping[str, Any]],
     libraries: Iterable[str],
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
 
-    settings: the subset's settings without locations (`manifests.recipe.content_of`). annotations: sha256 of the
-    annotation file. generator, filters: kind, version and sha256 of weights of each. libraries: distributions that
-    touch the pixels, recorded with their versions.
+    settings: the subset's settings without locations (`manifests.recipe.content_of`). inputs: digest of what planning
+    reads, such as the sha256 of the annotation file. generator, filters: kind, version and sha256 of weights of each.
+    libraries: distributions that touch the pixels, recorded with their versions.
     """
     return {
         "schema_version": SCHEMA_VERSION,
         "settings": dict(settings),
-        "annotations": annotations,
+        "inputs": inputs,
         "generator": dict(generator),
         "filters": [dict(one) for one in filters],
         "libraries": {name: _version(name) for name in sorted(set(libraries))},

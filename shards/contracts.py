@@ -13,7 +13,7 @@ Isolation = Literal["thread", "process"]
 
 
 class Generator(Protocol):
-    """A source of samples. Built from (subset name, source settings) by `generators.create`.
+    """A source of samples. Built by `generators.create`.
 
     version: raised when the bytes it makes change.
     isolation: ``process`` when its libraries must have a process of their own (Blender, dlib).
@@ -27,6 +27,10 @@ class Generator(Protocol):
     candidate: ClassVar[type[Candidate]]
     libraries: ClassVar[tuple[str, ...]]
     excluded: Counter[str]
+
+    def inputs(self) -> str:
+        """Digest of all that `plan` reads, such as the sha256 of the annotation file."""
+        ...
 
     def plan(self) -> Iterator[Candidate]:
         """Candidates in a fixed order, groups contiguous; reads annotations only, and streams."""

@@ -12,7 +12,7 @@ from PIL import Image
 from manifests.canonical import canonical_json
 from manifests.recipe import Encoding
 from manifests.stage import SCHEMA_VERSION
-from shards.samples import Frame, Pair, Source
+from shards.samples import Frame, Pair, Pixels, Source
 
 LONGEST_SIDE = 16_383  # pixels
 
@@ -65,13 +65,21 @@ def pair_fields(
         "provenance": dict(pair.provenance),
         "licence": licence,
     }
+    masks = [(f"mask{number}.png", _png(mask)) for number, mask in enumerate(pair.masks or ())]
     return [
         (f"image0.{extension}", image0.content),
         (f"image1.{extension}", image1.content),
         ("caption0.txt", pair.captions0[0].encode("utf-8")),
         ("caption1.txt", pair.captions1[0].encode("utf-8")),
+        *masks,
         ("json", canonical_json(described)),
     ]
+
+
+def _png(mask: Pixels) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(mask).save(stream, "PNG")
+    return stream.getvalue()
 
 
 def _source(source: Source) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
 from shards.encode import EncodedImage, encodable, encode_image, pair_fields
-from shards.media import MediaFolder
+from shards.media import media_of
 from shards.progress import read_stage, why_stale
 from shards.publish import publish_shard
 from shards.rows import KEPT, REJECTED, Row, content_digest
@@ -111,7 +111,7 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, shop: Wor
         receipt = parse_receipt(store.read(layout.receipt(stage.name, planned.shard)))
     except FileNotFoundError:
         return None
-    media = MediaFolder(shop.subset.source.media)
+    media = media_of(shop.subset.source)
     return receipt if not why_stale(store, stage, planned, receipt, media) else None
 
 
@@ -135,7 +135,7 @@ def _make_group(
         else:
             pairs[made.key] = made
             row.caption0, row.caption1 = made.captions0[0], made.captions1[0]
-            row.sources = tuple(dict.fromkeys((made.image0.source, made.image1.source)))
+            row.sources = tuple(dict.fromkeys((made.image0.source, made.image1.source, *made.sources)))
     kept = _judge_pixels(list(pairs.values()), shop, rows)
     encoded: dict[str, EncodedImage] = {}
     for key, row in rows.items():

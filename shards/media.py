@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from manifests.errors import TwinsetError
+from manifests.source_settings import Source
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 
@@ -56,6 +57,11 @@ class MediaFolder:
                     found.setdefault(path.stem, path)
                     found.setdefault(path.name, path)
         return found
+
+
+def media_of(source: Source) -> MediaFolder | None:
+    """The folder of the files that a source's samples are made from, if it is on this machine."""
+    return MediaFolder(source.media_root) if source.media_root is not None else None
 
 
 def _is_file(path: Path) -> bool:

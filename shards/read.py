@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from manifests.receipt import Receipt, parse_receipt
 from shards import layout
@@ -17,6 +17,7 @@ from shards.store import Store
 from shards.tar_reader import BrokenTar, read_members
 
 EXTENSIONS = ("jpg", "png", "webp")
+MASKS = ("mask0.png", "mask1.png")
 REMEDY = "build this shard again"
 RECEIPT_NAME = re.compile(r"\d{5,}\.json")
 
@@ -69,13 +70,16 @@ class PairRecord(_Described):
     image1: ImageRecord
     captions: CaptionsRecord
     scores: dict[str, float]
-    provenance: dict[str, str | int | float | bool]
+    provenance: dict[str, JsonValue]
     licence: str
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPair:
-    """One pair as it lies in a tar. image0, image1: encoded; extension: of both, ``jpg``, ``png`` or ``webp``."""
+    """One pair as it lies in a tar.
+
+    image0, image1: encoded; extension: of both, ``jpg``, ``png`` or ``webp``. masks: of both, as PNG, where stored.
+    """
 
     key: str
     image0: bytes
@@ -84,6 +88,7 @@ class StoredPair:
     caption0: str
     caption1: str
     json: PairRecord
+    masks: tuple[bytes, bytes] | None = None
 
 
 def read_receipts(store: Store, subset: str) -> list[Receipt]:
@@ -156,7 +161,7 @@ def read_tar(store: Store, path: str) -> Iterator[StoredPair]:
 def _pair(key: str, fields: dict[str, bytes], where: str) -> StoredPair:
     extension = next((one for one in EXTENSIONS if f"image0.{one}" in fields), EXTENSIONS[0])
     wanted = {f"image0.{extension}", f"image1.{extension}", "caption0.txt", "caption1.txt", "json"}
-    if set(fields) != wanted:
+    if set(fields) - set(MASKS) != wanted or 0 < len(set(MASKS) & set(fields)) < len(MASKS):
         raise BrokenTar(f"{where}: {key} has {sorted(fields)} instead of {sorted(wanted)}; {REMEDY}")
     try:
         return StoredPair(
@@ -167,6 +172,7 @@ def _pair(key: str, fields: dict[str, bytes], where: str) -> StoredPair:
             fields["caption0.txt"].decode("utf-8"),
             fields["caption1.txt"].decode("utf-8"),
             PairRecord.model_validate_json(fields["json"]),
+            (fields[MASKS[0]], fields[MASKS[1]]) if MASKS[0] in fields else None,
         )
     except UnicodeDecodeError as error:
         raise BrokenTar(f"{where}: a caption of {key} is not UTF-8 ({error}); {REMEDY}") from error

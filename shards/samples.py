@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
+
+#: Anything that JSON can hold, so long as every sample of a generator has the same keys with the same types.
+Json = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Pair:
 
     change: what differs (``relation``, ``status``, ``step`` ...).
     captions0, captions1: all captions that hold, the sample's own first; never empty.
-    provenance: flat, the same keys with the same JSON types for every sample of a generator.
+    provenance: the same keys with the same JSON types for every sample of a generator.
+    sources: files besides the two frames' own that pixels came from.
+    masks: of both images, (height, width) uint8 numbers of what is seen; stored as ``mask0.png``, ``mask1.png``.
     """
 
     key: str
@@ -52,8 +57,10 @@ class Pair:
     image1: Frame
     captions0: tuple[str, ...]
     captions1: tuple[str, ...]
-    provenance: Mapping[str, str | int | float | bool]
+    provenance: Mapping[str, Json]
     scores: dict[str, float] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    masks: tuple[Pixels, Pixels] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,9 @@ class DrawnDiscs:
     def __init__(self, subset: str) -> None:
         self.subset = subset
 
+    def inputs(self) -> str:
+        return "0" * 64
+
     def plan(self) -> Iterator[FramePairCandidate]:
         for video in VIDEOS:
             for at0, at1 in PAIRS:

@@ -59,7 +59,7 @@ def films() -> dict[str, dict[str, Film]]:
 
 
 def planned(recipe: Recipe, name: str) -> list[FramePairCandidate]:
-    candidates = list(generators.create(name, recipe.subsets[name]).plan())
+    candidates = list(generators.create(name, recipe.subsets[name], recipe.seed).plan())
     assert all(isinstance(candidate, FramePairCandidate) for candidate in candidates)
     return candidates  # type: ignore[return-value]
 

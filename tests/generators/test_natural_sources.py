@@ -39,7 +39,7 @@ def generator(kind: str, annotation: str, media: Path, folder: Path, **settings:
     path = folder / "annotation.json"
     path.write_text(annotation, "utf-8")
     source = {"kind": kind, "annotations": str(path), "media": str(media), **settings}
-    return create("eq-test", Subset.model_validate({"source": source}))
+    return create("eq-test", Subset.model_validate({"source": source}), 0)
 
 
 def relation_change() -> str:

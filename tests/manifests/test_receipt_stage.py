@@ -90,7 +90,7 @@ def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
 def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
     given: dict[str, Any] = {
         "settings": {"seed": 0, "shard_size": 4},
-        "annotations": "a" * 64,
+        "inputs": "a" * 64,
         "generator": {"kind": "gebc", "version": 1},
         "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "f" * 64}}],
         "libraries": ("numpy", "av"),
@@ -101,7 +101,7 @@ def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
     assert stage_facts(**{**given, "libraries": ["no-such-package"]})["libraries"] == {"no-such-package": "absent"}
     others = [
         {**given, "settings": {"seed": 1, "shard_size": 4}},
-        {**given, "annotations": "b" * 64},
+        {**given, "inputs": "b" * 64},
         {**given, "generator": {"kind": "gebc", "version": 2}},
         {**given, "filters": []},
         {**given, "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "0" * 64}}]},

@@ -49,6 +49,9 @@ class Drawn:
     candidate: ClassVar[type[Candidate]] = FramePairCandidate
     libraries: ClassVar[tuple[str, ...]] = ()
 
+    def inputs(self) -> str:
+        return "0" * 64
+
     def plan(self) -> Iterator[FramePairCandidate]:
         for video, grey0, grey1 in self.scenes:
             yield FramePairCandidate(

@@ -1,0 +1,99 @@
+"""Assets as things of the vocabulary: upright, turned to the viewer, and as large as what they are called."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import trimesh.transformations as transformations
+from numpy.typing import NDArray
+
+from generators.kubric_scenes.asset_shelf import AssetShelf
+from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector
+from manifests.kubric_vocabulary import Vocabulary
+
+Points = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A thing's asset. points: (n, 3) corners of its mesh in scene units, upright, its origin at 0; faces: (m, 3)."""
+
+    asset: str
+    scale: float
+    upright: Quaternion
+    points: Points
+    faces: NDArray[np.int32]
+
+    @property
+    def size(self) -> Vector:
+        """Width (X), depth (Y), height (Z) as it faces the viewer, in scene units."""
+        width, depth, height = self.points.max(axis=0) - self.points.min(axis=0)
+        return float(width), float(depth), float(height)
+
+    def on_floor(self, x: float, y: float, yaw: float, height: float = 0.0) -> Placement:
+        """Its middle over (x, y), turned by ``yaw`` (radians), its lowest point ``height`` above the floor."""
+        turned = turn(self.points, _about_z(yaw))
+        low, high = turned.min(axis=0), turned.max(axis=0)
+        middle = (low + high) / 2
+        position = (x - float(middle[0]), y - float(middle[1]), height - float(low[2]))
+        return Placement(self.asset, self.scale, position, _product(_about_z(yaw), self.upright))
+
+    def placed(self, placement: Placement) -> Points:
+        """Corners of its mesh where a placement puts them, (n, 3)."""
+        # What `upright` did is part of the placement's own rotation.
+        rotation = _product(placement.quaternion, _inverse(self.upright))
+        return turn(self.points, rotation) + np.asarray(placement.position)
+
+
+class Models:
+    """Models of things, each mesh read once."""
+
+    def __init__(self, shelf: AssetShelf, vocabulary: Vocabulary, size_ratio: float) -> None:
+        self._shelf = shelf
+        self._vocabulary = vocabulary
+        self._factors: dict[Size, float] = {"": 1.0, "small": size_ratio**-0.5, "large": size_ratio**0.5}
+        self._models: dict[Thing, Model] = {}
+
+    def of(self, thing: Thing) -> Model:
+        """The model of a thing; raises what `AssetShelf` raises when its asset cannot be had."""
+        if thing not in self._models:
+            self._models[thing] = self._load(thing)
+        return self._models[thing]
+
+    def _load(self, thing: Thing) -> Model:
+        entry = self._vocabulary[thing.name]
+        mapped = entry.mapped(thing.asset)
+        vertices, faces = self._shelf.mesh(thing.asset)
+        upright = _product(_about_z(math.radians(mapped.yaw)), _up(mapped.up))
+        points = turn(np.asarray(vertices, dtype=np.float64), upright)
+        longest = float((points.max(axis=0) - points.min(axis=0)).max())
+        scale = entry.extent * self._factors[thing.size] / longest
+        return Model(thing.asset, scale, upright, points * scale, faces)
+
+
+def turn(points: Points, rotation: Quaternion) -> Points:
+    """Points (n, 3) turned around the origin."""
+    matrix: Points = transformations.quaternion_matrix(rotation)[:3, :3]
+    return points @ matrix.T
+
+
+def _about_z(angle: float) -> Quaternion:
+    return math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)
+
+
+def _up(axis: str) -> Quaternion:
+    """The rotation that turns an asset's own up axis to Z."""
+    half = math.sqrt(0.5)
+    return {"z": (1.0, 0.0, 0.0, 0.0), "y": (half, half, 0.0, 0.0), "x": (half, 0.0, -half, 0.0)}[axis]
+
+
+def _product(second: Quaternion, first: Quaternion) -> Quaternion:
+    w, x, y, z = transformations.quaternion_multiply(second, first)
+    return float(w), float(x), float(y), float(z)
+
+
+def _inverse(rotation: Quaternion) -> Quaternion:
+    w, x, y, z = rotation
+    return w, -x, -y, -z
