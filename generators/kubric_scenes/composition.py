@@ -11,6 +11,7 @@ import numpy as np
 
 from generators.kubric_scenes.camera import frame_things
 from generators.kubric_scenes.models import Model, Models
+from generators.kubric_scenes.resting_places import resting_place
 from generators.kubric_scenes.scene import Colour, Drawn, Placement, Relation, Settled, Thing, View
 
 FOCAL_LENGTH, SENSOR_WIDTH = 50.0, 36.0  # millimetres
@@ -18,6 +19,8 @@ ELEVATION = (24.0, 34.0)  # degrees: high enough to see what stands behind, low 
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
 PLACES_TRIED = 200
+UNHIDDEN = 0.35  # of the height of what stands behind may be hidden from the camera
+FLATTER = math.radians(7)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
 #: Muted, so that no thing vanishes before it: linear RGB.
 FLOORS: tuple[Colour, ...] = (
@@ -28,6 +31,8 @@ FLOORS: tuple[Colour, ...] = (
     (0.48, 0.44, 0.40),
     (0.30, 0.30, 0.33),
 )
+
+DROP = 0.02  # scene units above what a thing will lie on
 
 Settle = Callable[[Sequence[Placement], Placement], Settled]
 
@@ -76,7 +81,7 @@ def compose(
     if drawn.aspect == "counting":
         things0, things1 = _count(drawn, models, rng)
     else:
-        things0, things1 = _relate(drawn, models, rng, settle)
+        things0, things1 = _relate(drawn, models, rng, settle, elevation)
     points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
     return Composition(frame_things(view, points, elevation), things0, things1)
 
@@ -99,26 +104,34 @@ def _draw_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
 
 
 def _relate(
-    drawn: Drawn, models: Models, rng: np.random.Generator, settle: Settle
+    drawn: Drawn, models: Models, rng: np.random.Generator, settle: Settle, elevation: float
 ) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
     assert drawn.subject is not None and drawn.relation0 and drawn.relation1
     model = models.of(drawn.subject)
     subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
     turned = _turn(rng, TURN)
-    gap, slide = float(rng.uniform(0.12, 0.3)), float(rng.uniform(-1, 1))
+    gap, slide = float(rng.uniform(0.12, 0.4)), float(rng.uniform(-1, 1))
 
     def stand(thing: Thing, relation: Relation) -> Standing:
         model = models.of(thing)
         if relation == "on-top":
-            return _lie(thing, model, turned, subject, settle)
-        return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject))
+            return _lie(thing, model, turned, subject, settle, rng)
+        return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject, elevation))
 
     first = stand(drawn.object0, drawn.relation0)
     second = stand(drawn.object1, drawn.relation1)
     return (first, subject), (second, subject)
 
 
-def _beside(model: Model, relation: Relation, turned: float, gap: float, slide: float, subject: Standing) -> Placement:
+def _beside(
+    model: Model,
+    relation: Relation,
+    turned: float,
+    gap: float,
+    slide: float,
+    subject: Standing,
+    elevation: float,
+) -> Placement:
     """On the floor, as far away as the bounds of both ask for, slid along them a little."""
     placement = model.on_floor(0.0, 0.0, turned)
     width, depth, height = np.ptp(model.placed(placement), axis=0)
@@ -127,19 +140,20 @@ def _beside(model: Model, relation: Relation, turned: float, gap: float, slide: 
         away = (width / 2 + gap) * (1 if relation == "right" else -1)
         x, y = (high[0] if relation == "right" else low[0]) + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
     else:
-        # What stands in front must leave the other to be seen: the higher the nearer one, the farther apart.
-        hides = height if relation == "in-front" else high[2] - low[2]
-        away = depth / 2 + gap + 0.7 * float(hides)
+        # What stands in front must leave the upper part of the other to be seen by a camera that looks down on both.
+        front, back = (height, high[2]) if relation == "in-front" else (high[2], height)
+        away = depth / 2 + gap + max(0.0, float(front - UNHIDDEN * back)) / math.tan(elevation - FLATTER)
         x = (low[0] + high[0]) / 2 + slide * 0.25 * width
         y = low[1] - away if relation == "in-front" else high[1] + away
     return model.on_floor(float(x), float(y), turned)
 
 
-def _lie(thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle) -> Standing:
-    points = subject.points
-    low, high = points.min(axis=0), points.max(axis=0)
-    middle = (low + high) / 2
-    dropped = model.on_floor(float(middle[0]), float(middle[1]), turned, height=float(high[2]) + 0.02)
+def _lie(
+    thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle, rng: np.random.Generator
+) -> Standing:
+    width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0)
+    x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), rng)
+    dropped = model.on_floor(x, y, turned, height + DROP)
     settled = settle([subject.placement], dropped)
     if not settled.still:
         raise NoRoom("never-still", f"{thing.name} was still moving on {subject.thing.name}")

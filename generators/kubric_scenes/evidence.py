@@ -11,7 +11,7 @@ import numpy as np
 from generators.kubric_scenes.camera import project
 from generators.kubric_scenes.composition import Standing
 from generators.kubric_scenes.scene import Picture, Quaternion, Size, Vector, View
-from generators.kubric_scenes.silhouettes import fill, outside, silhouette
+from generators.kubric_scenes.silhouettes import fill, outside, polygons, silhouette
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,10 @@ def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
     instances = np.zeros((resolution, resolution), np.uint8)
     depth = np.full((resolution, resolution), np.inf, np.float32)
     triangles, distances, numbers = np.concatenate(corners), np.concatenate(depths), np.concatenate(owners)
+    painted = polygons(triangles)
     for place in np.argsort(-distances, kind="stable"):
-        fill(instances, triangles[place], int(numbers[place]))
-        fill(depth, triangles[place], float(distances[place]))
+        fill(instances, painted[place], int(numbers[place]))
+        fill(depth, painted[place], float(distances[place]))
     return Picture(np.zeros((resolution, resolution, 3), np.uint8), instances, depth)
 
 

@@ -14,14 +14,14 @@ from typing import Any, ClassVar, cast
 import fsspec
 
 from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
-from generators.kubric_scenes.drawing import draw_pairs
+from generators.kubric_scenes.drawing import draw_pairs, usable
 from generators.kubric_scenes.evidence import Instance, foresee, measure
 from generators.kubric_scenes.proof import Refuted, prove_change, prove_image
 from generators.kubric_scenes.scene import Drawn, Placement, Settled, Thing
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, sample_key, sha256_of, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.kubric_vocabulary import VOCABULARY, load_vocabulary
+from manifests.kubric_vocabulary import SHIPPED, load_vocabulary
 from manifests.source_settings import Kubric
 from shards.contracts import Isolation
 from shards.samples import Frame, Json, Pair, Rejected, Source
@@ -40,7 +40,7 @@ class KubricCandidate(CaptionedCandidate):
 class KubricGenerator:
     """Pairs of scenes, drawn from the vocabulary, rendered and proved.
 
-    excluded: ``name-unmapped``: names of the vocabulary for which the asset source has nothing.
+    excluded: names of the vocabulary that were left out (`generators.kubric_scenes.drawing.usable`).
     """
 
     version: ClassVar[int] = 1
@@ -65,7 +65,7 @@ class KubricGenerator:
     def inputs(self) -> str:
         """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
         names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(VOCABULARY)[0], self._manifest.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self._manifest.sha256, names])
 
     def device(self) -> str:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
@@ -77,10 +77,9 @@ class KubricGenerator:
 
     def plan(self) -> Iterator[KubricCandidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
-        vocabulary = load_vocabulary()
-        self.excluded = Counter()
-        drawn = draw_pairs(self.source.aspect, vocabulary, self._available, self.seed, self.name, self.excluded)
-        for planned in drawn:
+        vocabulary, available = load_vocabulary(), self._available
+        self.excluded = usable(vocabulary, self.source.aspect, available).excluded
+        for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
                 key=sample_key(self.name, planned.index),
                 group=f"scene-{planned.index:06d}",

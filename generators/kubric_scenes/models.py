@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import trimesh.transformations as transformations
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector
 from manifests.kubric_vocabulary import Vocabulary
 
 Points = NDArray[np.float64]
+
+_HALF = math.sqrt(0.5)
+
+#: The rotation that turns an asset's own up axis to Z.
+UPRIGHT: dict[str, Quaternion] = {
+    "z": (1.0, 0.0, 0.0, 0.0),
+    "-z": (0.0, 1.0, 0.0, 0.0),
+    "y": (_HALF, _HALF, 0.0, 0.0),
+    "-y": (_HALF, -_HALF, 0.0, 0.0),
+    "x": (_HALF, 0.0, -_HALF, 0.0),
+    "-x": (_HALF, 0.0, _HALF, 0.0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +59,36 @@ class Model:
         return turn(self.points, rotation) + np.asarray(placement.position)
 
 
+class Meshes(Protocol):
+    """Where meshes come from: `generators.kubric_scenes.asset_shelf.AssetShelf`."""
+
+    def mesh(self, asset: str) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Vertices (n, 3) in the asset's own units, and faces (m, 3)."""
+        ...
+
+
 class Models:
     """Models of things, each mesh read once."""
 
-    def __init__(self, shelf: AssetShelf, vocabulary: Vocabulary, size_ratio: float) -> None:
-        self._shelf = shelf
+    def __init__(self, meshes: Meshes, vocabulary: Vocabulary, size_ratio: float) -> None:
+        self._meshes = meshes
         self._vocabulary = vocabulary
         self._factors: dict[Size, float] = {"": 1.0, "small": size_ratio**-0.5, "large": size_ratio**0.5}
         self._models: dict[Thing, Model] = {}
 
     def of(self, thing: Thing) -> Model:
-        """The model of a thing; raises what `AssetShelf` raises when its asset cannot be had."""
+        """The model of a thing; raises what reading its mesh raises."""
         if thing not in self._models:
             self._models[thing] = self._load(thing)
         return self._models[thing]
 
     def _load(self, thing: Thing) -> Model:
-        entry = self._vocabulary[thing.name]
-        mapped = entry.mapped(thing.asset)
-        vertices, faces = self._shelf.mesh(thing.asset)
-        upright = _product(_about_z(math.radians(mapped.yaw)), _up(mapped.up))
+        use = self._vocabulary.use(thing.name, thing.asset)
+        vertices, faces = self._meshes.mesh(thing.asset)
+        upright = _product(_about_z(math.radians(use.yaw)), UPRIGHT[use.up])
         points = turn(np.asarray(vertices, dtype=np.float64), upright)
         longest = float((points.max(axis=0) - points.min(axis=0)).max())
-        scale = entry.extent * self._factors[thing.size] / longest
+        scale = self._vocabulary.entry(thing.name).extent * self._factors[thing.size] / longest
         return Model(thing.asset, scale, upright, points * scale, faces)
 
 
@@ -81,12 +100,6 @@ def turn(points: Points, rotation: Quaternion) -> Points:
 
 def _about_z(angle: float) -> Quaternion:
     return math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)
-
-
-def _up(axis: str) -> Quaternion:
-    """The rotation that turns an asset's own up axis to Z."""
-    half = math.sqrt(0.5)
-    return {"z": (1.0, 0.0, 0.0, 0.0), "y": (half, half, 0.0, 0.0), "x": (half, 0.0, -half, 0.0)}[axis]
 
 
 def _product(second: Quaternion, first: Quaternion) -> Quaternion:

@@ -1,4 +1,4 @@
-"""What of each thing could be seen if nothing stood before it: outlines of meshes, filled."""
+"""Outlines of meshes, filled: what of each thing could be seen if nothing stood before it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ def silhouette(points: Points, faces: NDArray[np.int32], view: View, resolution:
     """(resolution, resolution) pixels that a mesh covers. points: (n, 3) in the scene; faces: (m, 3)."""
     pixels, _ = project(points, view, resolution)
     mask = np.zeros((resolution, resolution), np.uint8)
-    for triangle in pixels[faces]:
+    for triangle in polygons(pixels[faces]):
         fill(mask, triangle, 1)
     return mask.astype(bool)
 
 
-def fill(image: NDArray[Any], triangle: Points, value: float) -> None:
-    """Fill a triangle, (3, 2) pixel coordinates, in a one-channel image of any type."""
+def polygons(triangles: Points) -> NDArray[np.int32]:
+    """Triangles (n, 3, 2) in pixel coordinates as `fill` takes them."""
     # OpenCV counts from the centres of pixels.
-    fixed = np.round((triangle - 0.5) * (1 << _SUBPIXEL_BITS)).astype(np.int32)
-    cv2.fillConvexPoly(image, fixed, value, lineType=cv2.LINE_8, shift=_SUBPIXEL_BITS)
+    return np.round((triangles - 0.5) * (1 << _SUBPIXEL_BITS)).astype(np.int32)
+
+
+def fill(image: NDArray[Any], polygon: NDArray[np.int32], value: float) -> None:
+    """Fill one of `polygons` in an image of one channel of any type."""
+    cv2.fillConvexPoly(image, polygon, value, lineType=cv2.LINE_8, shift=_SUBPIXEL_BITS)
 
 
 def outside(points: Points, view: View, resolution: int) -> bool:
