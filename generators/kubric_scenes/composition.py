@@ -18,7 +18,7 @@ FOCAL_LENGTH, SENSOR_WIDTH = 50.0, 36.0  # millimetres
 ELEVATION = (24.0, 34.0)  # degrees: high enough to see what stands behind, low enough to see what things are
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
-PLACES_TRIED = 200
+PLACES_TRIED = 400
 UNHIDDEN = 0.35  # of the height of what stands behind may be hidden from the camera
 FLATTER = math.radians(7)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
@@ -169,7 +169,7 @@ def _count(drawn: Drawn, models: Models, rng: np.random.Generator) -> tuple[tupl
     most = max(drawn.count0, drawn.count1)
     # Rows must be far enough apart that a thing in front leaves those behind to be seen.
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), depth + 0.75 * height + 0.15])
-    reach = apart * np.array([0.75, 0.62]) * math.sqrt(most)
+    reach = apart * np.array([0.62, 0.55]) * math.sqrt(most)
     places: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
     for _ in range(PLACES_TRIED):
         if len(places) == most:

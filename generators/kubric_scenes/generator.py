@@ -71,7 +71,7 @@ class KubricGenerator:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
         if self.source.device == "cpu":
             return "cpu"
-        from generators.kubric_scenes.studio import gpu_name
+        from generators.kubric_scenes.studio_settings import gpu_name
 
         return gpu_name()
 
@@ -152,7 +152,7 @@ class KubricGenerator:
         self, drawn: Drawn, scene: Composition, instances: Sequence[Sequence[Instance]], attempt: int, noise: int
     ) -> dict[str, Json]:
         view = scene.view
-        background = {"file": "", "sha256": "", "yaw": 0.0}
+        background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
         if view.background is not None:
             digested = sha256_of_file(view.background)[0]
             background = {"file": view.background.name, "sha256": digested, "yaw": view.background_yaw}
@@ -221,7 +221,9 @@ class FilmSet:
         self._scratch = tempfile.TemporaryDirectory(prefix="twinset-kubric-")
         self.shelf = AssetShelf(source.manifest, Path(self._scratch.name))
         self.models = Models(self.shelf, load_vocabulary(), source.size_ratio)
-        self.studio = Studio(self.shelf, source.resolution, source.samples, source.denoise, source.device)
+        self.studio = Studio(
+            self.shelf, (source.resolution, source.resolution), source.samples, source.denoise, source.device
+        )
 
     def settle(self, fixed: Sequence[Placement], dropped: Placement) -> Settled:
         """`generators.kubric_scenes.settle` with this set's assets."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-import trimesh.transformations as transformations
+import trimesh.transformations
 from numpy.typing import NDArray
 
 from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector
 from manifests.kubric_vocabulary import Vocabulary
 
 Points = NDArray[np.float64]
+
+transformations: Any = trimesh.transformations  # its functions are not typed
 
 _HALF = math.sqrt(0.5)
 
@@ -56,7 +58,8 @@ class Model:
         """Corners of its mesh where a placement puts them, (n, 3)."""
         # What `upright` did is part of the placement's own rotation.
         rotation = _product(placement.quaternion, _inverse(self.upright))
-        return turn(self.points, rotation) + np.asarray(placement.position)
+        points: Points = turn(self.points, rotation) + np.asarray(placement.position)
+        return points
 
 
 class Meshes(Protocol):

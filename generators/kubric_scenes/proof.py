@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from generators.kubric_scenes.evidence import Instance
 from generators.kubric_scenes.scene import Drawn, Picture, Relation
 
-MIN_VISIBLE = 0.5  # of a thing's outline
-MIN_COUNTED_VISIBLE = 0.6  # of each counted one: half a thing is easily overlooked
-MIN_SHARE = 0.004  # of the picture: 32 × 32 of 512 × 512 pixels
+MIN_VISIBLE = 0.55  # of a thing's outline
+MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
+MIN_SHARE = 0.005  # of the picture: 36 × 36 of 512 × 512 pixels
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
 DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
 CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise

@@ -22,13 +22,25 @@ def choose_device(context: Any, device: Literal["cpu", "gpu"]) -> None:
     if device == "cpu":
         return
     preferences = context.preferences.addons["cycles"].preferences
+    kind, _ = _gpus(preferences)
+    preferences.compute_device_type = kind
+    for entry in preferences.devices:
+        entry.use = entry.type == kind
+
+
+def gpu_name() -> str:
+    """What `choose_device` renders on, such as ``OPTIX NVIDIA H200``; raises WrongUse where there is no GPU."""
+    import bpy
+
+    kind, names = _gpus(bpy.context.preferences.addons["cycles"].preferences)
+    return " ".join([kind, *names])
+
+
+def _gpus(preferences: Any) -> tuple[str, list[str]]:
     for kind in ("OPTIX", "CUDA"):
-        found = [entry for entry in preferences.get_devices_for_type(kind) if entry.type == kind]
+        found = [entry.name for entry in preferences.get_devices_for_type(kind) if entry.type == kind]
         if found:
-            preferences.compute_device_type = kind
-            for entry in preferences.devices:
-                entry.use = entry.type == kind
-            return
+            return kind, sorted(found)
     raise WrongUse(
         "device: gpu, but Blender finds neither an OptiX nor a CUDA device here; write `device: cpu`, or run this"
         " where `nvidia-smi` lists a GPU (in a container: --gpus all)"
