@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import importlib
@@ -42,9 +43,17 @@ def load_renderer() -> Any:
     """
     from generators.kubric_scenes.blender_bridge import bridge  # which needs this module
 
+    first = "bpy" not in sys.modules
     module = _load("kubric.renderer.blender")
+    if first:
+        atexit.register(_end_quietly)  # after Blender has registered its own, and so before that
     bridge(module)
     return module
+
+
+def _end_quietly() -> None:
+    # Blender counts its unfreed memory when the process ends, as an error, and there always is some.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 @contextlib.contextmanager
