@@ -52,8 +52,9 @@ def load_renderer() -> Any:
 
 
 def _end_quietly() -> None:
-    # Blender counts its unfreed memory when the process ends, as an error, and there always is some.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    # Blender counts its unfreed memory when the process ends, as an error on stdout, and there always is some.
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 @contextlib.contextmanager
