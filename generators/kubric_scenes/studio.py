@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from generators.kubric_scenes.asset_shelf import AssetShelf
+from generators.kubric_scenes.blender_bridge import hold_textures
 from generators.kubric_scenes.kubric_import import load_kubric, load_renderer, quiet
 from generators.kubric_scenes.scene import Picture, Placement, View
 from generators.kubric_scenes.studio_passes import enable_passes, read_picture
 from generators.kubric_scenes.studio_settings import choose_device, set_up_cycles
+from manifests.errors import WrongUse
 
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
+TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
 SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
 MAX_PLACEMENTS = 255  # masks are uint8
@@ -58,6 +61,7 @@ class Studio:
             enable_passes(bpy.context.scene)
             self._furnish()
         self._props: OrderedDict[str, list[Any]] = OrderedDict()
+        self._background: Path | None = None
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
@@ -102,14 +106,25 @@ class Studio:
         self._sun.intensity = view.sun_strength
         self._paint.color = kb.Color(*view.floor)
         self._floor.is_shadow_catcher = view.background is not None
+        self._surround(view)
+
+    def _surround(self, view: View) -> None:
+        """What lights the scene from all sides and is seen behind it."""
+        # Kubric's Scene knows colours only; its examples set HDRIs on the view like this, so colours are set so too.
+        blender = self._blender
         if view.background is None:
-            self._scene.ambient_illumination = self._scene.background = kb.Color(*view.ambient)
-            self._blender._set_ambient_light_color(kb.Color(*view.ambient))
-            self._blender._set_background_color(kb.Color(*view.ambient))
-        else:
-            rotation = (0.0, 0.0, view.background_yaw)
-            self._blender._set_ambient_light_hdri(str(view.background), rotation)
-            self._blender._set_background_hdri(str(view.background), rotation)
+            blender._set_ambient_light_color(self._kb.Color(*view.ambient))
+            blender._set_background_color(self._kb.Color(*view.ambient))
+            return
+        rotation = (0.0, 0.0, view.background_yaw)
+        try:
+            blender._set_ambient_light_hdri(str(view.background), rotation)
+            blender._set_background_hdri(str(view.background), rotation)
+        except RuntimeError as error:
+            raise WrongUse(f"{view.background}: {error}; give HDRI files (.hdr, .exr) that can be read") from error
+        if view.background != self._background:
+            self._background = view.background
+            self._bpy.data.orphans_purge()  # the one before: 8k pixels wide is 400 MB
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""
@@ -137,6 +152,7 @@ class Studio:
             thing = prop.linked_objects[self._blender]
             self._bpy.context.scene.collection.objects.unlink(thing)
             self._store.objects.link(thing)
+            hold_textures(thing.data, TEXTURE)
             props.append(prop)
         return props[number]
 

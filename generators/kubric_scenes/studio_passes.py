@@ -47,10 +47,23 @@ def read_picture(file: Path) -> Picture:
 
 
 def to_srgb(linear: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Linear light as sRGB (IEC 61966-2-1), 8 bits a channel.
+    """Linear light as sRGB, 8 bits a channel, tone-mapped by "Khronos PBR Neutral" (Khronos, 2024).
 
-    This is Blender's view transform "Standard".
+    Captions name colours, so colours must stay what the texture says: Filmic and AgX, made for cinema, pale them.
+    White things keep their shape, which the plain sRGB curve clips.
     """
-    light = np.clip(linear, 0.0, 1.0)
-    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
+    light = _tone_mapped(np.maximum(linear, 0.0))
+    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)  # IEC 61966-2-1
     return np.rint(curve * 255.0).astype(np.uint8)
+
+
+def _tone_mapped(light: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Khronos's formula: take off what a surface mirrors head-on (4 %), then press highlights below 1."""
+    start, desaturation = 0.76, 0.15
+    least = light.min(axis=-1, keepdims=True)
+    light = light - np.where(least < 0.08, least - 6.25 * least**2, 0.04)
+    peak = light.max(axis=-1, keepdims=True)
+    pressed = 1.0 - (1.0 - start) ** 2 / (np.maximum(peak, start) + 1.0 - 2.0 * start)
+    grey = 1.0 - 1.0 / (desaturation * (peak - pressed) + 1.0)
+    mixed = light * (pressed / np.maximum(peak, start)) * (1.0 - grey) + pressed * grey
+    return np.where(peak < start, light, mixed)
