@@ -91,7 +91,14 @@ class AssetShelf:
             import trimesh
 
             path = self._file(asset, "render_filename")
-            mesh: Any = trimesh.load(path, force="mesh", process=False, skip_materials=True)
+            try:
+                mesh: Any = trimesh.load(path, force="mesh", process=False, skip_materials=True)
+                if not len(mesh.faces):
+                    raise ValueError("no faces")
+            except Exception as error:  # of a hostile file, trimesh raises whatever it stumbles over
+                raise WrongUse(
+                    f"{self._archive(asset)}: {path.name} holds no mesh ({error}); fetch it again"
+                ) from error
             self._meshes[asset] = mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32)
         _keep_last(self._meshes, asset)
         return self._meshes[asset]

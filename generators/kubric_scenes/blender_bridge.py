@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from generators.kubric_scenes.kubric_import import quiet
+from manifests.errors import WrongUse
 
 # Kubric's trait: the socket of Blender 4's Principled BSDF.
 SOCKETS = {
@@ -60,9 +61,12 @@ def import_obj(path: str) -> Any:
         if mesh.get(FILE) == path:
             return bpy.data.objects.new(mesh.name, mesh)
     # Google Scanned Objects have Z up; the importer turns what it believes to be Y up unless it is told.
-    with quiet(1, 2):
-        bpy.ops.wm.obj_import(filepath=path, forward_axis="Y", up_axis="Z", use_split_objects=False)
-    (found,) = bpy.context.selected_objects
+    try:
+        with quiet(1, 2):
+            bpy.ops.wm.obj_import(filepath=path, forward_axis="Y", up_axis="Z", use_split_objects=False)
+        (found,) = bpy.context.selected_objects
+    except (RuntimeError, ValueError) as error:
+        raise WrongUse(f"{path}: Blender finds no mesh in it; fetch the asset again, or leave it out") from error
     found.data[FILE] = path
     return found
 

@@ -33,7 +33,11 @@ def load_kubric() -> Any:
 
 def load_simulator() -> Any:
     """Kubric's PyBullet view: the module ``kubric.simulator.pybullet``."""
-    return _load("kubric.simulator.pybullet")
+    module = _load("kubric.simulator.pybullet")
+    with contextlib.suppress(OSError):
+        # The default of its scratch_dir is a folder that importing it makes, and nobody removes.
+        os.rmdir(module.PyBullet.__init__.__defaults__[0])
+    return module
 
 
 def load_renderer() -> Any:
@@ -78,9 +82,7 @@ def quiet(*descriptors: int) -> Iterator[None]:
         os.close(nowhere)
 
 
-def _load(name: str) -> ModuleType:
-    if name in sys.modules:
-        return sys.modules[name]
+def _load(name: str) -> Any:
     try:
         with _lock, _tensorflow_stand_in(), contextlib.redirect_stdout(io.StringIO()):
             return importlib.import_module(name)

@@ -10,6 +10,7 @@ from typing import Any
 from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.kubric_import import load_kubric, load_simulator
 from generators.kubric_scenes.scene import Placement, Settled, Vector
+from manifests.errors import WrongUse
 
 FLOOR = -1
 STEPS_A_SECOND = 240
@@ -45,7 +46,12 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
         things = [_create(shelf, placement, static=True) for placement in fixed]
         things.append(_create(shelf, dropped, static=False))
         for thing in things:
-            scene += thing
+            try:
+                scene += thing
+            except module.pb.error as error:
+                raise WrongUse(
+                    f"asset {thing.asset_id!r}: PyBullet cannot load its URDF ({error}); leave it out"
+                ) from error
         numbers = {thing.linked_objects[view]: number for number, thing in enumerate(things)}
         for body in range(bullet.getNumBodies()):
             bullet.changeDynamics(bullet.getBodyUniqueId(body), -1, **DYNAMICS)

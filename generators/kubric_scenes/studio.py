@@ -121,7 +121,7 @@ class Studio:
             blender._set_ambient_light_hdri(str(view.background), rotation)
             blender._set_background_hdri(str(view.background), rotation)
         except RuntimeError as error:
-            raise WrongUse(f"{view.background}: {error}; give HDRI files (.hdr, .exr) that can be read") from error
+            raise WrongUse(f"{str(error).strip()}; give HDRI files (.hdr, .exr) that can be read") from error
         if view.background != self._background:
             self._background = view.background
             self._bpy.data.orphans_purge()  # the one before: 8k pixels wide is 400 MB

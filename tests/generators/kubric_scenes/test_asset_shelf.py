@@ -38,6 +38,12 @@ def test_the_mesh_is_what_is_rendered(shelf: AssetShelf) -> None:
     np.testing.assert_allclose(vertices.max(0), shelf.bounds("box")[1], atol=1e-5)
 
 
+def test_a_mesh_that_is_none(shelf: AssetShelf, manifest: Path) -> None:
+    pack(manifest.parent / "box.tar.gz", files("box") | {"visual_geometry.obj": b"f 1 2 nothing"})
+    with pytest.raises(WrongUse, match=r"box\.tar\.gz: visual_geometry\.obj holds no mesh"):
+        shelf.mesh("box")
+
+
 def test_an_object_does_not_inherit_from_the_one_before(shelf: AssetShelf) -> None:
     kb = load_kubric()
     moved = shelf.create("can", position=(1.0, 2.0, 3.0), scale=2.0, static=True)

@@ -13,6 +13,8 @@ import pytest
 from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.scene import Placement
 from generators.kubric_scenes.settle import FLOOR, settle
+from manifests.errors import WrongUse
+from tests.generators.kubric_scenes.tiny_assets import files, pack
 
 BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor
 CAN = Placement("can", 0.5, (0.1, 0.05, 1.2), (1.0, 0.0, 0.0, 0.0))  # 0.8 units high
@@ -46,6 +48,13 @@ def test_a_bridge_rests_on_both_its_piers(shelf: AssetShelf) -> None:
 def test_a_ball_does_not_roll_away(shelf: AssetShelf) -> None:
     settled = settle(shelf, [BOX], Placement("ball", 0.4, (0.0, 0.0, 0.9), (1.0, 0.0, 0.0, 0.0)))
     assert (settled.still, settled.touching) == (True, {0})
+
+
+def test_a_thing_that_the_simulator_cannot_load(shelf: AssetShelf, manifest: Path) -> None:
+    pack(manifest.parent / "can.tar.gz", files("can") | {"object.urdf": b"<robot>"})
+    with pytest.raises(WrongUse, match=r"'can'.*cannot load its URDF"):
+        settle(shelf, [BOX], CAN)
+    assert settle(shelf, [], replace(BOX, position=(0.0, 0.0, 0.5))).still
 
 
 def test_most_things_come_to_rest(shelf: AssetShelf) -> None:

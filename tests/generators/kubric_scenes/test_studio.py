@@ -18,6 +18,7 @@ from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.scene import Picture, Placement, View
 from generators.kubric_scenes.studio import Studio
 from manifests.errors import WrongUse
+from tests.generators.kubric_scenes.tiny_assets import files, pack
 
 VIEW = View(
     camera=(0.0, -4.0, 2.0),
@@ -109,6 +110,15 @@ def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_
     assert again.stdout.split()[0] == first
 
 
+def test_an_asset_in_blender_needs_its_files_no_more(shelf: AssetShelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("generators.kubric_scenes.studio.TEXTURE", 16)
+    studio = open_studio(shelf)
+    first = studio.render(VIEW, THINGS, seed=1)
+    assert (colour(first, 1), colour(first, 2)) == (0, 2)
+    shelf.close()
+    assert sha256(studio.render(VIEW, THINGS, seed=1)) == sha256(first)
+
+
 def test_only_what_changes_changes(shelf: AssetShelf) -> None:
     studio = open_studio(shelf)
     images = [studio.render(VIEW, (BOX, CAN, thing), seed=1) for thing in (BALL, replace(BALL, asset="can"))]
@@ -131,13 +141,21 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
     assert green.pixels[green.instances == 3].mean(axis=0).argmax() == 1  # the yellow ball
     np.testing.assert_array_equal(green.instances, plain.instances)
     assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
-    with pytest.raises(WrongUse, match=r"gone\.hdr.*HDRI"):
+    with pytest.raises(WrongUse, match=r"gone\.hdr.*give HDRI"):
         studio.render(replace(level, background=tmp_path / "gone.hdr"), THINGS, seed=1)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
     open_studio(shelf).render(VIEW, THINGS, seed=1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_asset_without_a_mesh(shelf: AssetShelf, manifest: Path) -> None:
+    pack(manifest.parent / "can.tar.gz", files("can") | {"visual_geometry.obj": b"# nothing"})
+    studio = open_studio(shelf)
+    with pytest.raises(WrongUse, match=r"can/visual_geometry\.obj: Blender finds no mesh"):
+        studio.render(VIEW, [CAN], seed=1)
+    assert set(np.unique(studio.render(VIEW, [BOX], seed=1).instances)) == {0, 1}
 
 
 def test_a_studio_is_closed_by_the_next(shelf: AssetShelf) -> None:
