@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.end_to_end.prefect_api import Api
 
 BIN = Path(sys.executable).parent
 CHECKOUT = Path(__file__).parents[2]
@@ -133,59 +134,6 @@ def start_twinset(server: dict[str, str], tmp_path: Path) -> Iterator[Start]:
     for process in processes:
         process.kill()
         process.wait()
-
-
-class Api:
-    """What the tests ask of Prefect's server."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def ask(self, path: str, given: dict[str, Any] | None = None) -> Any:
-        """GET, or POST what is given; the answer's JSON."""
-        body = None if given is None else json.dumps(given).encode()
-        request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
-        for wait in (1, 2, 4, 0):
-            try:
-                with urllib.request.urlopen(request, timeout=30) as answer:
-                    return json.load(answer)
-            except urllib.error.HTTPError as error:
-                # SQLite was busy with a killed run's last words; Prefect's own client asks again too.
-                if error.code != 503 or not wait:
-                    raise
-                time.sleep(wait)
-
-    def start_run(self, deployment: str, **parameters: Any) -> str:
-        """Ask for a run of a deployment now; its id."""
-        found = self.ask(f"/deployments/name/{deployment}")
-        run: str = self.ask(f"/deployments/{found['id']}/create_flow_run", {"parameters": parameters})["id"]
-        return run
-
-    def crash(self, run: str) -> None:
-        """Mark a run whose machine died, as the shipped automation would later: it gives its place to the next."""
-        state = {"type": "CRASHED", "name": "Crashed", "message": "killed by a test"}
-        self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
-
-    def runs_of(self, deployment: str) -> list[dict[str, Any]]:
-        """All runs of a deployment, the earliest first."""
-        found = self.ask(f"/deployments/name/{deployment}")
-        asked = {"deployments": {"id": {"any_": [found["id"]]}}, "sort": "START_TIME_ASC", "limit": 200}
-        runs: list[dict[str, Any]] = self.ask("/flow_runs/filter", asked)
-        return runs
-
-    def events(self, run: str) -> set[str]:
-        """Names of the events of a flow run that the server has seen."""
-        asked = {"filter": {"resource": {"id": [f"prefect.flow-run.{run}"]}}, "limit": 50}
-        return {event["event"] for event in self.ask("/events/filter", asked)["events"]}
-
-    def until(self, event: str, run: str, seconds: float) -> None:
-        """Wait for an event of a flow run."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if event in self.events(run):
-                return
-            time.sleep(1)
-        pytest.fail(f"no {event} in {seconds} s; seen: {self.events(run)}")
 
 
 @pytest.fixture(scope="session")
