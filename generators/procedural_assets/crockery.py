@@ -19,9 +19,8 @@ def bowl(colour: Colour) -> Model:
     inner = [(3.2, 1.3), (5.7, 2.8), (7.1, 4.9), (7.9, 7.2)]
     profile = rounded([(0, 0.3), (3.0, 0.3), (3.2, 0.0), *outer, *inner[::-1], (0, 1.1)], 0.9)
     model.add(lathe(profile, 48), colour, "gloss")
-    model.collide_walls(
-        [(3.6, 0.0), (5.2, 1.5), (7.0, 3.4), (8.3, 7.2)], [(3.4, 1.1), (4.6, 1.7), (6.5, 3.7), (7.9, 7.2)]
-    )
+    levels = [(3.6, 0.0), (5.0, 1.3), (6.2, 2.4), (7.6, 4.6), (8.3, 7.2)]
+    model.collide_walls(levels, [(3.4, 1.1), (4.5, 1.9), (5.7, 2.8), (7.1, 4.9), (7.9, 7.2)], 16)
     return model
 
 
@@ -45,8 +44,7 @@ def dog_bowl(colour: Colour, finish: str = "satin") -> Model:
         model.add(
             lathe([(0.9, -0.2), (0.75, 0.4), (0, 0.6)], 9).moved(x, y, z), shade(food, 0.85 + number % 4 / 8), "matte"
         )
-    levels = ([(10.2, 0.0), (10.1, 0.6), (8.5, 6.2)], [(6.0, 4.4), (6.4, 4.8), (7.4, 6.2)])
-    model.collide_walls(*levels)
+    model.collide_walls([(10.2, 0.0), (10.1, 0.6), (8.5, 6.2)], [(6.0, 4.4), (6.4, 4.8), (7.4, 6.2)])
     return model
 
 

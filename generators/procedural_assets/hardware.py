@@ -154,9 +154,8 @@ def gift_box() -> Model:
         tail = np.array([(0, 0, 0.5), (0, 2.4, 0.7), (0, 4.8, 0.35), (0, 6.2, 0.25)])
         bow.append(tube(tail, 1.0, 12, flat=0.12).turned("z", turned))
     for ribbon in bow:
-        model.add(ribbon.moved(z=top), strap, "gloss")
-    model.add_box((2.2, 2.2, 1.8), (0, 0, top), shade(strap, 0.85), "gloss", 0.7)
+        model.add(ribbon.moved(z=top), strap, "gloss", solid=True)
+    model.add_box((2.2, 2.2, 1.8), (0, 0, top), shade(strap, 0.85), "gloss", 0.7, solid=True)
     model.collide_box((-7.1, 7.1), (-7.1, 7.1), (0, 8.2))
     model.collide_box((-7.5, 7.5), (-7.5, 7.5), (8.2, 11.3))
-    model.collide(np.concatenate([ribbon.moved(z=top).vertices for ribbon in bow]))
     return model

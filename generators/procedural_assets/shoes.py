@@ -34,8 +34,7 @@ def plain_shoe(colour: Colour) -> Model:
     """A casual low shoe of one colour on a light sole."""
     light = sum(colour) > 330
     upper = grain(panels(colour, shade(colour, 0.82)), 5, 4)
-    laces = WHITE if sum(colour) < 500 else shade(colour, 0.55)
-    return shoe(LOW, upper, OFF_WHITE if light else shade(OFF_WHITE, 0.93), laces, shade(colour, 0.8), (150, 110, 70))
+    return shoe(LOW, upper, OFF_WHITE if light else shade(OFF_WHITE, 0.93), WHITE, shade(colour, 0.8), (150, 110, 70))
 
 
 def dark_shoe(colour: Colour) -> Model:
@@ -49,9 +48,7 @@ def running_shoe(colour: Colour, stripes: Colour) -> Model:
     upper = woven(panels(colour, shade(colour, 0.88), stripes), 4, 0.18)
     midsole, pen = canvas(508, 40, WHITE)
     pen.rectangle((0, 24, 508, 30), stripes)
-    return shoe(
-        RUNNING, upper, midsole, WHITE if sum(colour) < 560 else stripes, shade(colour, 0.85), (60, 60, 64), "cloth"
-    )
+    return shoe(RUNNING, upper, midsole, WHITE, shade(colour, 0.85), (60, 60, 64), "cloth")
 
 
 def sneaker(colour: Colour) -> Model:

@@ -88,7 +88,7 @@ def school_bus() -> Model:
     model.add_box((long - 1, wide - 1, 1.0), (0, 0, 1.0), (24, 24, 26), radius=0.2)
     for x in (-7.2, 6.2):
         for y in (-1.0, 1.0):
-            model.add(wheel(1.9, 1.5).moved(x, y * (wide / 2 - 0.45), 1.9), (28, 28, 30), "matte")
+            model.add(wheel(1.9, 1.5).moved(x, y * (wide / 2 - 0.45), 1.9), (28, 28, 30), "matte", solid=True)
             hub = lathe(rounded([(1.05, 0), (0.9, 0.3), (0, 0.4)], 0.15), 20).turned("x", 90 if y < 0 else -90)
             model.add(hub.moved(x, y * (wide / 2 - 0.02), 1.9), SILVER, "steel")
     for y in (-2.6, 2.6):
@@ -99,8 +99,6 @@ def school_bus() -> Model:
     model.add_box((1.9, 0.2, 1.9), (-4.0, -wide / 2 - 0.15, 3.9), (200, 20, 24), radius=0.08, front=sign)
     model.collide_box((-6.4, 11), (-4.2, 4.2), (1.0, 10.0))
     model.collide_box((-11.2, -5), (-3.6, 3.6), (1.0, 5.8))
-    for x in (-7.2, 6.2):
-        model.collide(np.concatenate([wheel(1.9, 1.5).moved(x, y * (wide / 2 - 0.45), 1.9).vertices for y in (-1, 1)]))
     return model
 
 
@@ -147,7 +145,7 @@ def turtle() -> Model:
     ]
     model.add(tube(smile, 0.13, 6), (24, 70, 24), "matte")
     model.add(tube([(7.0, 0, 1.9), (8.6, 0, 1.6), (9.6, 0, 1.7)], (0.8, 0.5, 0.2), 10), skin, "gloss")
-    model.collide(lathe([(5.4, 0.35), (6.9, 1.7), (5.6, 4.6), (3.0, 7.0), (0, 7.6)], 20).vertices * (1.2, 1, 1))
+    model.collide(lathe([(5.6, 1.2), (6.9, 1.7), (5.6, 4.6), (3.0, 7.0), (0, 7.6)], 20).vertices * (1.2, 1, 1))
     model.collide(head.moved(-10.3, 0, 4.4).vertices)
     feet = [
         surface.vertices for surface, paint, _ in model.surfaces if paint == skin and surface.vertices[:, 2].min() < 0.3
@@ -174,8 +172,8 @@ def doll_sofa() -> Model:
         model.add_box((7.2, 1.6, 4.6), (x * 3.7, 2.2, 5.0), cushion, "cloth", 0.7, tilt=("x", -8))
         for y in (-2.9, 3.2):
             leg = lathe(rounded([(0, 0), (0.5, 0), (0.8, 1.5)], 0.1), 16)
-            model.add(leg.moved(x * 8.2, y, 0), (196, 146, 86), "satin")
-    model.collide([(x, y, z) for x in (-9.0, 9.0) for y in (-3.8, 3.9) for z in (0, 5.2) if z or abs(x) > 8])
+            model.add(leg.moved(x * 8.2, y, 0), (196, 146, 86), "satin", solid=True)
+    model.collide_box((-9.0, 9.0), (-3.8, 3.9), (1.4, 5.2))
     model.collide_box((-8.5, 8.5), (1.6, 4.3), (1.4, 9.8))
     for side in (-1, 1):
         model.collide_box((side * 7.5, side * 9.7), (-4.1, 4.1), (1.4, 6.8))
@@ -206,7 +204,11 @@ def doll_refrigerator() -> Model:
         model.add(magnet.moved(x, -4.66, z), colour, "gloss")
     for x in (-3.4, 3.4):
         for y in (-3.0, 3.0):
-            model.add(lathe(rounded([(0, 0), (0.7, 0), (0.7, 1.0)], 0.1), 14).moved(x, y, 0), (196, 146, 86), "satin")
-    model.collide_box((-4.1, 4.1), (-3.7, 3.7), (0, 0.9))
+            model.add(
+                lathe(rounded([(0, 0), (0.7, 0), (0.7, 1.0)], 0.1), 14).moved(x, y, 0),
+                (196, 146, 86),
+                "satin",
+                solid=True,
+            )
     model.collide_box((-4.5, 4.5), (-4.6, 4.0), (0.8, 19.2))
     return model
