@@ -11,8 +11,8 @@ NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere 
 
 def set_up_cycles(scene: Any, threads: int) -> None:
     """What is the same in every picture of every recipe. threads: 0 for all cores."""
-    # A pixel is done when its error is below this. Most of a picture is floor: 128 samples then cost as much as 28
-    # everywhere, and are told from 1024 as little as 100 everywhere (47.7 dB, 256 × 256).
+    # A pixel is done when its error is below this. Most of a picture is floor: 128 samples then cost about as much as
+    # 32 everywhere, and come as near to 1024 as 70 everywhere do (47.7 dB, 256 × 256).
     scene.cycles.use_adaptive_sampling = True
     scene.cycles.adaptive_threshold = NOISE
     scene.cycles.adaptive_min_samples = 8  # Blender's own least, from the threshold, is 46
