@@ -32,10 +32,9 @@ def drug_bottle(colour: Colour) -> Model:
     body: list[Point2] = [(0, 0), (3.0, 0), (3.0, 7.6), (2.5, 8.6), (2.3, 8.8), (2.3, 9.2)]
     model.add(lathe(rounded(body, 0.7), 40), colour, "gloss")
     model.add(lathe([(3.03, 1.7), (3.03, 5.6)], 40), label, "satin")
-    cap = WHITE if sum(colour) < 650 else (70, 120, 200)
-    model.add(lathe([(2.3, 9.0), (2.85, 9.0), (2.85, 9.15)], 40), cap)
-    model.add(lathe([(2.85, 9.15), (2.8, 11.1)], 40), ribbed(cap))
-    model.add(lathe(rounded([(2.8, 11.1), (2.7, 11.5), (0, 11.5)], 0.2), 40), cap)
+    model.add(lathe([(2.3, 9.0), (2.85, 9.0), (2.85, 9.15)], 40), WHITE)
+    model.add(lathe([(2.85, 9.15), (2.8, 11.1)], 40), ribbed(WHITE))
+    model.add(lathe(rounded([(2.8, 11.1), (2.7, 11.5), (0, 11.5)], 0.2), 40), WHITE)
     model.collide(lathe(body, 20).vertices)
     model.collide(lathe([(2.85, 9.0), (2.8, 11.5)], 20).vertices)
     return model

@@ -136,8 +136,8 @@ def ramekin() -> Model:
         return points
 
     model.add(ribs.bent(fluted), flutes, "gloss")
-    model.add(lathe([(0, 0), (4.2, 0), (4.4, 0.4)], 48), WHITE, "gloss")
-    rim: list[Point2] = [(4.5, 4.0), (4.8, 4.2), (4.85, 5.0), (4.6, 5.2), (4.35, 5.0), (4.1, 0.9), (0, 0.7)]
+    model.add(lathe([(0, 0), (4.2, 0), (4.45, 0.3), (4.2, 0.5)], 48), WHITE, "gloss")
+    rim: list[Point2] = [(4.4, 4.0), (4.8, 4.0), (4.85, 5.0), (4.6, 5.2), (4.35, 5.0), (4.1, 0.9), (0, 0.7)]
     model.add(lathe(rounded(rim, 0.25), 48), WHITE, "gloss")
     model.collide_walls([(4.3, 0), (4.35, 0.4), (4.85, 5.2)], [(4.0, 0.7), (4.1, 0.9), (4.4, 5.2)])
     return model
