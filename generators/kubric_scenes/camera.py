@@ -16,7 +16,8 @@ from generators.kubric_scenes.scene import Vector, View
 Points = NDArray[np.float64]
 
 FILLED = 0.86  # share of the picture, from its centre to the border, that the things may take
-FIT_ROUNDS = 12
+FIT_ROUNDS = 24
+DAMPING = 0.7  # whole steps overshoot where near things move much faster through the picture than far ones
 
 
 def frame_things(view: View, points: Points, elevation: float) -> View:
@@ -34,8 +35,8 @@ def frame_things(view: View, points: Points, elevation: float) -> View:
         extent = float(np.abs(np.stack([low_pixel, high_pixel])).max())
         # Perspective shows the near side larger: the centre of what is seen is not the projection of the centre.
         shift = (low_pixel + high_pixel) / 2 * distance * view.sensor_width / (2 * view.focal_length)
-        target = target + np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
-        distance *= extent / FILLED
+        target = target + DAMPING * np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
+        distance *= (extent / FILLED) ** DAMPING
     return _looking(view, target, elevation, distance)
 
 

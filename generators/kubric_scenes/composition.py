@@ -16,6 +16,7 @@ from generators.kubric_scenes.scene import Colour, Drawn, Placement, Relation, S
 
 FOCAL_LENGTH, SENSOR_WIDTH = 50.0, 36.0  # millimetres
 ELEVATION = (24.0, 34.0)  # degrees: high enough to see what stands behind, low enough to see what things are
+STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
 PLACES_TRIED = 400
@@ -70,14 +71,20 @@ class Composition:
 
 
 def compose(
-    drawn: Drawn, models: Models, rng: np.random.Generator, settle: Settle, backgrounds: Sequence[Path]
+    drawn: Drawn,
+    models: Models,
+    rng: np.random.Generator,
+    settle: Settle,
+    backgrounds: Sequence[Path],
+    attempt: int = 0,
 ) -> Composition:
     """One try at a scene; raises `NoRoom` when the things find no place.
 
-    settle: lets a thing fall onto others (`generators.kubric_scenes.settle`).
+    settle: lets a thing fall onto others (`generators.kubric_scenes.settle`). attempt: of the same pair, from 0; each
+    looks down a little more steeply, so that less is hidden.
     """
     view = _draw_view(rng, backgrounds)
-    elevation = math.radians(rng.uniform(*ELEVATION))
+    elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
         things0, things1 = _count(drawn, models, rng)
     else:

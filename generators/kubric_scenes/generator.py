@@ -104,7 +104,7 @@ class KubricGenerator:
             rng = generator_for(self.seed, self.name, f"{candidate.key}/{attempt}")
             noise = int(rng.integers(1 << 31))
             try:
-                scene = compose(drawn, self._set.models, rng, self._set.settle, self._backgrounds)
+                scene = compose(drawn, self._set.models, rng, self._set.settle, self._backgrounds, attempt)
             except NoRoom as none:
                 reason, detail = none.reason, str(none)
                 continue

@@ -16,13 +16,14 @@ from generators.kubric_scenes.evidence import Instance
 from generators.kubric_scenes.scene import Drawn, Picture, Relation
 
 MIN_VISIBLE = 0.55  # of a thing's outline
+MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
-MIN_SHARE = 0.005  # of the picture: 36 × 36 of 512 × 512 pixels
+MIN_SHARE = 0.0035  # of the picture: 30 × 30 of 512 × 512 pixels
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
 DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
 CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
 MIN_CHANGED = 0.35  # of the changed thing's pixels
-MAX_ELSEWHERE = 0.02  # of all other pixels: its shadow and the light that it throws
+MAX_ELSEWHERE = 0.1  # of the subject's pixels, and of the floor's: shadow and coloured light of the changed thing
 NEARBY = 0.03  # of the picture's width around the changed thing that counts as the thing: its contact shadow
 
 
@@ -49,15 +50,17 @@ def _one(drawn: Drawn, number: int, seen: Sequence[Instance], area: int) -> Refu
     named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
     if [one.asset for one in seen] != named:
         return Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
-    least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
-    for one in seen:
+    relation = (drawn.relation0, drawn.relation1)[number]
+    for place, one in enumerate(seen):
+        least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
+        if relation == "on-top" and place == 1:
+            least = MIN_VISIBLE_BELOW
         if one.cut:
             return Refuted("cut-off", f"{one.name} is cut by the border")
         if one.pixels == 0 or one.visible < least:
             return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
         if one.pixels < MIN_SHARE * area:
             return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
-    relation = (drawn.relation0, drawn.relation1)[number]
     if relation:
         return _related(relation, seen[0], seen[-1])
     return None
@@ -107,6 +110,8 @@ def prove_change(drawn: Drawn, first: Picture, second: Picture) -> Refuted | Non
     margin = max(1, round(NEARBY * thing.shape[1]))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
     elsewhere = ~cv2.dilate(thing.astype(np.uint8), kernel).astype(bool)
-    if elsewhere.any() and (share := float(differs[elsewhere].mean())) > MAX_ELSEWHERE:
-        return Refuted("differs-elsewhere", f"{share:.1%} of what did not change differs too")
+    subject = (first.instances == 2) | (second.instances == 2)
+    for part, name in ((elsewhere & subject, "subject"), (elsewhere & ~subject, "surroundings")):
+        if part.any() and (share := float(differs[part].mean())) > MAX_ELSEWHERE:
+            return Refuted("differs-elsewhere", f"{share:.1%} of the {name} differs too")
     return None
