@@ -112,8 +112,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a subset's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
     settings = subset.model_dump(mode="json", exclude={"pool", "count"})
-    for location in subset.source.locations:
-        settings["source"].pop(location)
+    for key in (*subset.source.locations, *subset.source.execution):
+        settings["source"].pop(key)
     return {"seed": seed, **settings}
 
 

@@ -30,6 +30,9 @@ class MediaSource(Settings):
     #: Where things lie is not part of what is made: annotations enter the digest by content, media by their sha256.
     locations: ClassVar[tuple[str, ...]] = ("annotations", "media")
 
+    #: Nor is how it is made: a device that rounds differently is named by the runtime class.
+    execution: ClassVar[tuple[str, ...]] = ()
+
     @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
@@ -86,7 +89,9 @@ class Kubric(Settings):
     assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
     Google Scanned Objects; decides which things of the vocabulary can be planned.
     backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
-    resolution: width and height in pixels. samples: a pixel. device: ``gpu`` takes OptiX or CUDA if Blender finds one.
+    resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
+    device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; shards are made
+    one a core unless --workers says otherwise, and the bytes are the same.
     size_ratio: how much longer a large thing is than a small one. attempts: sub-seeds tried before a pair is rejected.
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     """
@@ -96,15 +101,17 @@ class Kubric(Settings):
     assets: str = PROCEDURAL
     backgrounds: Location | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
-    samples: int = Field(default=64, ge=1, le=4096)
+    samples: int = Field(default=128, ge=1, le=4096)
     denoise: bool = True
     device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=0)
     size_ratio: float = Field(default=1.8, gt=1, le=4)
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
     licence: str = "CC0-1.0 (assets drawn by twinset)"
 
     locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
+    execution: ClassVar[tuple[str, ...]] = ("device", "threads")
 
     @property
     def planned_from(self) -> str:
