@@ -90,8 +90,8 @@ class Kubric(Settings):
     Google Scanned Objects; decides which things of the vocabulary can be planned.
     backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
     resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
-    device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; shards are made
-    one a core unless --workers says otherwise, and the bytes are the same.
+    device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
+    as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large thing is than a small one. attempts: sub-seeds tried before a pair is rejected.
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     """

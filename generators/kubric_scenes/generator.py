@@ -222,7 +222,12 @@ class FilmSet:
         self.shelf = AssetShelf(source.manifest, Path(self._scratch.name))
         self.models = Models(self.shelf, load_vocabulary(), source.size_ratio)
         self.studio = Studio(
-            self.shelf, (source.resolution, source.resolution), source.samples, source.denoise, source.device
+            self.shelf,
+            (source.resolution, source.resolution),
+            source.samples,
+            source.denoise,
+            source.device,
+            source.threads,
         )
 
     def settle(self, fixed: Sequence[Placement], dropped: Placement) -> Settled:
