@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
+RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
+
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory, twinset: Any, counts_of: Any) -> tuple[Path, dict[str, Any]]:
@@ -19,7 +22,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, twinset: Any, counts_of: Any)
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
     _, counts = demo
-    assert set(counts) == {"eq-ag", "eq-gebc", "eq-youcook2"}
+    assert set(counts) == {*NATURAL, *RENDERED}
     for subset in counts.values():
         assert subset["kept"] > 0
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())

@@ -1,0 +1,137 @@
+"""EQ-Kubric as a user builds it: Blender in child processes, the same bytes from any number of them, every reader."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from shards.read import StoredPair, read_samples
+from shards.store import Store
+
+SUBSETS = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
+PIXELS = 96
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pairs an aspect, small and coarse, with their masks; a shard a pair."""
+    subsets = {
+        name: {
+            "source": {
+                "kind": "kubric",
+                "aspect": name.rsplit("-", 1)[-1],
+                "resolution": PIXELS,
+                "samples": 4,
+                "masks": True,
+            },
+            "count": 3,
+            "encoding": {"format": "png"},
+            "shard_size": 1,
+            "pool": "render",
+        }
+        for name in SUBSETS
+    }
+    path = tmp_path_factory.mktemp("kubric") / "kubric.yaml"
+    path.write_text(yaml.safe_dump({"name": "kubric", "subsets": subsets}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(recipe: Path, twinset: Any, counts_of: Any) -> tuple[Path, dict[str, Any]]:
+    out = recipe.parent / "out"
+    return out, counts_of(twinset("build", recipe, "--out", out, "--workers", "2", "--json"))
+
+
+@pytest.fixture(scope="module")
+def pairs(built: Any) -> dict[str, list[StoredPair]]:
+    store = Store(str(built[0]))
+    return {name: list(read_samples(store, name)) for name in SUBSETS}
+
+
+def test_every_aspect_is_built_and_verifies(built: Any, twinset: Any, counts_of: Any) -> None:
+    out, counts = built
+    assert set(counts) == set(SUBSETS)
+    for subset in counts.values():
+        assert subset["planned"] == 3 == subset["kept"] + sum(subset["rejected"].values())
+        assert subset["kept"] >= 2
+    verified = counts_of(twinset("verify", out, "--media", "--json"))
+    assert all(subset["problems"] == [] for subset in verified.values())
+
+
+def test_one_worker_makes_the_same_bytes(built: Any, recipe: Path, twinset: Any, contents: Any, tmp_path: Path) -> None:
+    assert twinset("build", recipe, "--out", tmp_path / "one", "--workers", "1").returncode == 0
+    assert contents(tmp_path / "one") == contents(built[0])
+
+
+def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[StoredPair]]) -> None:
+    for name in SUBSETS:
+        for pair in pairs[name]:
+            assert pair.masks is not None
+            for number, content in enumerate(pair.masks):
+                mask = np.asarray(Image.open(io.BytesIO(content)))
+                instances: Any = pair.json.provenance[f"instances{number}"]
+                assert mask.shape == (PIXELS, PIXELS) and set(np.unique(mask)) == set(range(len(instances) + 1))
+                for place, instance in enumerate(instances, start=1):
+                    rows, columns = np.nonzero(mask == place)
+                    assert instance["pixels"] == len(rows) and 0 < instance["visible"] <= 1
+                    box = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+                    assert instance["box"] == box and instance["name"].split()[-1]
+            expected = pair.json.provenance["count0"], pair.json.provenance["count1"]
+            shown = [len(pair.json.provenance[f"instances{number}"]) for number in (0, 1)]  # type: ignore[arg-type]
+            assert (tuple(shown) == expected) == (name == "eq-kubric-counting")
+
+
+def test_captions_say_what_the_provenance_says(pairs: dict[str, list[StoredPair]]) -> None:
+    for pair in (pair for name in SUBSETS for pair in pairs[name]):
+        for number, caption in enumerate((pair.caption0, pair.caption1)):
+            subject = str(pair.json.provenance["subject"])
+            assert subject in caption and caption.endswith(".")
+            assert pair.json.provenance[f"object{number}"] in caption or pair.json.change == "counting"
+            if pair.json.change == "counting":
+                assert str(pair.json.provenance[f"count{number}"]) in caption.split()
+        assert pair.caption0 != pair.caption1
+
+
+def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path: Path) -> None:
+    eqben_utils = pytest.importorskip("eqben.eqben_utils")
+    out, counts = built
+    assert twinset("export", out, "--format", "eqben", "--to", tmp_path / "eqben").returncode == 0
+
+    class Toolkit:
+        def process_img_pixel(self, path: str) -> Image.Image:
+            return Image.open(path)
+
+    for name in SUBSETS:
+        annotation = tmp_path / "eqben" / "annotation" / f"{name}.json"
+        listed = json.loads(annotation.read_text())
+        assert isinstance(listed, list) and {"image0", "image1", "caption0", "caption1"} <= set(listed[0])
+        loaded = eqben_utils.EqBenKubric(str(tmp_path / "eqben" / "image"), str(annotation), None, Toolkit())
+        assert len(loaded) == counts[name]["kept"] == len([loaded[number] for number in range(len(loaded))])
+
+
+def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list[StoredPair]], tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    for name in SUBSETS:
+        loaded = datasets.load_dataset(str(built[0] / name), split="test", cache_dir=str(tmp_path))
+        assert len(loaded) == len(pairs[name])
+        for row, pair in zip(loaded, pairs[name], strict=True):
+            assert row["mask0.png"].size == (PIXELS, PIXELS)
+            assert [one["box"] for one in row["json"]["provenance"]["instances1"]] == [
+                one["box"]
+                for one in pair.json.provenance["instances1"]  # type: ignore[union-attr, call-overload, index]
+            ]
+
+
+def test_a_manifest_that_is_not_there_is_wrong_use(recipe: Path, twinset: Any, tmp_path: Path) -> None:
+    key = "subsets.eq-kubric-location.source.assets"
+    for assets in (tmp_path / "GSO.json", "http://127.0.0.1:9/GSO.json"):
+        answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], "--set", f"{key}={assets}")
+        assert answer.returncode == 2 and "GSO.json" in answer.stderr, answer.stderr
+        assert "Traceback" not in answer.stderr
