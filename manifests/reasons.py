@@ -12,6 +12,17 @@ MEANINGS = {
     "same-frame": "both moments mean one and the same frame",
     "unsafe-path": "the name of its media leads out of the media folder",
     "too-large": "a side of the frame is longer than image files hold",
+    # Rejected when they were rendered, each after its last try.
+    "no-room": "so many things found no place beside each other",
+    "never-still": "what was dropped on another thing was still moving after three seconds",
+    "not-on-top": "what was dropped on another thing does not rest on it",
+    "wrong-relation": "as the viewer sees it, the relation does not hold, or another one does as well",
+    "wrong-count": "there are more or fewer things than are said",
+    "hidden": "too little of a thing is seen",
+    "cut-off": "the border of the picture cuts a thing",
+    "too-small": "a thing takes too little of the picture",
+    "change-not-seen": "the changed thing looks alike in both pictures",
+    "differs-elsewhere": "the pictures differ in what did not change: by shadow, or light that the changed thing throws",
     # Rejected by a filter.
     "blank": "a frame is black, white or of one colour",
     "duplicate": "another sample has the same images and captions; that with the smallest subset and key stays",
@@ -36,6 +47,9 @@ MEANINGS = {
     "segment-without-time": "segments that are not two times in order",
     "segment-unsayable": "segments whose sentence has no words",
     "segment-repeated": "segments with an id that came before in their video; the first counts",
+    # EQ-Kubric.
+    "name-unmapped": "names of the vocabulary for which the asset source has nothing",
+    "name-unpaired": "names that are left without another one to differ from",
 }
 
 
