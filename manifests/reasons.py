@@ -19,10 +19,11 @@ MEANINGS = {
     "wrong-relation": "as the viewer sees it, the relation does not hold, or another one does as well",
     "wrong-count": "there are more or fewer things than are said",
     "hidden": "too little of a thing is seen",
+    "foot-hidden": "what stands behind shows too little of its foot, and seems to stand on what is before it",
     "cut-off": "the border of the picture cuts a thing",
     "too-small": "a thing takes too little of the picture",
     "change-not-seen": "the changed thing looks alike in both pictures",
-    "differs-elsewhere": "the pictures differ in what did not change: by shadow, or light that the changed thing throws",
+    "differs-elsewhere": "what did not change differs too, by shadow or light of the changed thing",
     # Rejected by a filter.
     "blank": "a frame is black, white or of one colour",
     "duplicate": "another sample has the same images and captions; that with the smallest subset and key stays",

@@ -14,14 +14,14 @@ from generators.kubric_scenes.models import Model, Models
 from generators.kubric_scenes.resting_places import resting_place
 from generators.kubric_scenes.scene import Colour, Drawn, Placement, Relation, Settled, Thing, View
 
-FOCAL_LENGTH, SENSOR_WIDTH = 50.0, 36.0  # millimetres
-ELEVATION = (24.0, 34.0)  # degrees: high enough to see what stands behind, low enough to see what things are
+FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
+ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
 STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
 PLACES_TRIED = 400
-UNHIDDEN = 0.35  # of the height of what stands behind may be hidden from the camera
-FLATTER = math.radians(7)  # rays in the upper part of a picture are flatter than its middle one by up to this much
+UNHIDDEN = 0.1  # of the height of what stands behind may be hidden from the camera
+FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
 #: Muted, so that no thing vanishes before it: linear RGB.
 FLOORS: tuple[Colour, ...] = (
@@ -117,12 +117,12 @@ def _relate(
     model = models.of(drawn.subject)
     subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
     turned = _turn(rng, TURN)
-    gap, slide = float(rng.uniform(0.12, 0.4)), float(rng.uniform(-1, 1))
+    gap, slide, spot = float(rng.uniform(0.12, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
     def stand(thing: Thing, relation: Relation) -> Standing:
         model = models.of(thing)
         if relation == "on-top":
-            return _lie(thing, model, turned, subject, settle, rng)
+            return _lie(thing, model, turned, subject, settle, spot)
         return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject, elevation))
 
     first = stand(drawn.object0, drawn.relation0)
@@ -155,11 +155,9 @@ def _beside(
     return model.on_floor(float(x), float(y), turned)
 
 
-def _lie(
-    thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle, rng: np.random.Generator
-) -> Standing:
+def _lie(thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle, spot: float) -> Standing:
     width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0)
-    x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), rng)
+    x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), spot)
     dropped = model.on_floor(x, y, turned, height + DROP)
     settled = settle([subject.placement], dropped)
     if not settled.still:

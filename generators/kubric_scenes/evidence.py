@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from generators.kubric_scenes.camera import project
 from generators.kubric_scenes.composition import Standing
 from generators.kubric_scenes.scene import Picture, Quaternion, Size, Vector, View
 from generators.kubric_scenes.silhouettes import fill, outside, polygons, silhouette
+
+FOOT = 0.2  # of the height of an outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,7 @@ class Instance:
 
     box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
     centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
+    foot: likewise of the outline's lowest fifth.
     depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
     picture cuts it. position, quaternion: of the asset in the scene. rests_on: instances that it touches, -1 the floor.
     """
@@ -31,6 +35,7 @@ class Instance:
     centroid: tuple[float, float]
     pixels: int
     visible: float
+    foot: float
     depth: float
     cut: bool
     position: Vector
@@ -47,6 +52,7 @@ class Instance:
             "centroid": [round(value, 2) for value in self.centroid],
             "pixels": self.pixels,
             "visible": round(self.visible, 4),
+            "foot": round(self.foot, 4),
             "depth": round(self.depth, 4),
             "position": [round(value, 5) for value in self.position],
             "quaternion": [round(value, 5) for value in self.quaternion],
@@ -72,6 +78,7 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
                 centroid=(float(columns.mean()) + 0.5, float(rows.mean()) + 0.5) if seen else (0.0, 0.0),
                 pixels=len(rows),
                 visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
+                foot=_foot(mask, outline),
                 depth=float(np.median(picture.depth[mask])) if seen else -1.0,
                 cut=outside(standing.points, view, resolution),
                 position=standing.placement.position,
@@ -101,6 +108,14 @@ def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
         fill(instances, painted[place], int(numbers[place]))
         fill(depth, painted[place], float(distances[place]))
     return Picture(np.zeros((resolution, resolution, 3), np.uint8), instances, depth)
+
+
+def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
+    rows = np.nonzero(outline.any(axis=1))[0]
+    if len(rows) == 0:
+        return 0.0
+    lowest = int(rows[-1] - FOOT * (rows[-1] - rows[0]))
+    return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
 
 
 def _box(rows: np.ndarray[Any, Any], columns: np.ndarray[Any, Any]) -> tuple[int, int, int, int]:

@@ -19,6 +19,7 @@ MIN_VISIBLE = 0.55  # of a thing's outline
 MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
 MIN_SHARE = 0.0035  # of the picture: 30 × 30 of 512 × 512 pixels
+MIN_FOOT = 0.5  # of the foot of what stands behind: else it seems to stand on what stands before it
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
 DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
 CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
@@ -92,6 +93,11 @@ def _related(relation: Relation, thing: Instance, subject: Instance) -> Refuted 
     if nearer != (relation == "in-front") or shared < DEPTH_OVERLAP:
         away = thing.depth - subject.depth
         return Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
+    near, far = (thing, subject) if nearer else (subject, thing)
+    if far.foot < MIN_FOOT:
+        return Refuted(
+            "foot-hidden", f"{far.name} could be taken to stand on {near.name}: {far.foot:.0%} of its foot is seen"
+        )
     return None
 
 

@@ -14,13 +14,13 @@ NEARLY_BEST = 0.9
 
 
 def resting_place(
-    carrier: Points, faces: NDArray[np.int32], footprint: tuple[float, float], rng: np.random.Generator
+    carrier: Points, faces: NDArray[np.int32], footprint: tuple[float, float], spot: float
 ) -> tuple[float, float, float]:
     """A spot (x, y) over which a thing is let go, and the height Z at which it would first touch.
 
     carrier: (n, 3) corners of the carrying mesh in the scene; footprint: width (X) and depth (Y) of what is laid down.
-    Spots are judged by how much of the footprint lies at the height at which the thing would touch; one of the best is
-    drawn.
+    Spots are judged by how much of the footprint lies at the height at which the thing would touch. spot: which of the
+    best is taken, 0 to below 1; the same for two things of one footprint is the same place.
     """
     low, high = carrier.min(axis=0), carrier.max(axis=0)
     cell = float((high - low)[:2].max()) / GRID
@@ -34,7 +34,7 @@ def resting_place(
     # Its middle must be carried, or it tips over.
     carried[heights < touching - LEVEL] = 0
     rows, columns = np.nonzero(carried >= NEARLY_BEST * carried.max())
-    chosen = int(rng.integers(len(rows)))
+    chosen = int(spot * len(rows))
     row, column = int(rows[chosen]), int(columns[chosen])
     return (
         float(low[0]) + (column + 0.5) * cell,

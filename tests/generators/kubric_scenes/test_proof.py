@@ -18,7 +18,7 @@ from generators.kubric_scenes.scene import Drawn, Picture, Relation, Thing, View
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
-SPOTS = {"left": (-1.4, 0), "right": (1.4, 0), "in-front": (0.1, -1.9), "behind": (0.1, 1.9), "on-top": (0, 0)}
+SPOTS = {"left": (-1.4, 0), "right": (1.4, 0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6), "on-top": (0, 0)}
 BOX, CAN = Thing("red box", "box"), Thing("blue can", "can")
 VIEW = View((0, -1, 1), (0, 0, 0), FOCAL_LENGTH, SENSOR_WIDTH, (0, -1, 1), 2.5, (1, 1, 1), (0.4, 0.4, 0.4))
 
