@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import json
 import math
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.kubric_scenes.archives import unpack
+from generators.kubric_scenes.asset_manifest import read_manifest, unreadable
 from generators.kubric_scenes.kubric_import import load_kubric
 from generators.kubric_scenes.scene import Vector
 from manifests.errors import WrongUse
@@ -29,18 +29,13 @@ KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last 
 CHUNK = 1 << 20
 T = TypeVar("T")
 Mesh = tuple[NDArray[np.float32], NDArray[np.int32]]
-REMEDY = (
-    "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"
-    " for beside it), or s3://…, https://…, gs://… (which needs gcsfs)"
-)
 
 
 class AssetShelf:
     """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
 
-    manifest: path or URL of a JSON file ``{"data_dir": …, "assets": {ID: …}}``. A relative or absent `data_dir` is
-    taken from the manifest's own folder. scratch: where assets are unpacked, in a folder of this object's own that
-    goes when it goes.
+    manifest: path or URL, as `generators.kubric_scenes.asset_manifest.read_manifest` takes it. scratch: where assets
+    are unpacked, in a folder of this object's own that goes when it goes.
 
     Raises WrongUse, naming the file and the remedy, when manifest or archive is absent or damaged; OSError when a
     store cannot be reached for now.
@@ -48,11 +43,8 @@ class AssetShelf:
 
     def __init__(self, manifest: Path | str, scratch: Path) -> None:
         self.manifest = str(manifest)
-        folder, _, name = self.manifest.rpartition("/")
-        content = _parse(self.manifest, self._read(folder or ".", name))
-        self._entries: dict[str, Any] = content["assets"]
-        data = str(content.get("data_dir") or ".")
-        self._data = data if "://" in data or data.startswith("/") else f"{folder or '.'}/{data}"
+        read = read_manifest(self.manifest)
+        self._entries, self._data = read.entries, read.data
         scratch.mkdir(parents=True, exist_ok=True)
         self._scratch = Path(tempfile.mkdtemp(prefix="assets-", dir=scratch))
         self._sources: dict[str, Source] = {}
@@ -165,31 +157,8 @@ class AssetShelf:
                     hashed.update(chunk)
                     size += len(chunk)
         except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
-            raise WrongUse(f"{self._data}/{name} ({self.manifest}) cannot be read: {_why(error)}; {REMEDY}") from error
+            raise unreadable(f"{self._data}/{name} ({self.manifest})", error) from error
         return Source(name, size, hashed.hexdigest())
-
-    def _read(self, folder: str, name: str) -> bytes:
-        try:
-            return Store(folder).read(name)
-        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
-            raise WrongUse(f"{self.manifest} cannot be read: {_why(error)}; {REMEDY}") from error
-
-
-def _parse(manifest: str, text: bytes) -> dict[str, Any]:
-    try:
-        content = json.loads(text)
-        assets = content["assets"]
-        for asset, entry in assets.items():
-            if "/" in asset or not isinstance(entry, dict):
-                raise ValueError(f"entry {asset!r}")
-            inside(Path(), asset)
-    except (ValueError, KeyError, TypeError, AttributeError, EscapesRoot) as error:
-        raise WrongUse(f"{manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
-    return cast(dict[str, Any], content)
-
-
-def _why(error: Exception) -> str:
-    return str(error.__cause__ or (error.strerror if isinstance(error, OSError) else error))
 
 
 def _keep_last(kept: OrderedDict[str, T], used: str) -> list[T]:

@@ -11,15 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-import fsspec
-
+from generators.kubric_scenes.asset_manifest import AssetManifest, read_manifest
 from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
 from generators.kubric_scenes.drawing import draw_pairs, usable
 from generators.kubric_scenes.evidence import Instance, foresee, measure
 from generators.kubric_scenes.proof import Refuted, prove_change, prove_image
 from generators.kubric_scenes.scene import Drawn, Placement, Settled, Thing
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, digest, generator_for, sample_key, sha256_of, sha256_of_file
+from manifests.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from manifests.kubric_vocabulary import SHIPPED, load_vocabulary
 from manifests.source_settings import Kubric
@@ -65,7 +64,7 @@ class KubricGenerator:
     def inputs(self) -> str:
         """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
         names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(SHIPPED)[0], self._manifest.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self._manifest.source.sha256, names])
 
     def device(self) -> str:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
@@ -77,7 +76,7 @@ class KubricGenerator:
 
     def plan(self) -> Iterator[KubricCandidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
-        vocabulary, available = load_vocabulary(), self._available
+        vocabulary, available = load_vocabulary(), self._manifest.entries
         self.excluded = usable(vocabulary, self.source.aspect, available).excluded
         for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
@@ -139,8 +138,8 @@ class KubricGenerator:
             group=candidate.group,
             split=candidate.split,
             change=drawn.aspect,
-            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self._manifest),
-            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self._manifest),
+            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self._manifest.source),
+            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self._manifest.source),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
             provenance=self._provenance(drawn, scene, instances, attempt, noise),
@@ -177,22 +176,8 @@ class KubricGenerator:
         return tuple(self._set.shelf.source(asset) for asset in assets)
 
     @cached_property
-    def _manifest(self) -> Source:
-        with fsspec.open(self.source.manifest, "rb") as stream:
-            sha256, size = sha256_of(stream)
-        return Source(self.source.manifest.rsplit("/", 1)[-1], size, sha256)
-
-    @property
-    def _available(self) -> list[str]:
-        """Ids of the assets that the manifest names."""
-        try:
-            with fsspec.open(self.source.manifest, "rb") as stream:
-                return sorted(json.load(stream)["assets"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise WrongUse(
-                f"{self.source.manifest}: not a manifest of a Kubric asset source ({error!r}); source.assets must name "
-                "one with an 'assets' mapping"
-            ) from error
+    def _manifest(self) -> AssetManifest:
+        return read_manifest(self.source.manifest)
 
     @cached_property
     def _backgrounds(self) -> list[Path]:

@@ -129,9 +129,18 @@ def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list
             ]
 
 
-def test_a_manifest_that_is_not_there_is_wrong_use(recipe: Path, twinset: Any, tmp_path: Path) -> None:
-    key = "subsets.eq-kubric-location.source.assets"
-    for assets in (tmp_path / "GSO.json", "http://127.0.0.1:9/GSO.json"):
-        answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], "--set", f"{key}={assets}")
-        assert answer.returncode == 2 and "GSO.json" in answer.stderr, answer.stderr
-        assert "Traceback" not in answer.stderr
+@pytest.mark.parametrize(
+    ("assets", "code", "said"),
+    [
+        ("/nowhere/GSO.json", 2, "there is no file"),
+        ("memory://nowhere/GSO.json", 2, "name a manifest that can be read"),
+        ("http://127.0.0.1:9/GSO.json", 1, "is the store reachable"),
+    ],
+)
+def test_a_manifest_that_cannot_be_read(
+    recipe: Path, twinset: Any, tmp_path: Path, assets: str, code: int, said: str
+) -> None:
+    setting = f"subsets.eq-kubric-location.source.assets={assets}"
+    answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], "--set", setting)
+    assert answer.returncode == code and assets in answer.stderr and said in answer.stderr, answer.stderr
+    assert "Traceback" not in answer.stderr
