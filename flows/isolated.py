@@ -1,7 +1,8 @@
 """Child processes for what must not share one: two threads in dlib corrupt its heap, Blender holds one global scene.
 
 A child is an interpreter of its own that reads one request a line on stdin and answers one a line. It ends when its
-parent does, however that ends; when it crashes, only the shard it was making fails.
+parent does, however that ends; when it crashes, only the shard it was making fails. Its temporary files (unpacked
+assets, a render: up to gigabytes) lie in a folder of its own that goes with it, however it ends.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
+from flows.orphans import SCRATCH
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
 
 PARENT_CHECK_SECONDS = 1.0
@@ -29,8 +33,13 @@ class ShardCrashed(BuildFailed):
 
 class _Child:
     def __init__(self) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="twinset-", dir=os.environ.get(SCRATCH))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "flows.isolated"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "flows.isolated", self._scratch],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": self._scratch},
         )
 
     def ask(self, out: str, subset: str, shard: int) -> dict[str, Any]:
@@ -61,6 +70,7 @@ class _Child:
                 # A request that a dead child never read is still in the buffer.
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 _idle: queue.LifoQueue[_Child] = queue.LifoQueue()
@@ -119,14 +129,19 @@ def _died(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _end_with(parent: int) -> None:
+def _end_with(parent: int, scratch: str) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_SECONDS)
+    _end(scratch)
+
+
+def _end(scratch: str) -> NoReturn:
+    shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
 
 
-def _serve() -> None:
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+def _serve(scratch: str) -> None:
+    threading.Thread(target=_end_with, args=(os.getppid(), scratch), daemon=True).start()
     # Blender and dlib print what they like on stdout: answers get a channel of their own.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -151,6 +166,7 @@ def _serve() -> None:
             answer = {"kind": "failed", "message": message}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
+    _end(scratch)  # the parent has ended: nobody else removes it
 
 
 def _name(filename: str | bytes | int | None) -> str | None:
@@ -158,4 +174,4 @@ def _name(filename: str | bytes | int | None) -> str | None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve(sys.argv[1])

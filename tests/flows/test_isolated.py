@@ -75,6 +75,10 @@ def at_work(out: Path) -> bool:
     return (out / SPOOL).is_dir() and any((out / SPOOL).iterdir())
 
 
+def scratch_of(child: psutil.Process) -> Path:
+    return Path(child.environ()["TMPDIR"])
+
+
 def todo(out: Path) -> list[int]:
     store = Store(str(out))
     return state_of(store, asked_recipe(store, "eq-x"), "eq-x").todo
@@ -85,16 +89,21 @@ def test_a_child_answers_with_receipts_and_stays_for_the_next_shard(out: Path) -
     assert [receipt["rejected"] for receipt in receipts] == [{"missing-media": 3}] * 2
     assert len(children(os.getpid())) == 1
     assert receipts[1] == make_one(str(out), "eq-x", 1)
+    scratch = scratch_of(*children(os.getpid()))
+    assert scratch.is_dir()
     close_children()
-    assert children(os.getpid()) == []
+    assert children(os.getpid()) == [] and not scratch.exists()
 
 
 def test_a_child_that_is_killed_takes_only_its_shard_down(out: Path) -> None:
     killed: list[int] = []
+    scratches: list[Path] = []
 
     def kill() -> None:
         if within(60, lambda: at_work(out)):
             (child,) = children(os.getpid())
+            scratches.append(scratch_of(child))
+            (scratches[0] / "unpacked").mkdir()
             child.kill()
             killed.append(child.pid)
 
@@ -106,6 +115,7 @@ def test_a_child_that_is_killed_takes_only_its_shard_down(out: Path) -> None:
     assert make_one_isolated(str(out), "eq-x", 0)["planned"] == 3
     (child,) = children(os.getpid())
     assert killed and child.pid not in killed
+    assert scratches and not scratches[0].exists()
     assert todo(out) == [1, 2, 3, 4]
     Store(str(out)).sweep()
     assert not at_work(out)
@@ -125,12 +135,35 @@ def test_children_end_when_their_parent_is_killed(out: Path) -> None:
     try:
         assert within(60, lambda: at_work(out)), "the child did not start to work"
         (child,) = children(parent.pid)
+        scratch = scratch_of(child)
+        assert scratch.is_dir()
     finally:
         parent.kill()
         parent.wait()
     assert within(20, lambda: not child.is_running())
+    assert not scratch.exists()
     make_one(str(out), "eq-x", 4)
     assert todo(out) == [0, 1, 2, 3]
+
+
+def test_what_is_killed_with_its_children_leaves_no_temporary_files(out: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    code = (
+        "from flows.orphans import end_with_this_process; end_with_this_process();"
+        f"from flows.isolated import make_one_isolated; make_one_isolated({str(out)!r}, 'eq-x', 4)"
+    )
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2], env=environment)
+    try:
+        assert within(60, lambda: at_work(out)), "the child did not start to work"
+        (child,) = children(parent.pid)
+        assert scratch_of(child).is_relative_to(temporary)
+        child.suspend()  # it cannot tidy up after itself
+    finally:
+        parent.kill()
+        parent.wait()
+    assert within(20, lambda: not any(temporary.iterdir()))
 
 
 def test_errors_cross_with_their_kind_and_their_remedy(out: Path, tmp_path: Path) -> None:
