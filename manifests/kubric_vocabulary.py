@@ -56,11 +56,6 @@ class Entry(Settings):
     kind: str = ""
     assets: Assets
 
-    @property
-    def supports(self) -> bool:
-        """Whether something can lie on it."""
-        return self.top is not None
-
     def fits_on(self, under: Entry) -> bool:
         """Whether this thing can lie on ``under``, both of ordinary size."""
         if not self.can_lie_on_top or under.top is None:

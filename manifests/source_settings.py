@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
 
@@ -83,6 +83,9 @@ class YouCook2(MediaSource):
     licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
 
 
+DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
+
+
 class Kubric(Settings):
     """EQ-Kubric (EqBen, section B.4 and Figure 14): rendered scenes of vocabulary things.
 
@@ -94,6 +97,7 @@ class Kubric(Settings):
     as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large thing is than a small one. attempts: sub-seeds tried before a pair is rejected.
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
+    licence: of the assets, copied into every sample and the card; must be said of those that twinset did not draw.
     """
 
     kind: Literal["kubric"]
@@ -108,10 +112,16 @@ class Kubric(Settings):
     size_ratio: float = Field(default=1.8, gt=1, le=4)
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
-    licence: str = "CC0-1.0 (assets drawn by twinset)"
+    licence: str = DRAWN_LICENCE
 
     locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
     execution: ClassVar[tuple[str, ...]] = ("device", "threads")
+
+    @model_validator(mode="after")
+    def _foreign_assets_have_a_licence(self) -> Kubric:
+        if self.assets != PROCEDURAL and self.licence == DRAWN_LICENCE:
+            raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
+        return self
 
     @property
     def planned_from(self) -> str:

@@ -23,7 +23,6 @@ REMEDY = (
 class AssetManifest:
     """A manifest that was read. source: its file; data: folder or URL of the archives; entries: by asset id."""
 
-    location: str
     source: Source
     data: str
     entries: dict[str, Any]
@@ -43,7 +42,7 @@ def read_manifest(location: str) -> AssetManifest:
         raise unreadable(location, error) from error
     try:
         content = json.loads(text)
-        entries = dict(content["assets"])
+        entries: dict[str, Any] = dict(content["assets"].items())
         for asset, entry in entries.items():
             if "/" in asset or not isinstance(entry, dict):
                 raise ValueError(f"entry {asset!r}")
@@ -52,7 +51,7 @@ def read_manifest(location: str) -> AssetManifest:
         raise WrongUse(f"{location} is no manifest of Kubric's ({error}); {REMEDY}") from error
     data = str(content.get("data_dir") or ".")
     data = data if "://" in data or data.startswith("/") else f"{folder}/{data}"
-    return AssetManifest(location, Source(name, len(text), hashlib.sha256(text).hexdigest()), data, entries)
+    return AssetManifest(Source(name, len(text), hashlib.sha256(text).hexdigest()), data, entries)
 
 
 def unreadable(what: str, error: Exception) -> WrongUse:

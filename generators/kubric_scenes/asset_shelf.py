@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import math
 import shutil
 import tempfile
 import weakref
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from generators.kubric_scenes.archives import unpack
 from generators.kubric_scenes.asset_manifest import read_manifest, unreadable
 from generators.kubric_scenes.kubric_import import load_kubric
-from generators.kubric_scenes.scene import Vector
 from manifests.errors import WrongUse
 from shards.media import EscapesRoot, inside
 from shards.samples import Source
@@ -55,16 +53,6 @@ class AssetShelf:
     def ids(self) -> tuple[str, ...]:
         """All ids, sorted."""
         return tuple(sorted(self._entries))
-
-    def bounds(self, asset: str) -> tuple[Vector, Vector]:
-        """Least and greatest corner of the asset's box, in the asset's units, from the manifest alone."""
-        try:
-            low, high = (cast(Vector, tuple(map(float, corner))) for corner in self._entry(asset)["kwargs"]["bounds"])
-            if len(low) != 3 or len(high) != 3 or not all(map(math.isfinite, low + high)):
-                raise ValueError("not two corners of three numbers")
-        except (KeyError, TypeError, ValueError) as error:
-            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.bounds: {error}; correct it") from error
-        return low, high
 
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""

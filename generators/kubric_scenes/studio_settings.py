@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from generators.kubric_scenes.kubric_import import load_renderer
 from manifests.errors import WrongUse
 
 NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere before 128 samples
@@ -36,6 +37,7 @@ def choose_device(context: Any, device: Literal["cpu", "gpu"]) -> None:
 
 def gpu_name() -> str:
     """What `choose_device` renders on, such as ``OPTIX NVIDIA H200``; raises WrongUse where there is no GPU."""
+    load_renderer()
     import bpy
 
     kind, names = _gpus(bpy.context.preferences.addons["cycles"].preferences)

@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -41,9 +43,9 @@ def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
 
 def stand(shelf: AssetShelf, asset: str, x: float) -> Placement:
     """A thing one unit long on the floor."""
-    low, high = shelf.bounds(asset)
-    scale = 1.0 / max(top - bottom for bottom, top in zip(low, high, strict=True))
-    return Placement(asset, scale, (x, 0.0, -low[2] * scale), (1.0, 0.0, 0.0, 0.0))
+    vertices, _ = shelf.mesh(asset)
+    scale = 1.0 / float(np.ptp(vertices, axis=0).max())
+    return Placement(asset, scale, (x, 0.0, -float(vertices[:, 2].min()) * scale), (1.0, 0.0, 0.0, 0.0))
 
 
 def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int) -> None:

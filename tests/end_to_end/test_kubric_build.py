@@ -140,7 +140,8 @@ def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list
 def test_a_manifest_that_cannot_be_read(
     recipe: Path, twinset: Any, tmp_path: Path, assets: str, code: int, said: str
 ) -> None:
-    setting = f"subsets.eq-kubric-location.source.assets={assets}"
-    answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], "--set", setting)
+    source = f"subsets.{SUBSETS[0]}.source"
+    settings = ("--set", f"{source}.assets={assets}", "--set", f"{source}.licence=CC-BY-4.0")
+    answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], *settings)
     assert answer.returncode == code and assets in answer.stderr and said in answer.stderr, answer.stderr
     assert "Traceback" not in answer.stderr

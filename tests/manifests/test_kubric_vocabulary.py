@@ -90,7 +90,7 @@ def test_what_lies_on_what() -> None:
     assert not keyboard.fits_on(refrigerator)  # too long
     assert not keyboard.fits_on(mouse)  # a mouse carries nothing
     assert not refrigerator.fits_on(box)  # nobody puts it there
-    assert hammer.fits_on(keyboard) and not hammer.supports
+    assert hammer.fits_on(keyboard) and hammer.top is None
 
 
 def test_an_asset_is_found_by_name_and_id() -> None:

@@ -57,6 +57,15 @@ def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
     assert loaded.subsets["eq-ag"].source.annotations == tmp_path / "recipes" / "ann.pkl"
 
 
+def test_assets_that_twinset_did_not_draw_need_their_licence() -> None:
+    source = "subsets.eq-kubric-counting.source"
+    assert load_recipe("demo").subsets["eq-kubric-counting"].source.licence.startswith("CC0-1.0")
+    with pytest.raises(WrongUse, match=f"{source}: .*set licence to that of these assets"):
+        load_recipe("demo", [f"{source}.assets=GSO.json"])
+    settings = [f"{source}.assets=GSO.json", f"{source}.licence=CC-BY-4.0"]
+    assert load_recipe("demo", settings).subsets["eq-kubric-counting"].source.licence == "CC-BY-4.0"
+
+
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
     loaded = load_recipe(name)
