@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,16 +14,16 @@ from typing import Any
 import pytest
 import yaml
 
+from generators.action_genome import ActionGenomeGenerator
+from generators.gebc import GebcGenerator
+from generators.kubric_scenes.generator import KubricGenerator
+from generators.youcook2 import YouCook2Generator
+
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
 # Instructions, each on one line, comments left out.
-INSTRUCTIONS = [
-    line
-    for line in re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (DOCKER / "Dockerfile").read_text(), flags=re.M)).split(
-        "\n"
-    )
-    if line
-]
+DOCKERFILE = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", (DOCKER / "Dockerfile").read_text(), flags=re.M))
+INSTRUCTIONS = [line for line in DOCKERFILE.split("\n") if line]
 STAGES = {words[3] for line in INSTRUCTIONS if (words := line.split())[0] == "FROM"}
 IGNORED = [line for line in (CHECKOUT / ".dockerignore").read_text().split("\n") if line and not line.startswith("#")]
 COMPOSE_TEXT = (DOCKER / "compose.yaml").read_text()
@@ -119,12 +120,33 @@ def test_each_pool_has_a_worker_and_is_created() -> None:
 
 def test_workers_have_what_they_need() -> None:
     for name, service in WORKERS.items():
-        assert service["build"]["target"] == (name if name in STAGES else "cpu")
+        assert service["build"]["target"] == (name if name in STAGES else "render")
         assert service["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
         assert service["depends_on"]["deploy"]["condition"] == "service_completed_successfully"
         assert "--with-healthcheck" in service["command"] and "8080/health" in str(service["healthcheck"])
     (device,) = SERVICES["gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device["driver"] == "nvidia" and device["capabilities"] == ["gpu"]
+
+
+def installed(target: str) -> set[str]:
+    """Distributions of an image: of all lists that its stage and those below it install."""
+    stages = {words[2]: (words[0], body) for body in DOCKERFILE.split("FROM ")[1:] if len(words := body.split()) > 2}
+    found: set[str] = set()
+    while target in stages:
+        target, body = stages[target]
+        for name in re.findall(r"-r /tools/(\w+\.txt)", body):
+            (extras,) = re.findall(rf"pick_requirements\.py([a-z ]*) > {name}", DOCKERFILE)
+            command = [sys.executable, DOCKER / "pick_requirements.py", *extras.split()]
+            done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=30, check=True)
+            found |= set(re.findall(r"^([\w.-]+)==", done.stdout, flags=re.MULTILINE))
+    return found
+
+
+def test_who_plans_has_all_whose_versions_plans_record() -> None:
+    planner = installed(SERVICES["main"]["build"]["target"])
+    for generator in (ActionGenomeGenerator, GebcGenerator, YouCook2Generator, KubricGenerator):
+        maker = installed("render" if generator is KubricGenerator else "cpu")
+        assert set(generator.libraries) <= planner & maker, generator
 
 
 def test_no_secret_is_written_and_every_variable_is_explained() -> None:
