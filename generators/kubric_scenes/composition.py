@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from generators.kubric_scenes.camera import frame_things
-from generators.kubric_scenes.models import Model, Models
+from generators.kubric_scenes.models import Model, Models, Points
 from generators.kubric_scenes.resting_places import resting_place
 from generators.kubric_scenes.scene import Colour, Drawn, Placement, Relation, Settled, Thing, View
 
@@ -19,7 +19,8 @@ ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low 
 STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
-PLACES_TRIED = 400
+LAYOUTS_TRIED, PLACES_TRIED = 20, 60
+CROWDED = np.array([0.62, 0.55])  # how near to each other counted things are: half of what a square of them would take
 UNHIDDEN = 0.1  # of the height of what stands behind may be hidden from the camera
 FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
@@ -56,7 +57,7 @@ class Standing:
     rests_on: frozenset[int] = frozenset({-1})
 
     @property
-    def points(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def points(self) -> Points:
         """(n, 3) corners of its mesh in the scene."""
         return self.model.placed(self.placement)
 
@@ -174,15 +175,8 @@ def _count(drawn: Drawn, models: Models, rng: np.random.Generator) -> tuple[tupl
     most = max(drawn.count0, drawn.count1)
     # Rows must be far enough apart that a thing in front leaves those behind to be seen.
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), depth + 0.75 * height + 0.15])
-    reach = apart * np.array([0.62, 0.55]) * math.sqrt(most)
-    places: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
-    for _ in range(PLACES_TRIED):
-        if len(places) == most:
-            break
-        place = rng.uniform(-reach, reach)
-        if all((abs(place - other) >= apart).any() for other in places):
-            places.append(place)
-    if len(places) < most:
+    places = next((found for _ in range(LAYOUTS_TRIED) if len(found := _scatter(most, apart, rng)) == most), None)
+    if places is None:
         raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
     turns = [_turn(rng, COUNTED_TURN) for _ in places]
     things = [
@@ -190,6 +184,19 @@ def _count(drawn: Drawn, models: Models, rng: np.random.Generator) -> tuple[tupl
         for (x, y), turned in zip(places, turns, strict=True)
     ]
     return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
+
+
+def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]:
+    """``most`` places (x, y), any two at least ``apart`` in X or in Y; fewer when those drawn first leave no room."""
+    reach = apart * CROWDED * math.sqrt(most)
+    places: list[Points] = []
+    for _ in range(PLACES_TRIED):
+        if len(places) == most:
+            break
+        place = rng.uniform(-reach, reach)
+        if all((abs(place - other) >= apart).any() for other in places):
+            places.append(place)
+    return places
 
 
 def _turn(rng: np.random.Generator, degrees: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +18,7 @@ Points = NDArray[np.float64]
 
 transformations: Any = trimesh.transformations  # its functions are not typed
 
+KEPT = 48  # models: scanned meshes are megabytes each
 _HALF = math.sqrt(0.5)
 
 #: The rotation that turns an asset's own up axis to Z.
@@ -71,19 +73,17 @@ class Meshes(Protocol):
 
 
 class Models:
-    """Models of things, each mesh read once."""
+    """Models of things; the last used are kept."""
 
     def __init__(self, meshes: Meshes, vocabulary: Vocabulary, size_ratio: float) -> None:
         self._meshes = meshes
         self._vocabulary = vocabulary
         self._factors: dict[Size, float] = {"": 1.0, "small": size_ratio**-0.5, "large": size_ratio**0.5}
-        self._models: dict[Thing, Model] = {}
+        self._kept = lru_cache(KEPT)(self._load)
 
     def of(self, thing: Thing) -> Model:
         """The model of a thing; raises what reading its mesh raises."""
-        if thing not in self._models:
-            self._models[thing] = self._load(thing)
-        return self._models[thing]
+        return self._kept(thing)
 
     def _load(self, thing: Thing) -> Model:
         use = self._vocabulary.use(thing.name, thing.asset)
