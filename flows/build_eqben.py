@@ -14,10 +14,11 @@ from prefect.artifacts import create_image_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from flows.build_shards import SHARDS_A_RUN, build_shards
+from flows.inputs import check_inputs
 from flows.pools import Range, run_ranges
 from flows.reporting import reporter
 from flows.runners import Runner
-from flows.stages import asked_recipe, check_inputs, check_missing, prepare, refuse_mixed_runtimes, state_of
+from flows.stages import asked_recipe, check_missing, prepare, refuse_mixed_runtimes, state_of
 from manifests.canonical import digest
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe, load_recipe

@@ -96,7 +96,8 @@ def _place(text: str) -> str:
 
 
 def _plan(asked: argparse.Namespace) -> int:
-    from flows.stages import check_inputs, count_plan, prepare
+    from flows.inputs import check_inputs
+    from flows.stages import count_plan, prepare
     from manifests.recipe import load_recipe
 
     recipe = load_recipe(asked.recipe, asked.set).only(asked.only)
@@ -142,7 +143,8 @@ def _status(asked: argparse.Namespace) -> int:
 
 
 def _verify(asked: argparse.Namespace) -> int:
-    from flows.stages import asked_recipe, missing_problem, state_of, workshop
+    from flows.stages import asked_recipe, missing_problem, state_of
+    from flows.workshops import workshop
     from shards.media import media_of
     from shards.verify import verify_subset
 

@@ -38,7 +38,7 @@ def build(
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
-    from flows.stages import check_inputs
+    from flows.inputs import check_inputs
     from manifests.recipe import load_recipe
     from shards.store import Store
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-import filters
 import generators
+from flows.workshops import facts_of, workshop, workshop_for
 from manifests.canonical import digest
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
-from manifests.locations import PROCEDURAL, is_miniature
 from manifests.plan import PlannedShard, PlanSummary, plan_digest, plan_file, read_slice, shards_of, write_plan
 from manifests.receipt import Receipt, parse_receipt
-from manifests.recipe import Recipe, content_of
-from manifests.source_settings import Kubric
-from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
+from manifests.recipe import Recipe
+from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.describe import withdraw
 from shards.make import Workshop, make_shard
@@ -30,53 +26,7 @@ from shards.store import Store
 
 logger = logging.getLogger("twinset")
 
-BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 MISSING_REASONS = ("missing-media", "broken-media")
-
-
-def workshop(recipe: Recipe, name: str) -> Workshop:
-    """Generator and filters of a subset."""
-    subset = recipe.subsets[name]
-    return Workshop(
-        subset,
-        generators.create(name, subset, recipe.seed),
-        [(chosen.kind, filters.create(chosen)) for chosen in subset.filters],
-    )
-
-
-def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -> None:
-    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
-
-    annotations: whether those are needed, as in a plan; media: whether the media folders are, as for shards.
-    """
-    for name, subset in recipe.subsets.items():
-        source = subset.source
-        if isinstance(source, Kubric):
-            _check_assets(f"subsets.{name}.source", source)
-            continue
-        if is_miniature(source.annotations) or is_miniature(source.media):
-            from generators import miniature  # it draws with libraries that a plan of other data does not need
-
-            miniature.ensure()
-        if not source.annotations.is_file() and annotations:
-            key = f"subsets.{name}.source.annotations"
-            raise WrongUse(f"{key}: there is no file {source.annotations}; name it with --set {key}=FILE")
-        if media and not source.media.is_dir():
-            key = f"subsets.{name}.source.media"
-            raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
-
-
-def _check_assets(key: str, source: Kubric) -> None:
-    if source.assets == PROCEDURAL:
-        from generators import procedural_assets
-
-        procedural_assets.ensure()
-    elif source.media_root is not None and not Path(source.manifest).is_file():
-        raise WrongUse(
-            f"{key}.assets: there is no file {source.manifest}; name a manifest with --set {key}.assets=FILE"
-        )
-    if source.backgrounds is not None and not source.backgrounds.is_dir():
-        raise WrongUse(f"{key}.backgrounds: there is no folder {source.backgrounds}; correct it or leave it out")
 
 
 def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
@@ -94,9 +44,9 @@ def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
 def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
     """Plan a subset below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
     # In a process that builds again, what it remembers of the media folders may no longer hold.
-    _cached_workshop.cache_clear()
+    workshop_for.cache_clear()
     shop = workshop(recipe, name)
-    facts = _facts(recipe, name, shop, shop.generator.inputs())
+    facts = facts_of(recipe, name, shop, shop.generator.inputs())
     content = digest(facts)
     before = _planned_before(store, name)
     if before is not None and (before.content, before.count) == (content, shop.subset.count):
@@ -150,7 +100,7 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
     stage = read_stage(store, name)
     if stage is None:
         raise WrongUse(f"{store.root} holds no plan of {name}; build it first")
-    shop = _cached_workshop(store.read(layout.meta(name, "recipe.json")), name, stage.to_bytes())
+    shop = workshop_for(store.read(layout.meta(name, "recipe.json")), name, stage.to_bytes())
     planned = _cached_plan(out, name, stage.plan)[number]
     file, row_group = plan_file(number)
     if shop.runtime != ANY_RUNTIME and number and not asked_recipe(store, name).allow_mixed_runtimes:
@@ -216,23 +166,6 @@ def _receipt_of(store: Store, stage: Stage, number: int) -> Receipt | None:
     return receipt if receipt is not None and receipt.content == stage.content else None
 
 
-def _facts(recipe: Recipe, name: str, shop: Workshop, inputs: str) -> dict[str, Any]:
-    libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
-    described = []
-    for kind, judge in shop.filters:
-        if _device(judge) is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
-            libraries |= set(judge.libraries)
-        weights: dict[str, str] = judge.weights() if hasattr(judge, "weights") else {}
-        described.append({"kind": kind, "version": judge.version, "weights": weights})
-    return stage_facts(
-        content_of(shop.subset, recipe.seed),
-        inputs,
-        {"kind": shop.subset.source.kind, "version": shop.generator.version},
-        described,
-        libraries,
-    )
-
-
 def _planned_before(store: Store, name: str) -> Stage | None:
     """The stage record below OUT, if it and its list of shards are whole; else the subset is planned again."""
     try:
@@ -259,40 +192,6 @@ def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> Plan
             lambda spooled, path: store.publish(spooled, layout.plan(name, path)),
             shop.subset.source.planned_from,
         )
-
-
-@lru_cache(maxsize=8)
-def _cached_workshop(recipe: bytes, name: str, planned: bytes) -> Workshop:
-    # Models load once a process: workers make many shards of one subset.
-    stage = parse_stage(name, planned)
-    loaded = Recipe.model_validate_json(recipe)
-    check_inputs(loaded.only([name]), annotations=False)
-    shop = workshop(loaded, name)
-    _refuse_other_versions(stage, _facts(loaded, name, shop, stage.facts["inputs"]))
-    makers = (shop.generator, *(judge for _, judge in shop.filters))
-    devices = [device for maker in makers if (device := _device(maker)) is not None]
-    return replace(shop, runtime=runtime_class(True, devices[0]) if devices else ANY_RUNTIME)
-
-
-def _refuse_other_versions(stage: Stage, here: dict[str, Any]) -> None:
-    if digest(here) == stage.content:
-        return
-    planned = stage.facts
-    differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
-    differing += [
-        f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
-        for name, version in planned["libraries"].items()
-        if here["libraries"].get(name) != version
-    ]
-    raise BuildFailed(
-        f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
-        "its checkout and environment (make env) to those that planned, or build again to plan with these"
-    )
-
-
-def _device(maker: object) -> str | None:
-    device: str | None = maker.device() if hasattr(maker, "device") else None
-    return device
 
 
 @lru_cache(maxsize=8)

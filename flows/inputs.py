@@ -1,0 +1,45 @@
+"""What a recipe needs on this machine, looked for before any work; what twinset draws itself is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manifests.errors import WrongUse
+from manifests.locations import PROCEDURAL, is_miniature
+from manifests.recipe import Recipe
+from manifests.source_settings import Kubric
+
+
+def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -> None:
+    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+
+    annotations: whether those are needed, as in a plan; media: whether the media folders are, as for shards.
+    """
+    for name, subset in recipe.subsets.items():
+        source = subset.source
+        if isinstance(source, Kubric):
+            _check_assets(f"subsets.{name}.source", source)
+            continue
+        if is_miniature(source.annotations) or is_miniature(source.media):
+            from generators import miniature  # it draws with libraries that a plan of other data does not need
+
+            miniature.ensure()
+        if not source.annotations.is_file() and annotations:
+            key = f"subsets.{name}.source.annotations"
+            raise WrongUse(f"{key}: there is no file {source.annotations}; name it with --set {key}=FILE")
+        if media and not source.media.is_dir():
+            key = f"subsets.{name}.source.media"
+            raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
+
+
+def _check_assets(key: str, source: Kubric) -> None:
+    if source.assets == PROCEDURAL:
+        from generators import procedural_assets
+
+        procedural_assets.ensure()
+    elif source.media_root is not None and not Path(source.manifest).is_file():
+        raise WrongUse(
+            f"{key}.assets: there is no file {source.manifest}; name a manifest with --set {key}.assets=FILE"
+        )
+    if source.backgrounds is not None and not source.backgrounds.is_dir():
+        raise WrongUse(f"{key}.backgrounds: there is no folder {source.backgrounds}; correct it or leave it out")
