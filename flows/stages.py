@@ -149,10 +149,11 @@ def missing_problem(recipe: Recipe, state: Progress) -> str:
     name, missing = state.stage.name, missing_media(state)
     if missing <= recipe.max_missing * state.stage.planned:
         return ""
-    example = next((media for receipt in state.done.values() for media in receipt.missing), "")
+    source = recipe.subsets[name].source
+    example = next((media for receipt in state.done.values() for media in receipt.missing), "those")
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as "
-        f"{example} in {recipe.subsets[name].source.media_root}; max_missing is {recipe.max_missing:.2%}. Correct "
+        f"{example} in {source.media_root or source.planned_from}; max_missing is {recipe.max_missing:.2%}. Correct "
         f"subsets.{name}.source or raise max_missing, and run the same command again: shards that lacked "
         "nothing stay"
     )

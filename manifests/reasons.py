@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 MEANINGS = {
     # Rejected when they were made.
-    "missing-media": "the video or frame named by the annotation is not in the media folder",
+    "missing-media": "the video, frame or asset that it is made from is not where it should be",
     "broken-media": "its file cannot be read, or is cut off before the frame",
     "beyond-end": "the video ends before the annotated moment",
     "same-frame": "both moments mean one and the same frame",

@@ -50,8 +50,8 @@ def verify_subset(
         if rows:
             tar = layout.tar(stage.name, receipt.split, number).removeprefix(f"{stage.name}/")
             kept[tar] = _keys_digest(row.key for row in rows if row.verdict == KEPT)
-        for source in {source for row in rows for source in row.sources}:
-            sources[source].append(number)
+        for source in {source for row in rows for source in row.sources if "://" not in source.path}:
+            sources[source].append(number)  # what lies in a bucket is in no media folder
     # Of a subset that is not finished, or whose rows are broken, the index is not asked to be right.
     if not state.todo and len(kept) == len(state.planned):
         yield from _index_problems(store, state, kept)

@@ -13,7 +13,9 @@ from shards.media import EscapesRoot, inside
 
 MAX_FILES = 100
 CHUNK = 1 << 20
-MAX_BYTES = 1 << 30  # the largest asset of Google Scanned Objects is 60 MB unpacked
+MAX_BYTES = (
+    1 << 28
+)  # text of a mesh takes ten times as much memory; the largest asset of Google Scanned Objects is 60 MB unpacked
 
 # Where the files of an asset name other files: the texture in a material, the material in a mesh, the mesh in a URDF.
 REFERENCES = {
@@ -27,7 +29,7 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
     """Unpack ASSET.tar.gz, flat or with everything in a folder ASSET, into a new folder.
 
     Raises WrongUse, which names the asset, when the archive is damaged, holds anything but files and folders, would
-    write or refers outside its folder, or is larger than 1 GiB or 100 files.
+    write or refers outside its folder, or is larger than 256 MiB or 100 files.
     """
     try:
         with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:

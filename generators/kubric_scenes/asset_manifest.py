@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,33 @@ REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class AssetManifest:
-    """A manifest that was read. source: its file; data: folder or URL of the archives; entries: by asset id."""
+    """A manifest that was read.
+
+    source: its file. data: folder or URL of the archives; recorded: what their names are recorded with, the folder
+    below the manifest's own or the URL. entries: by asset id.
+    """
 
     source: Source
     data: str
+    recorded: str
     entries: dict[str, Any]
+
+
+class UnusableAsset(WrongUse):
+    """An asset's archive is absent (size None) or holds nothing that can be shown. recorded: its name as a source."""
+
+    def __init__(self, message: str, recorded: str, size: int | None) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+        self.size = size
 
 
 def read_manifest(location: str) -> AssetManifest:
     """The manifest ``{"data_dir": …, "assets": {ID: …}}`` at a path or URL.
 
-    A relative or absent `data_dir` is taken from the manifest's own folder. Raises WrongUse, naming it and the remedy,
-    when it is absent or damaged; OSError when a store cannot be reached for now.
+    An absent `data_dir` means the manifest's own folder, a relative one is taken from there; none but a URL leads out.
+    Raises WrongUse, naming it and the remedy, when it is absent or damaged; OSError when a store cannot be reached for
+    now.
     """
     folder, _, name = location.rpartition("/")
     folder = folder or "."
@@ -49,9 +65,23 @@ def read_manifest(location: str) -> AssetManifest:
             inside(Path(), asset)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
         raise WrongUse(f"{location} is no manifest of Kubric's ({error}); {REMEDY}") from error
-    data = str(content.get("data_dir") or ".")
-    data = data if "://" in data or data.startswith("/") else f"{folder}/{data}"
-    return AssetManifest(Source(name, len(text), hashlib.sha256(text).hexdigest()), data, entries)
+    data, recorded = _archives(location, folder, str(content.get("data_dir") or "."))
+    return AssetManifest(Source(name, len(text), hashlib.sha256(text).hexdigest()), data, recorded, entries)
+
+
+def _archives(location: str, folder: str, data: str) -> tuple[str, str]:
+    """Where the archives lie, and what their names are recorded with."""
+    if "://" in data:
+        return data, f"{data.rstrip('/')}/"
+    below = data if "://" in folder else os.path.relpath(os.path.join(folder, data), folder)
+    try:
+        below = inside(Path(), os.path.normpath(below)).as_posix()
+    except EscapesRoot as error:
+        raise WrongUse(
+            f"{location}: data_dir: {data!r} is not below the manifest's folder; lay the manifest beside the archives "
+            "and leave data_dir out"
+        ) from error
+    return (folder, "") if below == "." else (f"{folder}/{below}", f"{below}/")
 
 
 def unreadable(what: str, error: Exception) -> WrongUse:

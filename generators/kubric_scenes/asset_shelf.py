@@ -12,11 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from generators.kubric_scenes.archives import unpack
-from generators.kubric_scenes.asset_manifest import read_manifest, unreadable
+from generators.kubric_scenes.asset_manifest import UnusableAsset, read_manifest, unreadable
+from generators.kubric_scenes.asset_meshes import Mesh, check_collisions, check_materials, read_mesh
 from generators.kubric_scenes.kubric_import import load_kubric
 from manifests.errors import WrongUse
 from shards.media import EscapesRoot, inside
@@ -26,7 +24,6 @@ from shards.store import Store
 KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
 CHUNK = 1 << 20
 T = TypeVar("T")
-Mesh = tuple[NDArray[np.float32], NDArray[np.int32]]
 
 
 class AssetShelf:
@@ -35,14 +32,14 @@ class AssetShelf:
     manifest: path or URL, as `generators.kubric_scenes.asset_manifest.read_manifest` takes it. scratch: where assets
     are unpacked, in a folder of this object's own that goes when it goes.
 
-    Raises WrongUse, naming the file and the remedy, when manifest or archive is absent or damaged; OSError when a
-    store cannot be reached for now.
+    Raises WrongUse, naming the file and the remedy, when the manifest is absent or damaged, `UnusableAsset` when an
+    archive is; OSError when a store cannot be reached for now.
     """
 
     def __init__(self, manifest: Path | str, scratch: Path) -> None:
         self.manifest = str(manifest)
         read = read_manifest(self.manifest)
-        self._entries, self._data = read.entries, read.data
+        self._entries, self._data, self._recorded = read.entries, read.data, read.recorded
         scratch.mkdir(parents=True, exist_ok=True)
         self._scratch = Path(tempfile.mkdtemp(prefix="assets-", dir=scratch))
         self._sources: dict[str, Source] = {}
@@ -68,18 +65,13 @@ class AssetShelf:
     def mesh(self, asset: str) -> Mesh:
         """Vertices (n, 3) float32 in the asset's units and triangles (m, 3) int32 of what is rendered."""
         if asset not in self._meshes:
-            import trimesh
-
-            path = self._file(asset, "render_filename")
+            path, urdf = self._file(asset, "render_filename"), self._file(asset, "simulation_filename")
             try:
-                mesh: Any = trimesh.load(path, force="mesh", process=False, skip_materials=True)
-                if not len(mesh.faces):
-                    raise ValueError("no faces")
-            except Exception as error:  # of a hostile file, trimesh raises whatever it stumbles over
-                raise WrongUse(
-                    f"{self._archive(asset)}: {path.name} holds no mesh ({error}); fetch it again"
-                ) from error
-            self._meshes[asset] = mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32)
+                check_materials(path)
+                check_collisions(urdf)
+                self._meshes[asset] = read_mesh(path)
+            except ValueError as error:
+                raise self.unusable(asset, str(error)) from error
         _keep_last(self._meshes, asset)
         return self._meshes[asset]
 
@@ -88,6 +80,15 @@ class AssetShelf:
         if asset not in self._sources:
             self._folder(asset)
         return self._sources[asset]
+
+    def unusable(self, asset: str, why: str) -> UnusableAsset:
+        """What to raise for an asset whose archive was unpacked and holds what cannot be used."""
+        name = self._archive(asset)
+        return UnusableAsset(
+            f"{self._data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
+            self._recorded + name,
+            self.source(asset).size,
+        )
 
     @cached_property
     def _kubric(self) -> Any:
@@ -115,7 +116,7 @@ class AssetShelf:
         except EscapesRoot as error:
             raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} leaves its archive; correct it") from error
         if not path.is_file():
-            raise WrongUse(f"{self._archive(asset)} holds no {path.name}; fetch it again, or leave {asset!r} out")
+            raise self.unusable(asset, f"it holds no {path.name}")
         return path
 
     def _archive(self, asset: str) -> str:
@@ -128,8 +129,12 @@ class AssetShelf:
             shutil.rmtree(folder, ignore_errors=True)
             archive = self._scratch / "archive.tar.gz"
             self._sources[asset] = self._fetch(self._archive(asset), archive)
-            unpack(archive, asset, folder)
-            archive.unlink()
+            try:
+                unpack(archive, asset, folder)
+            except WrongUse as error:
+                raise UnusableAsset(str(error), self._sources[asset].path, self._sources[asset].size) from error
+            finally:
+                archive.unlink()
             self._unpacked[asset] = folder
         for old in _keep_last(self._unpacked, asset):
             shutil.rmtree(old, ignore_errors=True)
@@ -144,9 +149,12 @@ class AssetShelf:
                     writing.write(chunk)
                     hashed.update(chunk)
                     size += len(chunk)
-        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            why = unreadable(f"{self._data}/{name} ({self.manifest})", error)
+            raise UnusableAsset(str(why), self._recorded + name, None) from error
+        except WrongUse as error:
             raise unreadable(f"{self._data}/{name} ({self.manifest})", error) from error
-        return Source(name, size, hashed.hexdigest())
+        return Source(self._recorded + name, size, hashed.hexdigest())
 
 
 def _keep_last(kept: OrderedDict[str, T], used: str) -> list[T]:

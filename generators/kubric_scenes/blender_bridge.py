@@ -66,7 +66,7 @@ def import_obj(path: str) -> Any:
             bpy.ops.wm.obj_import(filepath=path, forward_axis="Y", up_axis="Z", use_split_objects=False)
         (found,) = bpy.context.selected_objects
     except (RuntimeError, ValueError) as error:
-        raise WrongUse(f"{path}: Blender finds no mesh in it; fetch the asset again, or leave it out") from error
+        raise WrongUse(f"{path}: Blender finds no mesh in it") from error
     found.data[FILE] = path
     return found
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
-from generators.kubric_scenes.asset_manifest import AssetManifest, read_manifest
+from generators.kubric_scenes.asset_manifest import AssetManifest, UnusableAsset, read_manifest
 from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
 from generators.kubric_scenes.drawing import draw_pairs, usable
 from generators.kubric_scenes.evidence import Instance, foresee, measure
@@ -91,10 +91,17 @@ class KubricGenerator:
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
-        Rejections: ``no-room``, ``never-still``, and those of `generators.kubric_scenes.proof`.
+        Rejections: ``missing-media`` and ``broken-media`` for want of an asset's archive, ``no-room``,
+        ``never-still``, and those of `generators.kubric_scenes.proof`.
         """
         for candidate in cast(Sequence[KubricCandidate], candidates):
-            yield self._make(candidate)
+            try:
+                yield self._make(candidate)
+            except UnusableAsset as error:
+                reason = "missing-media" if error.size is None else "broken-media"
+                # Only what lies in a folder can be looked for again.
+                media = error.recorded if "://" not in error.recorded else None
+                yield Rejected(candidate.key, reason, str(error), media, error.size)
 
     def _make(self, candidate: KubricCandidate) -> Pair | Rejected:
         drawn = read_drawn(candidate.drawn)

@@ -10,7 +10,6 @@ from typing import Any
 from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.kubric_import import load_kubric, load_simulator
 from generators.kubric_scenes.scene import Placement, Settled, Vector
-from manifests.errors import WrongUse
 
 FLOOR = -1
 STEPS_A_SECOND = 240
@@ -49,9 +48,7 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
             try:
                 scene += thing
             except module.pb.error as error:
-                raise WrongUse(
-                    f"asset {thing.asset_id!r}: PyBullet cannot load its URDF ({error}); leave it out"
-                ) from error
+                raise shelf.unusable(thing.asset_id, f"PyBullet cannot load its URDF ({error})") from error
         numbers = {thing.linked_objects[view]: number for number, thing in enumerate(things)}
         for body in range(bullet.getNumBodies()):
             bullet.changeDynamics(bullet.getBodyUniqueId(body), -1, **DYNAMICS)
@@ -80,7 +77,7 @@ def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -
     for _ in range(int(SECONDS * STEPS_A_SECOND)):
         bullet.stepSimulation()
         speed, turn = (math.hypot(*velocity) for velocity in bullet.getBaseVelocity(body))
-        if speed > STILL_SPEED or turn > STILL_TURN:
+        if not (speed <= STILL_SPEED and turn <= STILL_TURN):  # a mass that is no number makes speeds that are none
             still = 0
             touching.clear()
             continue

@@ -148,7 +148,10 @@ class Studio:
         self._props.move_to_end(asset)
         while len(props) <= number:
             prop = self._shelf.create(asset)
-            self._scene += prop
+            try:
+                self._scene += prop
+            except WrongUse as error:
+                raise self._shelf.unusable(asset, str(error)) from error
             thing = prop.linked_objects[self._blender]
             self._bpy.context.scene.collection.objects.unlink(thing)
             self._store.objects.link(thing)
