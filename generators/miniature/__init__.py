@@ -12,13 +12,11 @@ with open groups of pictures, names that start with a dash.
 from __future__ import annotations
 
 import json
-import os
 import pickle
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from generators.atomic_folder import atomic_folder
 from generators.miniature.cooking_videos import cooking_videos, database_entry
 from generators.miniature.event_videos import event_boundaries, event_videos
 from generators.miniature.home_videos import home_videos, scene_graphs
@@ -36,30 +34,13 @@ def ensure() -> Path:
 
 
 def draw(folder: Path) -> None:
-    """Draw the whole miniature into ``folder``, which appears complete or not at all.
-
-    Two processes may do so at once: both draw the same bytes, and the first to finish wins.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    """Draw the whole miniature into ``folder``, which appears complete or not at all."""
+    with atomic_folder(folder) as unfinished:
         for name in ("action_genome", "gebc", "youcook2"):
             (unfinished / name / "videos").mkdir(parents=True)
         draw_action_genome(unfinished / "action_genome")
         draw_gebc(unfinished / "gebc")
         draw_youcook2(unfinished / "youcook2")
-        for path in sorted(unfinished.rglob("*")):
-            _sync(path)
-        unfinished.chmod(0o755)  # mkdtemp's folders are private; other users' workers may read this one
-        _sync(unfinished)
-        try:
-            unfinished.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-        _sync(folder.parent)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def draw_action_genome(folder: Path) -> None:
@@ -91,11 +72,3 @@ def draw_youcook2(folder: Path) -> None:
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1) + "\n", "utf-8")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

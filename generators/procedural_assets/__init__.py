@@ -10,12 +10,10 @@ towards -y (long things lie along x: toes, bonnet, spout and head point to -x). 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from generators.atomic_folder import atomic_folder
 from generators.procedural_assets.catalogue import catalogue
 from manifests.locations import PROCEDURAL_VERSION, procedural_assets_folder
 
@@ -36,39 +34,14 @@ def ensure() -> Path:
 
 
 def draw(folder: Path) -> None:
-    """Build all assets into ``folder``, which appears complete or not at all.
-
-    Two processes may do so at once: both write the same bytes, and the first to finish wins.
-    """
+    """Build all assets into ``folder``, which appears complete or not at all."""
     # trimesh comes with the renderer's packages; the ids are asked for without them.
     from generators.procedural_assets.archive import archive
 
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with atomic_folder(folder) as unfinished:
         entries: dict[str, Any] = {}
         for name, (category, build) in catalogue().items():
             entries[name], packed = archive(name, name.replace("-", " "), category, build())
             (unfinished / f"{name}.tar.gz").write_bytes(packed)
         manifest = {"name": "procedural-assets", "version": str(PROCEDURAL_VERSION), "assets": entries}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
-        for path in sorted(unfinished.iterdir()):
-            _sync(path)
-        unfinished.chmod(0o755)  # mkdtemp's folders are private; other users' workers may read this one
-        _sync(unfinished)
-        try:
-            unfinished.rename(folder)
-        except OSError:
-            if not folder.is_dir():
-                raise
-        _sync(folder.parent)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
