@@ -220,6 +220,8 @@ def _print(asked: argparse.Namespace, counts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from manifests.reasons import MEANINGS
+
     planning = asked.run is _plan
     table = Table("subset", "planned", *([] if planning else ["kept", "rejected"]), "shards")
     for name, row in counts["subsets"].items():
@@ -231,7 +233,8 @@ def _print(asked: argparse.Namespace, counts: dict[str, Any]) -> None:
     Console().print(table)
     for name, row in counts["subsets"].items():
         for reason, count in row.get("excluded", {}).items():
-            print(f"{name}: {count:,} left out by the plan: {reason}")
+            meaning = f" ({MEANINGS[reason]})" if reason in MEANINGS else ""
+            print(f"{name}: {count:,} left out by the plan: {reason}{meaning}")
         for number, why in row.get("stale", {}).items():
             print(f"{name} shard {number}: stale, {why}")
         for problem in row.get("problems", []):

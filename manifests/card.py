@@ -16,9 +16,23 @@ from manifests.summary import IndexSummary, Statistics
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def card(stage: Stage, summary: IndexSummary, numbers: Statistics) -> str:
-    """Markdown with YAML front matter; the same text for the same dataset."""
-    described = ["## What is in it\n", _contents(summary, numbers), "## Known biases\n", _biases(numbers)]
+# What no count of rendered pairs tells.
+_RENDERED = """* Few things on a bare floor or before a background picture: no clutter, no people, nothing cut
+  off or much hidden.
+* Left, right, in front and behind are the viewer's, whichever way a thing faces.
+* Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are drawn for each caption by itself:
+  the captions of a pair may differ in words that change nothing.
+* A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
+  holds boxes, visible shares and poses of all things.
+"""
+
+
+def card(stage: Stage, summary: IndexSummary, numbers: Statistics, places: Iterable[str] = ()) -> str:
+    """Markdown with YAML front matter; the same text for the same dataset.
+
+    places: settings of the source that say where its files lie, for whoever makes it again to fill in.
+    """
+    described = ["## What is in it\n", _contents(stage, summary, numbers), "## Known biases\n", _biases(stage, numbers)]
     parts = [
         _front_matter(stage, summary),
         f"# {stage.name}\n",
@@ -29,7 +43,7 @@ def card(stage: Stage, summary: IndexSummary, numbers: Statistics) -> str:
         "## Licences\n",
         _licences(stage),
         "## How to make it again\n",
-        _reproduction(stage),
+        _reproduction(stage, places),
         "## Citation\n",
         _citation(stage),
     ]
@@ -67,8 +81,9 @@ def _introduction(stage: Stage, summary: IndexSummary) -> str:
         return f"""No pair is kept of the {summary.planned:,} planned from {source}: there is nothing to load. The table
 says why, and `_meta/rejections.parquet` lists them one by one.
 """
+    made, there = ("rendered", "with") if kind == "kubric" else ("made", "from")
     # The annotations may be somebody's own in that source's format, as the miniature's are: say how, not where from.
-    return f"""{summary.kept:,} minimal pairs, made the way EqBen makes them from {source}: two images that differ in
+    return f"""{summary.kept:,} minimal pairs, {made} the way EqBen's are {there} {source}: two images that differ in
 one thing, and two captions that tell them apart. A model is asked to give each image its own caption.
 
 ![Pairs, evenly spread over the subset](_meta/look.png)
@@ -78,7 +93,7 @@ from datasets import load_dataset
 pairs = load_dataset("path/to/{stage.name}")  # image0.{extension}, image1.{extension}, caption0.txt, caption1.txt, json
 ```
 
-The {len(summary.tars):,} tars hold {summary.bytes / 1e6:,.1f} MB; `_meta/index.parquet` lists what was kept,
+Tars: {len(summary.tars):,}, {summary.bytes / 1e6:,.1f} MB together; `_meta/index.parquet` lists what was kept,
 `_meta/rejections.parquet` what was not, and `_meta/sizes.json` the pairs of each tar.
 """
 
@@ -96,37 +111,43 @@ def _funnel(stage: Stage, summary: IndexSummary) -> str:
         text += f"\n{meanings}"
     if stage.excluded:
         left_out = ", ".join(f"{reason} {count:,}" for reason, count in sorted(stage.excluded.items()))
-        text += f"\nNever planned, because of their annotations: {left_out}.\n"
+        text += f"\nLeft out before planning: {left_out}.\n"
         if meanings := glossary(stage.excluded):
             text += f"\n{meanings}"
     return text
 
 
-def _contents(summary: IndexSummary, numbers: Statistics) -> str:
-    groups = sum(numbers.group_pairs.values())
+def _group(stage: Stage) -> str:
+    return "scene" if _settings(stage)["source"]["kind"] == "kubric" else "video"
+
+
+def _contents(stage: Stage, summary: IndexSummary, numbers: Statistics) -> str:
+    group, pairs = _group(stage), numbers.group_pairs
     rows = [
         *((f"pairs in {split}", f"{count:,}") for split, count in summary.kept_by_split.items()),
-        ("videos or scenes", f"{groups:,}"),
-        ("pairs of one video (median; most)", f"{_median(numbers.group_pairs):,}; {_most(numbers.group_pairs):,}"),
+        (f"{group}s", f"{sum(pairs.values()):,}"),
+        (f"pairs of one {group} (median; most)", f"{_median(pairs):,}; {_most(pairs):,}"),
         ("distinct images", f"{numbers.distinct_images:,}"),
         ("distinct captions", f"{numbers.distinct_captions:,}"),
         ("words of a caption (median; most)", f"{_median(numbers.caption_words)}; {_most(numbers.caption_words)}"),
         (f"image sizes (of {numbers.sampled:,} pairs, evenly spread)", _listed(_sizes(numbers))),
         (f"what changes (of {numbers.sampled:,} pairs)", _listed(numbers.changes)),
     ]
-    return _table(("", ""), rows) + "\n![Words a caption, pairs a video](_meta/histograms.png)\n"
+    return _table(("", ""), rows) + f"\n![Words a caption, pairs a {group}](_meta/histograms.png)\n"
 
 
-def _biases(numbers: Statistics) -> str:
+def _biases(stage: Stage, numbers: Statistics) -> str:
     rows = [(use.word, f"{use.either:,}", f"{use.only0:,}", f"{use.only1:,}") for use in numbers.frequent]
     lopsided = [(use.word, f"{use.either:,}", f"{use.only0:,}", f"{use.only1:,}") for use in numbers.lopsided]
     heads = ("word", "pairs with it", "in caption 0 alone", "in caption 1 alone")
-    text = f"""Counted from the data, so that scores can be read with care.
-
-* The tenth of the videos (or scenes) with most pairs holds {numbers.top_groups_share:.1%} of all pairs: pairs of
-  one video are not independent.
-* Caption 0 has more words than caption 1 in {numbers.longer0:.1%} of the pairs.
-"""
+    group = _group(stage)
+    text = "So that scores can be read with care; numbers are counted from the data.\n\n"
+    text += _RENDERED if group == "scene" else ""
+    if _most(numbers.group_pairs) > 1:
+        share = f"{numbers.top_groups_share:.1%}"
+        text += f"* The tenth of the {group}s with most pairs holds {share} of all pairs: pairs of\n"
+        text += f"  one {group} are not independent.\n"
+    text += f"* Caption 0 has more words than caption 1 in {numbers.longer0:.1%} of the pairs.\n"
     if numbers.earlier0 is not None:
         text += f"* Image 0 comes first in time in {numbers.earlier0:.1%} of the {numbers.sampled:,} pairs looked at.\n"
     text += "\nThe words in most pairs:\n\n" + _table(heads, rows)
@@ -146,29 +167,29 @@ The arrangement into pairs and these metadata add no restriction of their own.
 """
 
 
-def _reproduction(stage: Stage) -> str:
+def _reproduction(stage: Stage, places: Iterable[str]) -> str:
     settings = _settings(stage)
     subset = {name: value for name, value in settings.items() if name != "seed"}
-    kind = subset["source"]["kind"]
-    places = {"annotations": "path/to/annotations", "media": "path/to/media"} if kind != "kubric" else {}
+    paths = {place: f"path/to/{place}" for place in places}
     if stage.count is not None:
         subset["count"] = stage.count
     recipe = {
         "name": stage.name,
         "seed": settings["seed"],
-        "subsets": {stage.name: {**subset, "source": {**subset["source"], **places}}},
+        "subsets": {stage.name: {**subset, "source": {**subset["source"], **paths}}},
     }
     libraries = ", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()) or "no library"
-    return f"""Save as `recipe.yaml`, name your own paths, and run `twinset build recipe.yaml --out OUT`:
+    named, media = (", name your own paths,", ", the same media") if paths else ("", "")
+    return f"""Save as `recipe.yaml`{named} and run `twinset build recipe.yaml --out OUT`:
 
 ```yaml
 {yaml.safe_dump(recipe, sort_keys=False)}```
 
 The same bytes come out where the stage digest is `{stage.content}`: the same inputs (digest
-`{stage.facts["inputs"]}`), the same media, on machines of the runtime class that the receipts name, and
+`{stage.facts["inputs"]}`){media}, on machines of the runtime class that the receipts name, and
 {libraries}.
 
-* The stage digest is a hash of all that decides the bytes: settings, annotations, versions of code and libraries.
+* The stage digest is a hash of all that decides the bytes: settings, inputs, versions of code and libraries.
 * The runtime class names the kind of machine where a neural network takes part, since these round differently on each;
   it is `any` where none does.
 """

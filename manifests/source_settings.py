@@ -34,6 +34,11 @@ class MediaSource(Settings):
     execution: ClassVar[tuple[str, ...]] = ()
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The settings that name files of the user's."""
+        return self.locations
+
+    @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
         return str(self.annotations)
@@ -122,6 +127,11 @@ class Kubric(Settings):
         if self.assets != PROCEDURAL and self.licence == DRAWN_LICENCE:
             raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """As `MediaSource.places`."""
+        return tuple(key for key in self.locations if getattr(self, key) not in (PROCEDURAL, None))
 
     @property
     def planned_from(self) -> str:

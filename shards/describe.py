@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from manifests.card import card
 from manifests.croissant import FileFacts, croissant
 from manifests.errors import WrongUse
+from manifests.recipe import Recipe
 from manifests.summary import IndexSummary
 from shards import layout
 from shards.histograms import histograms
@@ -56,5 +57,12 @@ def _describe(store: Store, subset: str) -> IndexSummary:
     metadata = croissant(stage, summary, FileFacts(index.removeprefix(f"{subset}/"), *store.sha256(index)), tars)
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
-    store.write(f"{subset}/README.md", card(stage, summary, numbers).encode("utf-8", "replace"))
+    text = card(stage, summary, numbers, _places(store, subset))
+    store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return summary
+
+
+def _places(store: Store, subset: str) -> tuple[str, ...]:
+    # The stage does not know: where files lie decides no byte.
+    recipe = Recipe.model_validate_json(store.read(layout.meta(subset, "recipe.json")))
+    return recipe.subsets[subset].source.places

@@ -18,7 +18,7 @@ from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, sample_key
 from manifests.plan import plan_file, read_slice, write_plan
 from manifests.receipt import Receipt
-from manifests.recipe import Subset, content_of
+from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
 from shards import layout
 from shards.contracts import Isolation
@@ -168,6 +168,8 @@ def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, lis
         shards=len(summary.shards),
         excluded={"unsaid": 2},
     )
+    recipe = Recipe(name="small", subsets={name: subset})
+    store.write(layout.meta(name, "recipe.json"), recipe.model_dump_json().encode())
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())
     shop = Workshop(subset, generator, [("equal-captions", SaysTheSame())])
     receipts = []

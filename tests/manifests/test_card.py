@@ -102,6 +102,20 @@ def test_every_reason_that_a_source_counts_has_a_meaning() -> None:
     assert len(counted) > 25 and counted <= MEANINGS.keys()
 
 
+def test_the_card_of_rendered_pairs_speaks_of_scenes(small_dataset: Any) -> None:
+    settings = {"seed": 0, "encoding": {"format": "jpg"}, "source": {"kind": "kubric", "aspect": "location"}}
+    stage = small_dataset.stages["eq-ag"]
+    stage = stage.model_copy(update={"facts": {**stage.facts, "settings": settings}, "excluded": {"name-unmapped": 8}})
+    one = IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0)
+    text = card(stage, one, _NUMBERS)
+    assert (
+        "| scenes | 1 |" in text and "The tenth of" not in text and "Left out before planning: name-unmapped 8" in text
+    )
+    assert not re.search(r"\b(videos?|media|annotations?)\b", text)
+    assert "path/to" not in text.split("## How to make it again")[1]
+    assert "assets: path/to/assets" in card(stage, one, _NUMBERS, ["assets"])
+
+
 def test_a_licence_is_shown_as_text(small_dataset: Any) -> None:
     stage = small_dataset.stages["eq-ag"]
     settings = dict(stage.facts["settings"])
