@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import psutil
+
+REMEDY = "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
 
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to draw into, which becomes ``folder`` when all is drawn, and goes when drawing fails.
 
-    Two processes may do so at once, if both draw the same bytes: the first to finish wins.
+    Two processes may do so at once, if both draw the same bytes: the first to finish wins. What killed ones left is
+    removed. An OSError gets a note with the remedy.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    owner = f".{folder.name}-{socket.gethostname()}."
+    unfinished: Path | None = None
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(folder.parent, owner)
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{owner}{os.getpid()}.", dir=folder.parent))
         yield unfinished
         for path in sorted(unfinished.rglob("*")):
             _sync(path)
@@ -30,8 +40,19 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
             if not folder.is_dir():
                 raise
         _sync(folder.parent)
+    except OSError as error:
+        error.add_note(REMEDY)
+        raise
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        if unfinished is not None:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _sweep(parent: Path, owner: str) -> None:
+    for name in os.listdir(parent):
+        left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
+        if left and not psutil.pid_exists(int(left[1])):
+            shutil.rmtree(parent / name, ignore_errors=True)
 
 
 def _sync(path: Path) -> None:

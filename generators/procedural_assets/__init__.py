@@ -15,6 +15,7 @@ from typing import Any
 
 from generators.atomic_folder import atomic_folder
 from generators.procedural_assets.catalogue import catalogue
+from manifests.errors import WrongUse
 from manifests.locations import PROCEDURAL_VERSION, procedural_assets_folder
 
 MANIFEST = "manifest.json"
@@ -26,10 +27,16 @@ def ids() -> list[str]:
 
 
 def ensure() -> Path:
-    """The folder of the assets, built first where this machine does not have it yet (some ten seconds)."""
+    """The folder of the assets, built first where this machine does not have it yet (some ten seconds).
+
+    Raises WrongUse, with the remedy, when somebody has taken files out of it.
+    """
     folder = procedural_assets_folder()
     if not folder.is_dir():
         draw(folder)
+    for name in (MANIFEST, *(f"{asset}.tar.gz" for asset in ids())):
+        if not (folder / name).is_file():
+            raise WrongUse(f"{folder} lacks {name}; remove this folder, and the same command draws it anew")
     return folder
 
 

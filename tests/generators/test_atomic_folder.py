@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from generators.atomic_folder import atomic_folder
+
+DIES = """
+import os, pathlib
+from generators.atomic_folder import atomic_folder
+with atomic_folder(pathlib.Path({folder!r})) as unfinished:
+    (unfinished / "half").write_text("half")
+    os.kill(os.getpid(), 9)
+"""
 
 
 def test_a_folder_appears_when_all_is_drawn(tmp_path: Path) -> None:
@@ -40,3 +51,21 @@ def test_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="things"), atomic_folder(tmp_path / "things"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["things"]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    code = DIES.format(folder=str(tmp_path / "things"))
+    killed = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=False)
+    assert killed.returncode == -9
+    assert len(os.listdir(tmp_path)) == 1 and not (tmp_path / "things").exists()
+    with atomic_folder(tmp_path / "things"):
+        pass
+    assert os.listdir(tmp_path) == ["things"]
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    for folder in (tmp_path / "file/things", Path("/proc/twinset/things")):
+        with pytest.raises(OSError, match=r"file|twinset") as caught, atomic_folder(folder):
+            pass
+        assert any("set TWINSET_CACHE" in note for note in caught.value.__notes__)

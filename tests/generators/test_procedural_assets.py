@@ -20,6 +20,7 @@ import trimesh
 from PIL import Image
 
 from generators import procedural_assets
+from manifests.errors import WrongUse
 
 MEMBERS = {
     "data.json",
@@ -76,6 +77,9 @@ def test_ensure_builds_once_below_the_cache(tmp_path: Path, monkeypatch: pytest.
     before = (folder / "manifest.json").stat().st_mtime_ns
     assert procedural_assets.ensure() == folder
     assert (folder / "manifest.json").stat().st_mtime_ns == before
+    (folder / f"{names[0][0]}.tar.gz").unlink()
+    with pytest.raises(WrongUse, match=rf"lacks {names[0][0]}\.tar\.gz; remove this folder"):
+        procedural_assets.ensure()
 
 
 def test_an_asset_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
