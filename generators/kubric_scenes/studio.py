@@ -123,6 +123,11 @@ class Studio:
         except RuntimeError as error:
             raise WrongUse(f"{str(error).strip()}; give HDRI files (.hdr, .exr) that can be read") from error
         if view.background != self._background:
+            image = blender.bg_hdri_node.image
+            if not min(image.size):  # Blender shows what it cannot decode as a pink sky
+                self._bpy.data.images.remove(image)
+                raise WrongUse(f"{view.background} is damaged; give HDRI files (.hdr, .exr) that can be read")
+            image.buffers_free()  # Cycles has a copy of its own
             self._background = view.background
             self._bpy.data.orphans_purge()  # the one before: 8k pixels wide is 400 MB
 

@@ -143,6 +143,13 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
     assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
     with pytest.raises(WrongUse, match=r"gone\.hdr.*give HDRI"):
         studio.render(replace(level, background=tmp_path / "gone.hdr"), THINGS, seed=1)
+    whole = (tmp_path / "green.hdr").read_bytes()
+    for content in (whole[:200], b"no panorama", b""):
+        (tmp_path / "broken.hdr").write_bytes(content)
+        for _ in range(2):
+            with pytest.raises(WrongUse, match=r"broken\.hdr is damaged; give HDRI"):
+                studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
+    assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
