@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, PlainSerializer
 MINIATURE = "miniature:"
 MINIATURE_VERSION = 1  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
-PROCEDURAL_VERSION = 2  # likewise for the procedural assets
+PROCEDURAL_VERSION = 3  # likewise for the procedural assets
 
 
 def cache_folder() -> Path:

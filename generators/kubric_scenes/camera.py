@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene import Vector, View
+from generators.kubric_scenes.scene import View, vector
 
 Points = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def frame_things(view: View, points: Points, elevation: float) -> View:
 
 def _looking(view: View, target: Points, elevation: float, distance: float) -> View:
     camera = target + distance * np.array([0.0, -math.cos(elevation), math.sin(elevation)])
-    return replace(view, camera=_vector(camera), target=_vector(target))
+    return replace(view, camera=vector(camera), target=vector(target))
 
 
 def project(points: Points, view: View, resolution: int) -> tuple[Points, Points]:
@@ -60,7 +60,3 @@ def project(points: Points, view: View, resolution: int) -> tuple[Points, Points
     seen = (points - camera) @ np.stack([right, up, forward], axis=1)
     scale = resolution * view.focal_length / view.sensor_width / seen[:, 2]
     return np.stack([resolution / 2 + seen[:, 0] * scale, resolution / 2 - seen[:, 1] * scale], axis=1), seen[:, 2]
-
-
-def _vector(values: Points) -> Vector:
-    return float(values[0]), float(values[1]), float(values[2])

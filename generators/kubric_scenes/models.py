@@ -11,7 +11,7 @@ import numpy as np
 import trimesh.transformations
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector
+from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector, vector
 from manifests.kubric_vocabulary import Vocabulary
 
 Points = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Model:
         turned = turn(self.points, _about_z(yaw))
         low, high = turned.min(axis=0), turned.max(axis=0)
         middle = (low + high) / 2
-        position = (x - float(middle[0]), y - float(middle[1]), height - float(low[2]))
+        position = vector((x - middle[0], y - middle[1], height - low[2]))
         return Placement(self.asset, self.scale, position, _product(_about_z(yaw), self.upright))
 
     def placed(self, placement: Placement) -> Points:

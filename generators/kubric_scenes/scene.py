@@ -5,6 +5,7 @@ Lengths are in scene units (an ordinary thing is about one unit long), Z points 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -55,6 +56,12 @@ class Placement:
     scale: float
     position: Vector
     quaternion: Quaternion
+
+
+def vector(values: Iterable[float]) -> Vector:
+    """Three numbers to a millionth: the last bits of linear algebra differ between processors of one runtime class."""
+    x, y, z = (round(float(value), 6) for value in values)
+    return x, y, z
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from generators.procedural_assets.model import Mesh, Model
 
 METRES = 0.01  # models are built in centimetres
 DENSITY = 400.0  # kg/m³ of the colliding parts: things are hollow or of wood and plastic
-LICENCE = "Apache-2.0"
+LICENCE = "CC0-1.0"
 # Roughness and metallic of Blender's Principled BSDF, which its OBJ importer reads from Pr and Pm.
 FINISHES = {
     "cloth": (0.95, 0.0),
