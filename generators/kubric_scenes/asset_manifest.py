@@ -60,9 +60,10 @@ def read_manifest(location: str) -> AssetManifest:
         content = json.loads(text)
         entries: dict[str, Any] = dict(content["assets"].items())
         for asset, entry in entries.items():
-            if "/" in asset or not isinstance(entry, dict):
+            if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
                 raise ValueError(f"entry {asset!r}")
-            inside(Path(), asset)
+            for name in (asset, str(entry.get("path") or asset)):
+                inside(Path(), name)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
         raise WrongUse(f"{location} is no manifest of Kubric's ({error}); {REMEDY}") from error
     data, recorded = _archives(location, folder, str(content.get("data_dir") or "."))

@@ -53,13 +53,15 @@ class AssetShelf:
 
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
+        from traitlets import TraitError  # which comes with Kubric
+
         # AssetSource writes what it is given back into the entry, where the next object would find it.
         self._kubric._assets[asset] = copy.deepcopy(self._entry(asset))
         for key in ("render_filename", "simulation_filename"):
             self._file(asset, key)
         try:
             return self._kubric.create(asset, **kwargs)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, TraitError) as error:
             raise WrongUse(f"{self.manifest}: assets.{asset} is no asset of Kubric's ({error}); correct it") from error
 
     def mesh(self, asset: str) -> Mesh:

@@ -108,7 +108,19 @@ def test_a_manifest_that_is_not_there(name: str, tmp_path: Path) -> None:
         AssetShelf(name if "://" in name else tmp_path / name, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"assets": {"../up": {}}}', '{"assets": {"a": 1}}', '{"assets": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{",
+        '{"assets": []}',
+        '{"assets": {"a": 1}}',
+        '{"assets": {"a": {"kwargs": [1]}}}',
+        '{"assets": {"../up": {"kwargs": {}}}}',
+        '{"assets": {"a": {"kwargs": {}, "path": "../up.tar.gz"}}}',
+        "[" * 200_000,
+    ],
+)
 def test_a_manifest_that_is_none(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(WrongUse, match="is no manifest of Kubric's"):
@@ -128,6 +140,8 @@ def rewrite(manifest: Path, **kwargs: Any) -> None:
         ({"render_filename": "/etc/passwd"}, "render_filename leaves its archive"),
         ({"simulation_filename": "{asset_dir}/none.urdf"}, "holds no none.urdf"),
         ({"colour": "red"}, "is no asset of Kubric's"),
+        ({"mass": "heavy"}, "is no asset of Kubric's"),
+        ({"bounds": None}, "is no asset of Kubric's"),
     ],
 )
 def test_a_manifest_that_asks_for_the_wrong_thing(kwargs: Any, said: str, manifest: Path, tmp_path: Path) -> None:
