@@ -16,11 +16,11 @@ BAR, RULE = "#3c7d5a", "#dcd8ce"
 
 
 def histograms(numbers: Statistics) -> bytes:
-    """A PNG: captions by number of words, and groups (videos) by number of pairs."""
+    """A PNG: captions by number of words, and groups (videos or scenes) by number of pairs."""
     sheet = Image.new("RGB", (2 * WIDTH + GAP + 2 * MARGIN, HEIGHT + 2 * MARGIN), PAPER)
     draw = ImageDraw.Draw(sheet)
     _draw(draw, MARGIN, "captions by number of words", numbers.caption_words)
-    _draw(draw, MARGIN + WIDTH + GAP, "groups (videos) by number of pairs", numbers.group_pairs)
+    _draw(draw, MARGIN + WIDTH + GAP, "groups (videos or scenes) by number of pairs", numbers.group_pairs)
     stream = io.BytesIO()
     sheet.save(stream, "PNG", optimize=True)
     return stream.getvalue()

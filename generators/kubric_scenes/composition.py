@@ -21,7 +21,7 @@ TURN = 18.0  # degrees that a thing may be turned away from how it faces the vie
 COUNTED_TURN = 40.0
 LAYOUTS_TRIED, PLACES_TRIED = 20, 60
 CROWDED = np.array([0.62, 0.55])  # how near to each other counted things are: half of what a square of them would take
-UNHIDDEN = 0.1  # of the height of what stands behind may be hidden from the camera
+CLEARED = 1.15  # of the height of what stands in front is cleared by rays to the foot of what stands behind
 FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
 #: Muted, so that no thing vanishes before it: linear RGB.
@@ -118,7 +118,7 @@ def _relate(
     model = models.of(drawn.subject)
     subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
     turned = _turn(rng, TURN)
-    gap, slide, spot = float(rng.uniform(0.12, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
+    gap, slide, spot = float(rng.uniform(0.15, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
     def stand(thing: Thing, relation: Relation) -> Standing:
         model = models.of(thing)
@@ -148,9 +148,9 @@ def _beside(
         away = (width / 2 + gap) * (1 if relation == "right" else -1)
         x, y = (high[0] if relation == "right" else low[0]) + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
     else:
-        # What stands in front must leave the upper part of the other to be seen by a camera that looks down on both.
-        front, back = (height, high[2]) if relation == "in-front" else (high[2], height)
-        away = depth / 2 + gap + max(0.0, float(front - UNHIDDEN * back)) / math.tan(elevation - FLATTER)
+        # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
+        front = float(height if relation == "in-front" else high[2])
+        away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)
         x = (low[0] + high[0]) / 2 + slide * 0.25 * width
         y = low[1] - away if relation == "in-front" else high[1] + away
     return model.on_floor(float(x), float(y), turned)

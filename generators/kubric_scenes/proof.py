@@ -20,6 +20,7 @@ MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
 MIN_SHARE = 0.0035  # of the picture: 30 × 30 of 512 × 512 pixels
 MIN_FOOT = 0.5  # of the foot of what stands behind: else it seems to stand on what stands before it
+MIN_GAP = 0.012  # of the picture's height between that foot and the upper edge of what stands before it, likewise
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
 DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
 CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
@@ -41,11 +42,12 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
 
     seen: its instances, in the order of `generators.kubric_scenes.composition`.
     """
-    refuted = _one(drawn, number, seen, picture.instances.size)
+    refuted = _one(drawn, number, seen, picture)
     return Refuted(refuted.reason, f"image {number}: {refuted.detail}") if refuted is not None else None
 
 
-def _one(drawn: Drawn, number: int, seen: Sequence[Instance], area: int) -> Refuted | None:
+def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
+    area = picture.instances.size
     thing = (drawn.object0, drawn.object1)[number]
     count = (drawn.count0, drawn.count1)[number]
     named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
@@ -63,12 +65,12 @@ def _one(drawn: Drawn, number: int, seen: Sequence[Instance], area: int) -> Refu
         if one.pixels < MIN_SHARE * area:
             return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
     if relation:
-        return _related(relation, seen[0], seen[-1])
+        return _related(relation, seen[0], seen[-1], picture.instances.shape[0])
     return None
 
 
-def _related(relation: Relation, thing: Instance, subject: Instance) -> Refuted | None:
-    """Whether a relation, and none of the other four, holds as the viewer sees it."""
+def _related(relation: Relation, thing: Instance, subject: Instance, height: int) -> Refuted | None:
+    """Whether a relation, and none of the other four, holds as the viewer sees it. height: of the picture, pixels."""
     on_top = bool(thing.rests_on) and -1 not in thing.rests_on
     if relation == "on-top":
         if not on_top:
@@ -94,10 +96,10 @@ def _related(relation: Relation, thing: Instance, subject: Instance) -> Refuted 
         away = thing.depth - subject.depth
         return Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
     near, far = (thing, subject) if nearer else (subject, thing)
-    if far.foot < MIN_FOOT:
-        return Refuted(
-            "foot-hidden", f"{far.name} could be taken to stand on {near.name}: {far.foot:.0%} of its foot is seen"
-        )
+    gap = (near.box[1] - far.box[3]) / height
+    if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
+        seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
+        return Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
     return None
 
 

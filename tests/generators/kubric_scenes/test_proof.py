@@ -76,6 +76,15 @@ def test_things_that_stand_diagonally_are_in_no_relation() -> None:
         assert isinstance(prove_image(says(relation), 0, instances, picture), Refuted), relation
 
 
+def test_what_seems_to_stand_on_what_is_before_it_is_refuted() -> None:
+    reasons = []
+    for away in np.linspace(0.9, 3.0, 15):
+        instances, picture = seen([standing(BOX, 0.1, float(away)), standing(CAN, 0.0, 0.0)])
+        reasons.append(_reason(prove_image(says("behind"), 0, instances, picture)))
+    assert reasons[0] in ("hidden", "foot-hidden") and reasons[-1] == "" and "foot-hidden" in reasons
+    assert reasons == sorted(reasons, key=["hidden", "foot-hidden", ""].index)
+
+
 def test_a_thing_that_hovers_is_not_on_top() -> None:
     thing = replace(related("on-top")[0], rests_on=frozenset())
     instances, picture = seen([thing, standing(CAN, 0.0, 0.0)])
