@@ -180,7 +180,9 @@ class Store:
         elsewhere = error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(
             self.local or self._spools
         )
-        full = "free some room" if self.local is not None else "free some room or set TMPDIR to a larger folder"
+        # A write that fails names no file: of a render or an unpacked asset, it is the temporary folder that is full.
+        here = "here or where TMPDIR points" if self.local is not None else "or set TMPDIR to a larger folder"
+        full = f"free some room, {here},"
         remedy = {
             errno.ENOSPC: f"the disk is full; {full} and run the same command again, finished shards stay",
             errno.EDQUOT: f"the disk quota is used up; {full} and run the same command again",
