@@ -62,8 +62,8 @@ def read_manifest(location: str) -> AssetManifest:
         for asset, entry in entries.items():
             if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
                 raise ValueError(f"entry {asset!r}")
-            for name in (asset, str(entry.get("path") or asset)):
-                inside(Path(), name)
+            for file in (asset, str(entry.get("path") or asset)):
+                inside(Path(), file)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
         raise WrongUse(f"{location} is no manifest of Kubric's ({error}); {REMEDY}") from error
     data, recorded = _archives(location, folder, str(content.get("data_dir") or "."))

@@ -111,6 +111,7 @@ def test_archives_are_recorded_as_they_lie(
     content["data_dir"] = data_dir.format(folder=folder) if data_dir else None
     manifest.write_text(json.dumps(content))
     read = read_manifest(str(manifest))
+    assert (read.source.path, read.source.size) == (manifest.name, manifest.stat().st_size)
     assert (read.data, read.recorded) == (folder + lies if lies is not None else data_dir, recorded)
 
 
