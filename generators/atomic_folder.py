@@ -13,6 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from shards.store import sync
+
 REMEDY = "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
 
 
@@ -31,15 +33,15 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         unfinished = Path(tempfile.mkdtemp(prefix=f"{owner}{os.getpid()}.", dir=folder.parent))
         yield unfinished
         for path in sorted(unfinished.rglob("*")):
-            _sync(path)
+            sync(path)
         unfinished.chmod(0o755)  # mkdtemp's folders are private; other users' workers may read this one
-        _sync(unfinished)
+        sync(unfinished)
         try:
             unfinished.rename(folder)
         except OSError:
             if not folder.is_dir():
                 raise
-        _sync(folder.parent)
+        sync(folder.parent)
     except OSError as error:
         error.add_note(REMEDY)
         raise
@@ -53,11 +55,3 @@ def _sweep(parent: Path, owner: str) -> None:
         left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
         if left and not psutil.pid_exists(int(left[1])):
             shutil.rmtree(parent / name, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

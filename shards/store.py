@@ -124,7 +124,7 @@ class Store:
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(spooled, target)
         for folder in (target.parent, *(folder.parent for folder in new)):
-            _sync_folder(folder)
+            sync(folder)
 
     def remove(self, path: str) -> None:
         """Remove a file; nothing happens when it is absent."""
@@ -224,8 +224,9 @@ def _of_client(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in CLIENTS
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
