@@ -25,6 +25,7 @@ from flows.orphans import SCRATCH
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
 
 PARENT_CHECK_SECONDS = 1.0
+SWEEPS = 20  # of a folder that the thread at work may still be writing into
 
 
 class ShardCrashed(BuildFailed):
@@ -136,7 +137,10 @@ def _end_with(parent: int, scratch: str) -> None:
 
 
 def _end(scratch: str) -> NoReturn:
-    shutil.rmtree(scratch, ignore_errors=True)
+    for _ in range(SWEEPS):
+        shutil.rmtree(scratch, ignore_errors=True)
+        if not os.path.exists(scratch):
+            break
     os._exit(1)
 
 
