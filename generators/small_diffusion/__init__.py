@@ -1,0 +1,1 @@
+"""A small text-to-image model of our own: the world it draws, how it was trained, and how well it draws."""

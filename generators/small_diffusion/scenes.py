@@ -1,0 +1,134 @@
+"""The small world: what can stand in a picture, how it is said, and which captions training never sees."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+#: Colours of objects, sRGB. Grounds and skies keep clear of them, so that a reader of pictures can tell them apart.
+COLOURS: dict[str, tuple[int, int, int]] = {
+    "red": (214, 40, 40),
+    "blue": (40, 70, 220),
+    "yellow": (250, 215, 30),
+    "green": (25, 120, 55),
+    "purple": (135, 45, 170),
+    "black": (25, 25, 25),
+}
+#: Singular and plural.
+OBJECTS: dict[str, str] = {
+    "ball": "balls",
+    "box": "boxes",
+    "star": "stars",
+    "heart": "hearts",
+    "house": "houses",
+    "tree": "trees",
+    "fish": "fish",
+    "car": "cars",
+}
+STYLES = ("photo", "painting")
+COUNTS = ("a", "two", "three", "four")
+SIZES = ("", "small", "large")
+POSITIONS = ("", "on the left", "on the right", "at the top", "at the bottom")
+PLACES = ("", "on the grass", "in the desert", "in the snow")
+TIMES = ("", "at sunset", "at night")
+
+HELD_OUT = 20  # one caption in so many
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a caption says; "" is what it leaves open.
+
+    colour "": any. size "": of medium size. position "": in the middle. place "": before a grey wall, without a time.
+    time "": by day. Several objects are of one kind and colour, and have neither size nor position.
+    """
+
+    style: str = "photo"
+    count: str = "a"
+    size: str = ""
+    colour: str = "red"
+    object: str = "ball"
+    position: str = ""
+    place: str = ""
+    time: str = ""
+
+    @property
+    def number(self) -> int:
+        """How many objects."""
+        return COUNTS.index(self.count) + 1
+
+    def caption(self) -> str:
+        """As in "a photo of a small red star on the left in the desert at night"."""
+        noun = OBJECTS[self.object] if self.number > 1 else self.object
+        said = (self.style, "of", self.count, self.size, self.colour, noun, self.position, self.place, self.time)
+        return " ".join(("a", *filter(None, said)))
+
+
+def normalised(scene: Scene) -> Scene:
+    """The scene without what cannot be: sizes and positions of several, a large thing at a side, an hour indoors."""
+    if scene.number > 1:
+        scene = replace(scene, size="", position="")
+    if scene.size == "large":
+        scene = replace(scene, position="")
+    return scene if scene.place else replace(scene, time="")
+
+
+def draw_scene(rng: np.random.Generator) -> Scene:
+    """A scene at random; several objects, words left out, places and hours all come often enough to be learned."""
+
+    def one(words: tuple[str, ...], weights: tuple[float, ...] | None = None) -> str:
+        return str(rng.choice(words, p=weights))
+
+    return normalised(
+        Scene(
+            style=one(STYLES),
+            count=one(COUNTS, (0.46, 0.18, 0.18, 0.18)),
+            size=one(SIZES, (0.5, 0.25, 0.25)),
+            colour=one(("", *COLOURS), (0.1, *(0.15,) * len(COLOURS))),
+            object=one(tuple(OBJECTS)),
+            position=one(POSITIONS, (0.3, 0.175, 0.175, 0.175, 0.175)),
+            place=one(PLACES, (0.25, 0.25, 0.25, 0.25)),
+            time=one(TIMES),
+        )
+    )
+
+
+def is_held_out(caption: str) -> bool:
+    """Whether a caption is kept from training, so that measuring asks for what was never seen in this combination."""
+    digest = hashlib.blake2b(caption.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % HELD_OUT == 0
+
+
+def read_caption(caption: str) -> Scene:
+    """The scene that a caption of this grammar says, capitals and a full stop allowed; raises ValueError for others."""
+    text = caption.strip().rstrip(".").lower()
+    words: dict[str, tuple[str, ...]] = {
+        "style": STYLES,
+        "count": COUNTS,
+        "size": SIZES[1:],
+        "colour": tuple(COLOURS),
+        "object": (*OBJECTS, *OBJECTS.values()),
+        "position": POSITIONS[1:],
+        "place": PLACES[1:],
+        "time": TIMES[1:],
+    }
+    if not text.startswith("a "):
+        raise ValueError(
+            f"{caption!r}: not a caption of the small world, which begin with 'a photo of' or 'a painting of'"
+        )
+    rest, found = text[2:], {field.name: "" for field in fields(Scene)}
+    for name, choices in words.items():
+        for choice in choices:
+            if f"{rest} ".startswith(f"{choice} "):
+                found[name], rest = choice, rest[len(choice) + 1 :]
+                break
+        if name == "style":
+            rest = rest.removeprefix("of ")
+    singular = {plural: name for name, plural in OBJECTS.items()}
+    found["object"] = singular.get(found["object"], found["object"])
+    scene = Scene(**found)
+    if rest or not (scene.style and scene.count and scene.object) or scene.caption() != text:
+        raise ValueError(f"{caption!r}: not a caption of the small world")
+    return scene
