@@ -1,0 +1,137 @@
+"""Which token of the source caption each token of the edited caption takes its cross-attention from.
+
+Let P be the source's attention probabilities (pixels x tokens) and P* those of the edited image. Each edit of
+arXiv 2208.01626, section 3.2 gives the edited image probabilities that are linear in both:
+
+    P_edited = P A + P* diag(b)
+
+with A (source tokens x edited tokens) and b (edited tokens). Word swap: A pairs the words, b = 0. Adding a phrase:
+A pairs the tokens both captions share, b = 1 at new tokens. Re-weighting scales the columns. ``schedule`` puts the
+steps in, ``attention`` makes use of the linearity.
+
+Two rules, chosen as the published code's examples choose: *replacement* (word for word) when both captions have as
+many words, else *refinement* (the longest common sequence of tokens).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from transformers import CLIPTokenizer
+
+from generators.prompt_to_prompt.edits import EditError, occurrences
+
+Kind = Literal["replacement", "refinement"]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A caption's token ids with start and end marks, and where each token stands in it: (start, end) in characters,
+    empty for the marks. ``length`` is what the model's text encoder pads to."""
+
+    caption: str
+    ids: tuple[int, ...]
+    offsets: tuple[tuple[int, int], ...]
+    length: int
+
+    @classmethod
+    def of(cls, caption: str, tokenizer: CLIPTokenizer) -> Tokens:
+        """Raises EditError if the caption has more tokens than the text encoder reads: CLIP would cut it silently."""
+        encoded = tokenizer(caption, return_offsets_mapping=True)
+        ids, length = tuple(encoded["input_ids"]), int(tokenizer.model_max_length)
+        if len(ids) > length:
+            raise EditError(f"the caption {caption!r} has {len(ids)} tokens, the model reads {length}: shorten it")
+        return cls(caption, ids, tuple((start, end) for start, end in encoded["offset_mapping"]), length)
+
+    def within(self, start: int, end: int) -> list[int]:
+        """Positions of the tokens of the characters start..end."""
+        return [at for at, (first, last) in enumerate(self.offsets) if max(first, start) < min(last, end)]
+
+    def of_word(self, word: str) -> list[int]:
+        """Positions of the tokens of a word or phrase, wherever it occurs; EditError if it is not in the caption."""
+        return [at for span in occurrences(self.caption, word) for at in self.within(*span)]
+
+    def words(self) -> list[tuple[str, list[int]]]:
+        """The caption split at white space, each word with the positions of its tokens."""
+        return [(match.group(), self.within(*match.span())) for match in re.finditer(r"\S+", self.caption)]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """source: A, (length, length) float32, rows source tokens; edited: b, (length,) float32; both on the CPU."""
+
+    kind: Kind
+    source: torch.Tensor
+    edited: torch.Tensor
+    captions: tuple[Tokens, Tokens]
+
+
+def align(captions: tuple[str, str], tokenizer: CLIPTokenizer) -> Alignment:
+    """The alignment of an edited caption with its source. Raises EditError if a caption is too long for the model."""
+    tokens = (Tokens.of(captions[0], tokenizer), Tokens.of(captions[1], tokenizer))
+    if len(tokens[0].words()) == len(tokens[1].words()):
+        return Alignment("replacement", *replacement(*tokens), tokens)
+    return Alignment("refinement", *refinement(*tokens), tokens)
+
+
+def replacement(source: Tokens, edited: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
+    """A and b of a word swap: word takes from word, so b is 0.
+
+    A changed word with as many tokens takes token from token; else each of its tokens takes an equal share of what
+    all tokens of the source's word have. Padding goes by position. The published code sends what follows the last
+    changed word by position too; where a change moved it, that is another word, so here it goes by word.
+    """
+    matrix = torch.zeros(source.length, edited.length)
+    pairs = zip(source.words(), edited.words(), strict=True)
+    blocks = [(tokens0, tokens1) for (_, tokens0), (_, tokens1) in pairs]
+    marks = [([0], [0]), ([len(source.ids) - 1], [len(edited.ids) - 1])]
+    for tokens0, tokens1 in blocks + marks:
+        if len(tokens0) == len(tokens1):
+            matrix[tokens0, tokens1] = 1
+        elif tokens0 and tokens1:
+            matrix[torch.tensor(tokens0)[:, None], torch.tensor(tokens1)] = 1 / len(tokens1)
+    _pad_by_position(matrix, len(edited.ids))
+    return matrix, torch.zeros(edited.length)
+
+
+def refinement(source: Tokens, edited: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
+    """A and b of added or removed words: shared tokens take the source's attention, new ones keep their own.
+
+    Shared are those of a longest common subsequence of token ids, start and end marks included. Padding goes by
+    position, as in the published code.
+    """
+    matrix, own = torch.zeros(source.length, edited.length), torch.ones(edited.length)
+    for at0, at1 in _longest_common_subsequence(source.ids, edited.ids):
+        matrix[at0, at1] = 1
+    _pad_by_position(matrix, len(edited.ids))
+    own[matrix.sum(0) > 0] = 0
+    return matrix, own
+
+
+def _pad_by_position(matrix: torch.Tensor, start: int) -> None:
+    padding = torch.arange(start, matrix.shape[1])
+    matrix[padding, padding] = 1
+
+
+def _longest_common_subsequence(ids0: Sequence[int], ids1: Sequence[int]) -> list[tuple[int, int]]:
+    """Positions of a longest common subsequence; of several, the one a global alignment (Needleman-Wunsch with gap 0,
+    match 1, mismatch -1) finds that prefers, from the end, to skip in ``ids1``, then in ``ids0``: the published one."""
+    length = [[0] * (len(ids1) + 1) for _ in range(len(ids0) + 1)]
+    for i, id0 in enumerate(ids0, 1):
+        for j, id1 in enumerate(ids1, 1):
+            taken = length[i - 1][j - 1] + (1 if id0 == id1 else -1)
+            length[i][j] = max(length[i][j - 1], length[i - 1][j], taken)
+    i, j, pairs = len(ids0), len(ids1), []
+    while i and j:
+        if length[i][j] == length[i][j - 1]:
+            j -= 1
+        elif length[i][j] == length[i - 1][j]:
+            i -= 1
+        else:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+    return pairs[::-1]

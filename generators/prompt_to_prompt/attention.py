@@ -1,0 +1,119 @@
+"""Attention processors that inject the source image's attention into the edited image's, without making the maps.
+
+Probabilities of an edited image are linear in the source's P and its own P* (``alignment``): P A + P* diag(b). Its
+attention output is therefore P (A V*) + P* (diag(b) V*): two attentions with other values, each a call of the fused
+``scaled_dot_product_attention``. Self-attention injection (A = 1, b = 0) is one call with the source's queries and keys
+and the edited image's values. No layer ever holds its probabilities; only ``local_blend`` computes some, for its
+words.
+
+The rows of a batch of n pairs end in n source images and n edited images with their captions. Before them may come
+2n unconditional rows of classifier-free guidance, which no edit touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from diffusers import UNet2DConditionModel
+from torch.nn.functional import scaled_dot_product_attention
+
+from generators.prompt_to_prompt.local_blend import LocalBlend
+from generators.prompt_to_prompt.schedule import Step
+
+
+class Injection:
+    """What all attention layers of a UNet do for a batch of n pairs at the present step.
+
+    max_self_tokens: pixels of the largest feature map whose self-attention is injected.
+    """
+
+    def __init__(self, pairs: int, max_self_tokens: int, blend: LocalBlend | None) -> None:
+        self.pairs = pairs
+        self.max_self_tokens = max_self_tokens
+        self.blend = blend
+        self.step = Step(None, None, None)
+
+    def self_attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+        """q, k, v: (rows, heads, pixels, channels of a head)."""
+        taken = self.step.self_attention
+        if taken is not None and q.shape[2] <= self.max_self_tokens:
+            rows = torch.arange(len(q), device=q.device)
+            rows[-self.pairs :] -= self.pairs * taken.to(rows.dtype)
+            q, k = q[rows], k[rows]
+        return scaled_dot_product_attention(q, k, v, scale=scale)
+
+    def cross_attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
+        """q: (rows, heads, pixels, channels of a head); k, v: (rows, heads, tokens, channels of a head)."""
+        if self.blend is not None:
+            self.blend.observe(q, k, scale, self.step)
+        step, n = self.step, self.pairs
+        if step.source is None:
+            return scaled_dot_product_attention(q, k, v, scale=scale)
+        of_source = step.source[:, None] @ v[-n:]
+        if step.edited is None:
+            q, k = torch.cat([q[:-n], q[-2 * n : -n]]), torch.cat([k[:-n], k[-2 * n : -n]])
+            return scaled_dot_product_attention(q, k, torch.cat([v[:-n], of_source]), scale=scale)
+        of_itself = step.edited[:, None, :, None] * v[-n:]
+        out = scaled_dot_product_attention(q, k, torch.cat([v[:-n], of_itself]), scale=scale)
+        out[-n:] += scaled_dot_product_attention(q[-2 * n : -n], k[-2 * n : -n], of_source, scale=scale)
+        return out
+
+
+class InjectedAttention:
+    """The processor of one attention layer of a transformer block (diffusers' ``attn1`` and ``attn2``)."""
+
+    def __init__(self, injection: Injection) -> None:
+        self.injection = injection
+
+    def __call__(
+        self,
+        attn: Any,
+        hidden_states: torch.Tensor,
+        encoder_hidden_states: torch.Tensor | None = None,
+        attention_mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        context = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        q, k, v = (
+            projected.unflatten(-1, (attn.heads, -1)).transpose(1, 2)
+            for projected in (attn.to_q(hidden_states), attn.to_k(context), attn.to_v(context))
+        )
+        attend = self.injection.self_attention if encoder_hidden_states is None else self.injection.cross_attention
+        linear, dropout = attn.to_out
+        out: torch.Tensor = dropout(linear(attend(q, k, v, attn.scale).transpose(1, 2).flatten(2)))
+        return out
+
+
+@contextmanager
+def injected(unet: UNet2DConditionModel, injection: Injection) -> Iterator[None]:
+    """The UNet with its transformer blocks' attention under ``injection``; its own processors come back afterwards."""
+    own = dict(unet.attn_processors)
+    blocks = ("attn1.processor", "attn2.processor")
+    ours = {name: InjectedAttention(injection) if name.endswith(blocks) else own[name] for name in own}
+    unet.set_attn_processor(dict(ours))
+    try:
+        yield
+    finally:
+        unet.set_attn_processor(own)
+
+
+def cross_attention_sizes(unet: UNet2DConditionModel, height: int, width: int) -> list[tuple[int, int]]:
+    """Sizes (height, width) of the feature maps that have cross-attention, for latents of height x width, largest
+    first. Every down block but the last halves, rounding up."""
+    blocks = len(unet.config.down_block_types)
+    levels = {_level(name, blocks) for name in unet.attn_processors if name.endswith("attn2.processor")}
+    return [(-(-height // 2**level), -(-width // 2**level)) for level in sorted(levels)]
+
+
+def _level(processor: str, blocks: int) -> int:
+    """How often the feature map of a layer (``up_blocks.1.attentions.0...``) was halved."""
+    place, number, *_ = processor.split(".")
+    match place:
+        case "down_blocks":
+            return int(number)
+        case "up_blocks":
+            return blocks - 1 - int(number)
+        case _:
+            return blocks - 1

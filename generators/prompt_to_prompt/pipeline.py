@@ -1,0 +1,169 @@
+"""Prompt-to-prompt (arXiv 2208.01626, algorithm 1) on a text-to-image latent diffusion model, many pairs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from diffusers import (
+    AutoencoderKL,
+    AutoencoderTiny,
+    DDIMScheduler,
+    DiffusionPipeline,
+    DPMSolverMultistepScheduler,
+    UNet2DConditionModel,
+)
+from numpy.typing import NDArray
+from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
+
+from generators.prompt_to_prompt.alignment import Alignment, align
+from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
+from generators.prompt_to_prompt.conditioning import Conditioning, encode, guided, zeros
+from generators.prompt_to_prompt.edits import Edit, EditError
+from generators.prompt_to_prompt.local_blend import LocalBlend
+from generators.prompt_to_prompt.schedule import Schedule
+
+MAP_SIDE = 16  # the published code edits and blends at 16 x 16, in Stable Diffusion at 512 x 512 pixels
+DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet
+
+
+@dataclass(frozen=True)
+class Made:
+    """Pairs as drawn. images: (n, 2, height, width, 3) RGB, the source image and the edited image.
+
+    finite: (n,), False where latents or pixels were infinite or not a number; such pixels are 0.
+    masks: (n, height, width), where local blend let a pair change, everywhere for one without; None: none had blend.
+    """
+
+    images: NDArray[np.uint8]
+    finite: NDArray[np.bool_]
+    masks: NDArray[np.bool_] | None
+
+
+class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffusers is untyped in parts
+    """Draws pairs with a UNet2DConditionModel that has cross-attention: Stable Diffusion 1.x and 2.x, SDXL, small ones.
+
+    Two text encoders make it SDXL's. Components are diffusers' own; the processors are the UNet's only during a call,
+    and a call leaves nothing behind: its schedulers are its own, it draws no random numbers.
+
+    Memory, beside the weights: 4 UNet rows a pair (2 without guidance), all attention fused, so that no layer holds its
+    probabilities. In half precision the published code holds 4 rows x 8 heads x 4096 x 4096 x 2 bytes = 1 GiB at once
+    for each 64 x 64 self-attention of Stable Diffusion; here such a layer holds its queries, keys, values and output,
+    4 x 4 rows x 4096 x 320 x 2 bytes = 42 MB. Local blend adds 2 x 8 x 256 x 77 x 4 bytes = 1.3 MB a blended pair.
+    At most 8 images are decoded at a time.
+    """
+
+    _optional_components = ("text_encoder_2", "tokenizer_2")
+
+    def __init__(
+        self,
+        vae: AutoencoderKL | AutoencoderTiny,
+        text_encoder: CLIPTextModel,
+        tokenizer: CLIPTokenizer,
+        unet: UNet2DConditionModel,
+        scheduler: DDIMScheduler | DPMSolverMultistepScheduler,
+        text_encoder_2: CLIPTextModelWithProjection | None = None,
+        tokenizer_2: CLIPTokenizer | None = None,
+        force_zeros_for_empty_prompt: bool = False,
+    ) -> None:
+        super().__init__()
+        self.register_modules(
+            vae=vae,
+            text_encoder=text_encoder,
+            tokenizer=tokenizer,
+            unet=unet,
+            scheduler=scheduler,
+            text_encoder_2=text_encoder_2,
+            tokenizer_2=tokenizer_2,
+        )
+        self.register_to_config(force_zeros_for_empty_prompt=force_zeros_for_empty_prompt)
+
+    @torch.inference_mode()
+    def __call__(
+        self,
+        edits: Sequence[Edit],
+        noise: torch.Tensor,
+        *,
+        steps: int,
+        guidance: float,
+        map_side: int = MAP_SIDE,
+        max_self_tokens: int | None = None,
+    ) -> Made:
+        """Draws one pair an edit, both images of a pair from one noise.
+
+        noise: (n, channels, height, width) of the latents, standard normal, float32 on the CPU.
+        steps: denoising steps. guidance: scale of classifier-free guidance; at 1 or less there is none.
+        map_side: local blend reads the cross-attention maps whose size is nearest to map_side x map_side.
+        max_self_tokens: pixels of the largest feature map whose self-attention is injected; None: that of the maps
+            which local blend would read, but at least 256 (the published code's limit).
+        Raises EditError if a caption does not fit the model, torch.OutOfMemoryError if the batch does not.
+        """
+        n, _, height, width = noise.shape
+        if len(edits) != n or noise.dtype != torch.float32:
+            raise ValueError(f"{len(edits)} edits need noise of ({len(edits)}, c, h, w) float32, not {noise.shape}")
+        device, dtype = self.unet.device, self.unet.dtype
+        scheduler = type(self.scheduler).from_config(self.scheduler.config)
+        scheduler.set_timesteps(steps, device=device)
+        alignments = [self.align(edit) for edit in edits]
+        schedule = Schedule(edits, alignments, len(scheduler.timesteps))
+        sizes = cross_attention_sizes(self.unet, height, width)
+        size = min(sizes, key=lambda size: abs(size[0] * size[1] - map_side**2))
+        blended = any(edit.blend is not None for edit in edits)
+        blend = LocalBlend(edits, alignments, size, device) if blended else None
+        injection = Injection(n, max_self_tokens or max(size[0] * size[1], MAP_SIDE**2), blend)
+
+        captions = [edit.captions[0] for edit in edits] + [edit.captions[1] for edit in edits]
+        conditioning = self._conditioning(captions, guidance > 1)
+        added = conditioning.added(self._pixels(height, width))
+        latents = torch.cat([noise, noise]).to(device) * scheduler.init_noise_sigma
+        with injected(self.unet, injection):
+            for index, timestep in enumerate(scheduler.timesteps):
+                injection.step = schedule.step(index, device, dtype)
+                rows = scheduler.scale_model_input(torch.cat([latents, latents]) if guidance > 1 else latents, timestep)
+                predicted = self.unet(
+                    rows.to(dtype), timestep, encoder_hidden_states=conditioning.states, added_cond_kwargs=added
+                ).sample.float()
+                if guidance > 1:
+                    unconditional, conditional = predicted.chunk(2)
+                    predicted = unconditional + guidance * (conditional - unconditional)
+                latents = scheduler.step(predicted, timestep, latents).prev_sample
+                if blend is not None:
+                    latents = blend.blend(latents, index, schedule.steps)
+        return self._decode(latents, blend)
+
+    def align(self, edit: Edit) -> Alignment:
+        """How an edit's captions are aligned for this model. Raises EditError if it cannot draw them: a caption is too
+        long, or its two tokenizers cut it differently."""
+        alignment = align(edit.captions, self.tokenizer)
+        if self.tokenizer_2 is not None:
+            other = align(edit.captions, self.tokenizer_2)
+            for one, two in zip(alignment.captions, other.captions, strict=True):
+                if one.offsets != two.offsets:
+                    raise EditError(f"the model's two tokenizers cut {one.caption!r} differently: word it another way")
+        return alignment
+
+    def _conditioning(self, captions: Sequence[str], guidance: bool) -> Conditioning:
+        components = self.tokenizer, self.text_encoder, self.tokenizer_2, self.text_encoder_2
+        conditions = encode(captions, *components)
+        if not guidance:
+            return conditions
+        empty = zeros(conditions) if self.config.force_zeros_for_empty_prompt else encode([""], *components)
+        return guided(conditions, empty)
+
+    def _pixels(self, height: int, width: int) -> tuple[int, int]:
+        scale = 2 ** (len(self.vae.config.block_out_channels) - 1)
+        return height * scale, width * scale
+
+    def _decode(self, latents: torch.Tensor, blend: LocalBlend | None) -> Made:
+        config = self.vae.config
+        mean = torch.tensor(getattr(config, "latents_mean", None) or 0.0, device=latents.device).view(-1, 1, 1)
+        std = torch.tensor(getattr(config, "latents_std", None) or 1.0, device=latents.device).view(-1, 1, 1)
+        scaled = latents * std / config.scaling_factor + mean + (getattr(config, "shift_factor", None) or 0.0)
+        decoded = [self.vae.decode(some).sample.float() for some in scaled.to(self.vae.dtype).split(DECODED_AT_ONCE)]
+        pixels = torch.stack(torch.cat(decoded).chunk(2), 1)  # (n, 2, 3, height, width) in -1..1
+        finite = pixels.isfinite().flatten(1).all(1) & torch.stack(latents.isfinite().chunk(2), 1).flatten(1).all(1)
+        images = (pixels.nan_to_num(-1.0) / 2 + 0.5).clamp(0, 1).mul(255).round().to(torch.uint8)
+        masks = None if blend is None else blend.masks((pixels.shape[3], pixels.shape[4])).cpu().numpy()
+        return Made(images.permute(0, 1, 3, 4, 2).cpu().numpy(), finite.cpu().numpy(), masks)

@@ -1,0 +1,52 @@
+"""Random models on disk, one of each kind a session, and their pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import CLIPTokenizer
+
+from generators.prompt_to_prompt.models import load_model
+from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+from tests.generators.prompt_to_prompt import tiny_models
+
+Load = Callable[[str], PromptToPromptPipeline]
+SAVED = {
+    "stable-diffusion-1.4": tiny_models.save_stable_diffusion,
+    "sdxl": tiny_models.save_sdxl,
+    "small": tiny_models.save_small,
+}
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """kind -> the folder of a model of this kind, written when it is first asked for."""
+    folders: dict[str, Path] = {}
+
+    def folder(kind: str) -> Path:
+        if kind not in folders:
+            folders[kind] = SAVED[kind](tmp_path_factory.mktemp(kind))
+        return folders[kind]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def load(saved: Callable[[str], Path]) -> Load:
+    """kind -> its pipeline, loaded from disk on the CPU, once."""
+    pipelines: dict[str, PromptToPromptPipeline] = {}
+
+    def loaded(kind: str) -> PromptToPromptPipeline:
+        if kind not in pipelines:
+            pipelines[kind] = load_model(str(saved(kind)), "cpu", torch.float32)
+        return pipelines[kind]
+
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def words(tmp_path_factory: pytest.TempPathFactory) -> CLIPTokenizer:
+    return tiny_models.tokenizer(tmp_path_factory.mktemp("words"))

@@ -1,0 +1,90 @@
+"""Fused injection against the definition: probabilities made, edited as the paper's section 3.2 writes it, and used."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from transformers import CLIPTokenizer
+
+from generators.prompt_to_prompt.alignment import align
+from generators.prompt_to_prompt.attention import Injection
+from generators.prompt_to_prompt.edits import Edit
+from generators.prompt_to_prompt.local_blend import LocalBlend
+from generators.prompt_to_prompt.schedule import Schedule
+
+EDITS = [
+    Edit(("a cat eating soup", "a giraffe eating soup"), 0.5, 0.4, weights={"soup": 3.0}),
+    Edit(("a photo of a cat", "a photo of a red cat in the winter"), 0.8, 0.0, {"cat": 0.2}),
+    Edit.plain(("a cat", "a dog")),
+    Edit(("a red circle", "a blue circle"), 1.0, 1.0, blend=("red", "blue"), weights={"circle": -1.0}),
+]
+N, HEADS, PIXELS, WIDTH, STEPS = len(EDITS), 3, 16, 8, 10
+SCALE = WIDTH**-0.5
+CPU = torch.device("cpu")
+
+
+def random(rows: int, tokens: int, seed: int) -> torch.Tensor:
+    return torch.randn(rows, HEADS, tokens, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("guided", [True, False])
+@pytest.mark.parametrize("index", [0, 3, 6, 9])
+def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None:
+    alignments = [align(edit.captions, words) for edit in EDITS]
+    rows = 4 * N if guided else 2 * N
+    q, k, v = random(rows, PIXELS, 1), random(rows, 77, 2), random(rows, 77, 3)
+    injection = Injection(N, 256, None)
+    injection.step = Schedule(EDITS, alignments, STEPS).step(index, CPU, torch.float64)
+    fused = injection.cross_attention(q, k, v, SCALE)
+
+    probabilities = (q @ k.transpose(2, 3) * SCALE).softmax(-1)
+    for n, (edit, alignment) in enumerate(zip(EDITS, alignments, strict=True)):
+        own, source = probabilities[rows - N + n].clone(), probabilities[rows - 2 * N + n]
+        edited = alignment.captions[1]
+        replaced = source @ alignment.source.double() + own * alignment.edited
+        for word, factor in edit.weights.items():
+            replaced[..., edited.of_word(word)] *= factor
+        for token in range(77):
+            share = edit.cross_replace_steps
+            for word, of_word in edit.word_replace_steps.items():
+                share = of_word if token in edited.of_word(word) else share
+            if index < int(share * (STEPS + 1)):
+                own[..., token] = replaced[..., token]
+        probabilities[rows - N + n] = own
+    torch.testing.assert_close(fused, probabilities @ v, atol=1e-6, rtol=0)
+
+
+def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPTokenizer) -> None:
+    schedule = Schedule(EDITS, [align(edit.captions, words) for edit in EDITS], STEPS)
+    q, k, v = (random(4 * N, PIXELS, seed) for seed in (1, 2, 3))
+    probabilities = (q @ k.transpose(2, 3) * SCALE).softmax(-1)
+    own = probabilities @ v
+    for index, taken in ((0, [True, False, False, True]), (5, [False, False, False, True])):
+        expected = own.clone()
+        for n in range(N):
+            if taken[n]:
+                expected[3 * N + n] = probabilities[2 * N + n] @ v[3 * N + n]
+        injection = Injection(N, PIXELS, None)
+        injection.step = schedule.step(index, CPU, torch.float64)
+        torch.testing.assert_close(injection.self_attention(q, k, v, SCALE), expected)
+        injection.max_self_tokens = PIXELS - 1
+        torch.testing.assert_close(injection.self_attention(q, k, v, SCALE), own)
+
+
+def test_local_blend_keeps_what_is_outside_the_words_attention(words: CLIPTokenizer) -> None:
+    alignments = [align(edit.captions, words) for edit in EDITS]
+    blend = LocalBlend(EDITS, alignments, (4, 4), CPU)
+    q, k = random(4 * N, PIXELS, 1).float(), random(4 * N, 77, 2).float()
+    (red,) = alignments[3].captions[0].of_word("red")
+    (blue,) = alignments[3].captions[1].of_word("blue")
+    q[:, :, :, 0], k[:, :, :, 0] = 0.0, 0.0
+    q[:, :, 0, 0], k[2 * N + 3, :, red, 0], k[3 * N + 3, :, blue, 0] = 40.0, 40.0, 40.0  # all at the upper left pixel
+    blend.observe(q, k, SCALE, Schedule(EDITS, alignments, STEPS).step(9, CPU, torch.float32))
+    masks = blend.masks((8, 8))
+    assert masks[:3].all()  # no blend was asked for there
+    assert masks[3].nonzero().amax(0).tolist() == [3, 3]  # a pixel wider, at twice the size
+    latents = random(2 * N, 64, 5).float().reshape(2 * N, -1, 8, 8)
+    blended = blend.blend(latents, 9, STEPS)
+    assert torch.equal(blended[: N + 3], latents[: N + 3])
+    assert torch.equal(blended[N + 3], torch.where(masks[3], latents[N + 3], latents[3]))
+    assert torch.equal(blend.blend(latents, 1, STEPS), latents)  # too early

@@ -1,0 +1,135 @@
+"""The whole path, from a saved folder to images, on Stable Diffusion 1.4's and SDXL's structure and a small model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, StableDiffusionPipeline, StableDiffusionXLPipeline
+from numpy.typing import NDArray
+
+from generators.prompt_to_prompt.edits import Edit, EditError
+from generators.prompt_to_prompt.models import load_model
+from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
+from tests.generators.prompt_to_prompt.conftest import SAVED, Load
+
+LATENT = {"stable-diffusion-1.4": 8, "sdxl": 8, "small": 16}
+SWAP = ("a photo of a cat", "a photo of a dog")
+EDITS = [
+    Edit(SWAP, blend=("cat", "dog")),
+    Edit(("a cat", "a red cat in the winter"), cross_replace_steps=0.5, weights={"winter": 4.0}),
+    Edit(("a squirrel eating soup", "a lion eating soup"), 1.0, 1.0, word_replace_steps={"lion": 0.3}),
+]
+ROUNDED = 2  # grey levels of 255: batches of other sizes sum in another order
+kinds = pytest.mark.parametrize("kind", SAVED)
+
+
+def noise(kind: str, pairs: int) -> torch.Tensor:
+    shape = (pairs, 4, LATENT[kind], LATENT[kind])
+    return torch.from_numpy(np.random.default_rng(7).standard_normal(shape, dtype=np.float32))
+
+
+def draw(pipeline: PromptToPromptPipeline, edits: list[Edit], of: torch.Tensor, guidance: float = 5.0) -> Made:
+    return pipeline(edits, of, steps=4, guidance=guidance)
+
+
+def difference(images: NDArray[np.uint8], others: NDArray[np.uint8]) -> int:
+    return int(np.abs(images.astype(int) - others).max())
+
+
+@kinds
+def test_equal_captions_give_equal_images(load: Load, kind: str) -> None:
+    edits = [Edit((edit.captions[0], edit.captions[0]), 0.6, 0.4, {}, None) for edit in EDITS]
+    made = draw(load(kind), edits, noise(kind, 3))
+    assert np.array_equal(made.images[:, 0], made.images[:, 1])
+    assert made.images.std() > 20  # something is drawn
+    assert made.finite.all()
+    assert made.masks is None
+
+
+@kinds
+def test_without_replacement_a_pair_is_two_independent_images(
+    load: Load, saved: Callable[[str], Path], kind: str
+) -> None:
+    """... which diffusers' own pipelines draw from the same noise, caption by caption."""
+    made = draw(load(kind), [Edit.plain(edit.captions) for edit in EDITS], noise(kind, 3))
+    if kind == "sdxl":
+        pipeline = StableDiffusionXLPipeline.from_pretrained(saved(kind), variant="fp16", add_watermarker=False)
+    else:
+        pipeline = StableDiffusionPipeline.from_pretrained(saved(kind), safety_checker=None)
+    pipeline.scheduler = load(kind).scheduler
+    pipeline.set_progress_bar_config(disable=True)
+    for n, edit in enumerate(EDITS):
+        for side in (0, 1):
+            size = {"height": made.images.shape[2], "width": made.images.shape[3]}
+            latents = noise(kind, 3)[n : n + 1]
+            drawn = pipeline(edit.captions[side], num_inference_steps=4, guidance_scale=5.0, latents=latents, **size)
+            image = drawn.images[0]
+            assert difference(np.asarray(image), made.images[n, side]) <= ROUNDED
+    assert difference(made.images[:, 0], made.images[:, 1]) > 5 * ROUNDED
+
+
+@kinds
+def test_a_batch_is_its_pairs_one_by_one_and_repeats_itself(load: Load, kind: str) -> None:
+    batch = draw(load(kind), EDITS, noise(kind, 3))
+    again = draw(load(kind), EDITS, noise(kind, 3))
+    assert batch.images.tobytes() == again.images.tobytes()
+    assert batch.masks is not None and again.masks is not None
+    assert batch.masks.tobytes() == again.masks.tobytes()
+    for n in range(3):
+        single = draw(load(kind), EDITS[n : n + 1], noise(kind, 3)[n : n + 1])
+        assert difference(single.images[0], batch.images[n]) <= ROUNDED
+
+
+@kinds
+def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
+    plain = draw(load(kind), [Edit.plain(edit.captions) for edit in EDITS], noise(kind, 3))
+    edited = draw(load(kind), EDITS, noise(kind, 3))
+    assert difference(plain.images[:, 0], edited.images[:, 0]) <= ROUNDED
+    for n in range(3):
+        assert difference(plain.images[n, 1], edited.images[n, 1]) > ROUNDED
+
+
+def test_without_guidance_there_are_no_unconditional_rows(load: Load) -> None:
+    edits = [Edit((edit.captions[0], edit.captions[0])) for edit in EDITS]
+    made = draw(load("small"), edits, noise("small", 3), guidance=1.0)
+    assert np.array_equal(made.images[:, 0], made.images[:, 1])
+    assert difference(made.images, draw(load("small"), edits, noise("small", 3)).images) > ROUNDED
+
+
+def test_a_pair_that_is_not_a_number_is_reported_and_spoils_no_other(load: Load) -> None:
+    spoilt = noise("small", 3)
+    spoilt[1, 0, 0, 0] = torch.nan
+    made = draw(load("small"), EDITS, spoilt)
+    good = draw(load("small"), EDITS, noise("small", 3))
+    assert made.finite.tolist() == [True, False, True]
+    assert difference(made.images[[0, 2]], good.images[[0, 2]]) <= ROUNDED
+
+
+def test_the_unet_keeps_its_own_processors_and_the_scheduler_its_state(load: Load) -> None:
+    pipeline = load("small")
+    own = {name: id(processor) for name, processor in pipeline.unet.attn_processors.items()}
+    state = torch.get_rng_state()
+    draw(pipeline, EDITS, noise("small", 3))
+    with pytest.raises(EditError, match="tokens, the model reads 77"):
+        draw(pipeline, [Edit(("a cat", "cat " * 80))], noise("small", 1))
+    assert {name: id(processor) for name, processor in pipeline.unet.attn_processors.items()} == own
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_both_schedulers(saved: Callable[[str], Path], load: Load) -> None:
+    assert type(load("stable-diffusion-1.4").scheduler) is DDIMScheduler  # its folder names PNDM
+    solver = load_model(str(saved("small")), "cpu", scheduler="dpm-solver++")
+    assert type(solver.scheduler) is DPMSolverMultistepScheduler
+    assert solver.scheduler.config.prediction_type == "v_prediction"
+    made, again = draw(solver, EDITS, noise("small", 3)), draw(solver, EDITS, noise("small", 3))
+    assert made.images.tobytes() == again.images.tobytes()
+    assert difference(made.images, draw(load("small"), EDITS, noise("small", 3)).images) > ROUNDED
+
+
+def test_noise_of_another_number_of_pairs_is_refused(load: Load) -> None:
+    with pytest.raises(ValueError, match="3 edits need noise of"):
+        draw(load("small"), EDITS, noise("small", 2))

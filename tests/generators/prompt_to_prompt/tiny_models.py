@@ -1,0 +1,194 @@
+"""Text-to-image models with random weights, saved as diffusers saves them: Stable Diffusion 1.4's, SDXL's, a small one.
+
+The structure is the real configurations' (block types, layers a block, transformer layers, heads, encoders, head widths
+in SDXL's style); shrunk are the channels, by a factor of 10, the text encoders, and the autoencoders. Nothing is
+downloaded: the tokenizer is a byte-pair vocabulary of CLIP's kind, made here, that knows some words and cuts others.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from diffusers import (
+    AutoencoderKL,
+    AutoencoderTiny,
+    DDIMScheduler,
+    EulerDiscreteScheduler,
+    PNDMScheduler,
+    StableDiffusionPipeline,
+    StableDiffusionXLPipeline,
+    UNet2DConditionModel,
+)
+from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
+
+WORDS = "a of in the on photo painting squirrel lion cat dog burger eating red green blue circle square winter soup pea"
+TOKENS = 77
+CHANNELS_14 = (320, 640, 1280, 1280)  # Stable Diffusion 1.4
+
+
+def tokenizer_files(folder: Path) -> Path:
+    """CLIP's vocab.json and merges.txt for WORDS; any other word is cut into letters, or into known beginnings."""
+    letters = "abcdefghijklmnopqrstuvwxyz.,"
+    merges: list[tuple[str, str]] = []
+    for word in WORDS.split():
+        pieces = [*word[:-1], f"{word[-1]}</w>"]
+        while len(pieces) > 1:
+            merge = (pieces[0], pieces[1])
+            if merge not in merges:
+                merges.append(merge)
+            pieces = ["".join(merge), *pieces[2:]]
+    vocabulary = [*letters, *(f"{letter}</w>" for letter in letters), *("".join(merge) for merge in merges)]
+    vocabulary = [*dict.fromkeys(vocabulary), "<|startoftext|>", "<|endoftext|>"]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.json").write_text(json.dumps({token: at for at, token in enumerate(vocabulary)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(" ".join(merge) for merge in merges) + "\n")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"model_max_length": TOKENS}))
+    return folder
+
+
+def tokenizer(folder: Path) -> CLIPTokenizer:
+    return CLIPTokenizer.from_pretrained(tokenizer_files(folder))
+
+
+def text_config(words: CLIPTokenizer, width: int, projection: int = 32) -> CLIPTextConfig:
+    return CLIPTextConfig(
+        vocab_size=len(words),
+        hidden_size=width,
+        intermediate_size=2 * width,
+        projection_dim=projection,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=TOKENS,
+        bos_token_id=words.bos_token_id,
+        eos_token_id=words.eos_token_id,
+        pad_token_id=words.pad_token_id,
+    )
+
+
+def unet_14(channels: tuple[int, ...], context: int, groups: int = 32) -> UNet2DConditionModel:
+    """Stable Diffusion 1.4's unet/config.json with other channels: 8 heads, cross-attention on all levels but one."""
+    return UNet2DConditionModel(
+        sample_size=64,
+        in_channels=4,
+        out_channels=4,
+        down_block_types=("CrossAttnDownBlock2D",) * 3 + ("DownBlock2D",),
+        up_block_types=("UpBlock2D",) + ("CrossAttnUpBlock2D",) * 3,
+        block_out_channels=channels,
+        layers_per_block=2,
+        cross_attention_dim=context,
+        attention_head_dim=8,
+        norm_num_groups=groups,
+    )
+
+
+def unet_xl(channels: tuple[int, ...], heads: tuple[int, ...], context: int, pooled: int) -> UNet2DConditionModel:
+    """SDXL's unet/config.json with other channels: two levels with 2 and 10 transformer layers, added embeddings."""
+    return UNet2DConditionModel(
+        sample_size=128,
+        in_channels=4,
+        out_channels=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        block_out_channels=channels,
+        layers_per_block=2,
+        transformer_layers_per_block=(1, 2, 10),
+        cross_attention_dim=context,
+        attention_head_dim=heads,
+        use_linear_projection=True,
+        addition_embed_type="text_time",
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=6 * 8 + pooled,
+        norm_num_groups=16,
+    )
+
+
+def sharpen(unet: UNet2DConditionModel) -> UNet2DConditionModel:
+    """Random queries attend to all tokens alike; larger ones choose, so that replaced attention can be seen."""
+    for name, module in unet.named_modules():
+        if name.endswith("to_q"):
+            module.weight.data *= 8
+    return unet
+
+
+def autoencoder(scaling: float) -> AutoencoderKL:
+    return AutoencoderKL(
+        block_out_channels=(8, 8, 16, 16),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        layers_per_block=1,
+        norm_num_groups=4,
+        scaling_factor=scaling,
+    )
+
+
+def save_stable_diffusion(folder: Path) -> Path:
+    """Stable Diffusion 1.4: its own PNDM scheduler, AutoencoderKL, one text encoder."""
+    torch.manual_seed(14)
+    words = tokenizer(folder / "words")
+    unet = sharpen(unet_14(tuple(width // 10 for width in CHANNELS_14), context=48, groups=8))
+    noise: dict[str, Any] = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+    scheduler = PNDMScheduler(**noise, skip_prk_steps=True, steps_offset=1, set_alpha_to_one=False)
+    text = CLIPTextModel(text_config(words, 48))
+    return save(folder / "model", autoencoder(0.18215), text, words, unet, scheduler)
+
+
+def save_small(folder: Path) -> Path:
+    """A model for 64 x 64 pixels: 16 x 16 latents, cross-attention at 8 and 4, AutoencoderTiny, v-prediction."""
+    torch.manual_seed(16)
+    words = tokenizer(folder / "words")
+    unet = UNet2DConditionModel(
+        sample_size=16,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+        block_out_channels=(16, 32, 32),
+        layers_per_block=1,
+        cross_attention_dim=32,
+        attention_head_dim=4,
+        norm_num_groups=8,
+    )
+    vae = AutoencoderTiny(
+        encoder_block_out_channels=(8, 8, 8),
+        decoder_block_out_channels=(8, 8, 8),
+        num_encoder_blocks=(1, 1, 1),
+        num_decoder_blocks=(1, 1, 1),
+    )
+    scheduler = DDIMScheduler(
+        prediction_type="v_prediction", clip_sample=False, timestep_spacing="trailing", steps_offset=1
+    )
+    vae.decoder.layers[-1].weight.data *= 100  # a random decoder paints all grey
+    return save(folder / "model", vae, CLIPTextModel(text_config(words, 32)), words, sharpen(unet), scheduler)
+
+
+def save(folder: Path, vae: Any, text: Any, words: CLIPTokenizer, unet: UNet2DConditionModel, scheduler: Any) -> Path:
+    pipeline = StableDiffusionPipeline(
+        vae=vae,
+        text_encoder=text,
+        tokenizer=words,
+        unet=unet,
+        scheduler=scheduler,
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+    pipeline.save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def save_sdxl(folder: Path) -> Path:
+    """SDXL base 1.0: two encoders and tokenizers, pooled embedding, Euler scheduler, half-precision files only."""
+    torch.manual_seed(10)
+    words = tokenizer(folder / "words")
+    StableDiffusionXLPipeline(
+        vae=autoencoder(0.13025),
+        text_encoder=CLIPTextModel(text_config(words, 32)),
+        text_encoder_2=CLIPTextModelWithProjection(text_config(words, 64, projection=40)),
+        tokenizer=words,
+        tokenizer_2=tokenizer(folder / "words"),
+        unet=sharpen(unet_xl((32, 64, 128), heads=(2, 4, 8), context=96, pooled=40)),
+        scheduler=EulerDiscreteScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear"),
+        force_zeros_for_empty_prompt=True,
+    ).save_pretrained(folder / "model", safe_serialization=True, variant="fp16")
+    return folder / "model"
