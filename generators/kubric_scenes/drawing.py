@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count, permutations, product
 from typing import Literal
 
-from generators.kubric_scenes.balance import Balance
+from generators.even_draws import Balance
 from generators.kubric_scenes.grammar import (
     COUNTING_TEMPLATES,
     COUNTS,

@@ -10,8 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from generators.even_draws import Balance
 from generators.kubric_scenes import drawing
-from generators.kubric_scenes.balance import Balance
 from generators.kubric_scenes.caption_statistics import document, statistics
 from generators.kubric_scenes.drawing import Planned, draw_pairs, told_apart, usable
 from generators.kubric_scenes.scene import Aspect
