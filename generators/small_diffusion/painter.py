@@ -18,20 +18,20 @@ FRAME = 4  # pixels of a painting's frame
 
 Colour = tuple[float, float, float]
 
-_WALL: Colour = (205, 205, 208)
-_FLOOR: Colour = (170, 168, 166)
-_GROUND: dict[str, Colour] = {
+WALL: Colour = (205, 205, 208)
+FLOOR: Colour = (170, 168, 166)
+GROUND: dict[str, Colour] = {
     "on the grass": (150, 200, 110),
     "in the desert": (232, 205, 140),
     "in the snow": (243, 246, 250),
 }
 #: Upper and lower colour of the sky, what tints the ground, and how much.
-_SKY: dict[str, tuple[Colour, Colour, Colour, float]] = {
+SKY: dict[str, tuple[Colour, Colour, Colour, float]] = {
     "": ((120, 185, 240), (190, 225, 250), (255, 255, 255), 0.0),
     "at sunset": ((235, 120, 120), (255, 200, 120), (225, 130, 90), 0.35),
     "at night": ((45, 50, 105), (75, 80, 140), (70, 80, 135), 0.6),
 }
-_FRAME_WOOD: Colour = (120, 80, 45)
+FRAME_WOOD: Colour = (120, 80, 45)
 _FRAME_EDGE: Colour = (205, 170, 95)
 
 
@@ -93,7 +93,7 @@ def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
     if scene.style == "painting":
         _frame(canvas)
     small = cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
-    return np.clip(small + 0.5, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(small + 0.5, 0, 255), np.uint8)
 
 
 def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, float]]:
@@ -102,11 +102,12 @@ def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, 
     def near(x: float, y: float, spread: float) -> tuple[float, float]:
         return x + rng.uniform(-spread, spread), y + rng.uniform(-spread, spread)
 
+    places: tuple[tuple[float, float], ...]
     match scene.number:
         case 1:
             extent = {"small": 15.0, "": 23.0, "large": 35.0}[scene.size] + rng.uniform(-1.5, 1.5)
             at = {"on the left": (17, 35), "on the right": (47, 35), "at the top": (32, 17), "at the bottom": (32, 48)}
-            x, y = near(*at.get(scene.position, (32.0, 34.0)), 2.0)
+            x, y = near(*at.get(scene.position, (32, 34)), spread=2.0)
             inside = FRAME + 1 + extent * 0.54
             return [(min(max(x, inside), SIZE - inside), min(max(y, inside), SIZE - inside), extent)]
         case 2:
@@ -123,9 +124,9 @@ def _background(scene: Scene, rng: np.random.Generator) -> NDArray[np.float32]:
     horizon = (HORIZON + rng.uniform(-1.5, 1.5)) * _FINER
     rows = np.arange(len(canvas), dtype=np.float32)[:, None]
     if not scene.place:
-        canvas[:] = np.where(rows < horizon, np.float32(_WALL), np.float32(_FLOOR))[:, None]
+        canvas[:] = np.where(rows < horizon, np.asarray(WALL, np.float32), np.asarray(FLOOR, np.float32))[:, None]
         return canvas
-    above, below, tint, share = (np.asarray(part, np.float32) for part in _SKY[scene.time])
+    above, below, tint, share = (np.asarray(part, np.float32) for part in SKY[scene.time])
     down = np.clip(rows / horizon, 0, 1)
     canvas[:] = (above * (1 - down) + below * down)[:, None]
     if scene.time == "at night":
@@ -137,7 +138,7 @@ def _background(scene: Scene, rng: np.random.Generator) -> NDArray[np.float32]:
     else:
         for x, y, radius in ((9, 12, 3.5), (14, 10, 4.5), (19, 12, 3.5)):
             _disc(canvas, x, y, radius, (252, 252, 252))
-    ground = np.float32(_GROUND[scene.place]) * (1 - share) + tint * share
+    ground = np.asarray(GROUND[scene.place], np.float32) * (1 - share) + tint * share
     canvas[round(horizon) :] = ground
     return canvas
 
@@ -160,7 +161,7 @@ def _disc(canvas: NDArray[np.float32], x: float, y: float, radius: float, colour
 
 def _frame(canvas: NDArray[np.float32]) -> None:
     edge, wood = FRAME * _FINER, (FRAME - 1) * _FINER
-    for width, colour in ((edge, _FRAME_EDGE), (wood, _FRAME_WOOD)):
+    for width, colour in ((edge, _FRAME_EDGE), (wood, FRAME_WOOD)):
         for band in (np.s_[:width], np.s_[-width:], np.s_[:, :width], np.s_[:, -width:]):
             canvas[band] = colour
 
