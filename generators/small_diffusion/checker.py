@@ -120,18 +120,18 @@ def _touching(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> list[Thing]:
     first, width = int(columns[0]), len(columns)
     if mask.any(1).sum() > TOUCHING_HEIGHT:
         return []
-    heights = mask.sum(0)
+    heights, at = mask.sum(0), np.arange(SIZE)
     for pieces in (2, 3):
         middles = [first + round(width * piece / pieces) for piece in range(1, pieces)]
         nearby = [range(max(x - 3, first + 1), min(x + 4, first + width)) for x in middles]
         if not all(nearby):
             return []
         cuts = [min(near, key=lambda x: (heights[x], x)) for near in nearby]
-        parts = []
-        for left, right in pairwise((first, *cuts, first + width)):
-            part = np.zeros_like(mask)
-            part[:, left:right] = mask[:, left:right]
-            parts.append(_thing(pixels, part, backdrop))
+        edges = (first, *cuts, first + width)
+        masks = [mask & (at >= left) & (at < right) for left, right in pairwise(edges)]
+        if min(part.sum() for part in masks) < LEAST_AREA:
+            return []
+        parts = [_thing(pixels, part, backdrop) for part in masks]
         if _same([part.match.shape for part in parts]) is not None:
             return parts
     return []

@@ -73,9 +73,12 @@ def test_a_picture_of_another_scene_is_wrong_in_just_what_differs(
 def test_blank_pictures_and_noise_show_nothing() -> None:
     rng = np.random.default_rng(0)
     blank = [np.full((SIZE, SIZE, 3), level, np.uint8) for level in (0, 128, 205, 255)]
-    for picture in (*blank, rng.integers(0, 256, (SIZE, SIZE, 3), dtype=np.uint8)):
+    noise = [rng.integers(0, 256, (SIZE, SIZE, 3), dtype=np.uint8) for _ in range(8)]
+    # Noise of larger grain has patches of all forms and sizes.
+    noise += [cv2.resize(picture[:20, :20], (SIZE, SIZE), interpolation=cv2.INTER_NEAREST) for picture in noise]
+    for picture in (*blank, *noise):
         seen = read_picture(picture)
-        assert (seen.shape, seen.place) == (None, None), seen
+        assert seen.shape is None and seen.place is None, seen
 
 
 def test_half_of_another_colour_is_no_colour() -> None:
