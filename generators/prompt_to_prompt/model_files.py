@@ -1,0 +1,135 @@
+"""Text-to-image models on disk: a folder in diffusers' layout, or a hub id in the local Hugging Face cache.
+
+Nothing is downloaded. Only files are looked at, without the libraries that load them: whoever plans may have none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from manifests.canonical import digest, sha256_of_file
+from manifests.errors import WrongUse
+from shards.media import inside
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+WEIGHTS = {
+    "unet": "diffusion_pytorch_model",
+    "vae": "diffusion_pytorch_model",
+    "text_encoder": "model",
+    "text_encoder_2": "model",
+}
+CONFIGS = ("model_index.json", "scheduler/scheduler_config.json", *(f"{part}/config.json" for part in WEIGHTS))
+TOKENIZERS = ("vocab.json", "merges.txt", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
+
+
+class ModelMissing(WrongUse):
+    """A model, or a file of it, is not on this machine; the message says which files to put where."""
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model by its path or its hub id, with all files that loading needs; else ModelMissing.
+
+    What is a folder here is taken as one; what is not, and reads OWNER/NAME, is looked up in the cache.
+    """
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        if not HUB_ID.fullmatch(name):
+            raise ModelMissing(f"there is no model folder {name}: put a model in diffusers' layout there. {_layout()}")
+        try:
+            from huggingface_hub import snapshot_download
+            from huggingface_hub.errors import LocalEntryNotFoundError
+        except ImportError as error:
+            raise ModelMissing(
+                f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
+                f"the model's folder. {_layout()}"
+            ) from error
+        try:
+            folder = Path(snapshot_download(name, local_files_only=True))
+        except LocalEntryNotFoundError as error:
+            raise ModelMissing(
+                f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded "
+                f"while building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or "
+                f"put its files into a folder and name that. {_layout()}"
+            ) from error
+    missing = _missing(folder)
+    if missing:
+        raise ModelMissing(f"the model {name} lacks {', '.join(missing)}: put them into {folder}. {_layout()}")
+    return folder
+
+
+def weights_digest(name: str) -> dict[str, str]:
+    """sha256 of each file that makes a model draw what it draws (weights, configurations, tokenizers), by its path."""
+    folder = model_folder(name)
+    tokenizers = {folder / part / file for part in ("tokenizer", "tokenizer_2") for file in TOKENIZERS}
+    weights = {path for part in WEIGHTS for path in weights_of(folder, part, "") or weights_of(folder, part, ".fp16")}
+    configs = {folder / file for file in CONFIGS}
+    used = sorted(path for path in tokenizers | weights | configs if path.is_file())
+    return {path.relative_to(folder).as_posix(): _sha256(path) for path in used}
+
+
+def model_digest(name: str) -> str:
+    """One digest of ``weights_digest``. A process reads each model's files once."""
+    return digest(weights_digest(name))
+
+
+def _sha256(path: Path) -> str:
+    stat = path.stat()
+    return _sha256_of_version(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256_of_version(path: Path, _size: int, _changed: int) -> str:
+    return sha256_of_file(path)[0]
+
+
+def _missing(folder: Path) -> list[str]:
+    """Files that loading needs and that are not in the folder."""
+    if not (folder / "model_index.json").is_file():
+        return ["model_index.json"]
+    two = has_part(read_json(folder / "model_index.json"), "text_encoder_2")
+    parts = [part for part in WEIGHTS if two or part != "text_encoder_2"]
+    needed = ["scheduler/scheduler_config.json", *(f"{part}/config.json" for part in parts)]
+    missing = [file for file in needed if not (folder / file).is_file()]
+    for part in parts:
+        if not weights_of(folder, part, "") and not weights_of(folder, part, ".fp16"):
+            missing.append(f"{part}/{WEIGHTS[part]}.safetensors")
+    for part in ("tokenizer", "tokenizer_2") if two else ("tokenizer",):
+        if not (folder / part / "tokenizer.json").is_file():
+            missing += [f"{part}/{file}" for file in TOKENIZERS[:2] if not (folder / part / file).is_file()]
+    return missing
+
+
+def weights_of(folder: Path, part: str, variant: str) -> list[Path]:
+    """The safetensors of a part, whole or in pieces with their index; empty if they are not all there."""
+    whole = folder / part / f"{WEIGHTS[part]}{variant}.safetensors"
+    if whole.is_file():
+        return [whole]
+    index = folder / part / f"{WEIGHTS[part]}.safetensors.index{variant}.json"
+    if not index.is_file():
+        return []
+    pieces = [inside(folder / part, piece) for piece in sorted(set(read_json(index)["weight_map"].values()))]
+    return [index, *pieces] if all(piece.is_file() for piece in pieces) else []
+
+
+def _layout() -> str:
+    weights = ", ".join(f"{part}/{file}.safetensors" for part, file in list(WEIGHTS.items())[:3])
+    return (
+        f"A model folder holds model_index.json, scheduler/scheduler_config.json, tokenizer/vocab.json and merges.txt, "
+        f"{weights} with a config.json beside each; SDXL's also text_encoder_2 and tokenizer_2 (weights as safetensors "
+        "only)"
+    )
+
+
+def has_part(index: Mapping[str, Any], part: str) -> bool:
+    """Whether a model_index.json names a part: ``[library, class]``, both null where it is left out."""
+    return bool((index.get(part) or [None])[0])
+
+
+def read_json(path: Path) -> Any:
+    """What a configuration says."""
+    return json.loads(path.read_text())
