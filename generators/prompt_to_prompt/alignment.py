@@ -83,7 +83,8 @@ def replacement(source: Tokens, edited: Tokens) -> tuple[torch.Tensor, torch.Ten
 
     A changed word with as many tokens takes token from token; else each of its tokens takes an equal share of what
     all tokens of the source's word have. Padding goes by position. The published code sends what follows the last
-    changed word by position too; where a change moved it, that is another word, so here it goes by word.
+    changed word by position too; where a word of other length moved it, that is another word's place, so here it goes
+    by word. With as many tokens in both captions the two agree.
     """
     matrix = torch.zeros(source.length, edited.length)
     pairs = zip(source.words(), edited.words(), strict=True)

@@ -7,10 +7,11 @@ import torch
 from transformers import CLIPTokenizer
 
 from generators.prompt_to_prompt.alignment import align
-from generators.prompt_to_prompt.attention import Injection
+from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.local_blend import LocalBlend
 from generators.prompt_to_prompt.schedule import Schedule
+from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
 
 EDITS = [
     Edit(("a cat eating soup", "a giraffe eating soup"), 0.5, 0.4, weights={"soup": 3.0}),
@@ -88,3 +89,15 @@ def test_local_blend_keeps_what_is_outside_the_words_attention(words: CLIPTokeni
     assert torch.equal(blended[: N + 3], latents[: N + 3])
     assert torch.equal(blended[N + 3], torch.where(masks[3], latents[N + 3], latents[3]))
     assert torch.equal(blend.blend(latents, 1, STEPS), latents)  # too early
+
+
+def test_the_random_unets_are_built_as_the_real_ones() -> None:
+    """At the real widths they have the published numbers of parameters, 860 million and 2.6 billion."""
+    with torch.device("meta"):
+        unet = unet_14(CHANNELS_14, context=768)
+        xl = unet_xl((320, 640, 1280), heads=(5, 10, 20), context=2048, pooled=1280, sizes=256, groups=32)
+    assert unet.num_parameters() == 859_520_964
+    assert xl.num_parameters() == 2_567_463_684
+    assert cross_attention_sizes(unet, 64, 64) == [(64, 64), (32, 32), (16, 16), (8, 8)]
+    assert cross_attention_sizes(unet, 7, 12) == [(7, 12), (4, 6), (2, 3), (1, 2)]
+    assert cross_attention_sizes(xl, 128, 128) == [(64, 64), (32, 32)]

@@ -15,6 +15,7 @@ from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.models import load_model
 from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
 from tests.generators.prompt_to_prompt.conftest import SAVED, Load
+from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stable_diffusion
 
 LATENT = {"stable-diffusion-1.4": 8, "sdxl": 8, "small": 16}
 SWAP = ("a photo of a cat", "a photo of a dog")
@@ -59,7 +60,7 @@ def test_without_replacement_a_pair_is_two_independent_images(
     if kind == "sdxl":
         pipeline = StableDiffusionXLPipeline.from_pretrained(saved(kind), variant="fp16", add_watermarker=False)
     else:
-        pipeline = StableDiffusionPipeline.from_pretrained(saved(kind), safety_checker=None)
+        pipeline = StableDiffusionPipeline.from_pretrained(saved(kind), safety_checker=None).to(torch.float32)
     pipeline.scheduler = load(kind).scheduler
     pipeline.set_progress_bar_config(disable=True)
     for n, edit in enumerate(EDITS):
@@ -133,3 +134,14 @@ def test_both_schedulers(saved: Callable[[str], Path], load: Load) -> None:
 def test_noise_of_another_number_of_pairs_is_refused(load: Load) -> None:
     with pytest.raises(ValueError, match="3 edits need noise of"):
         draw(load("small"), EDITS, noise("small", 2))
+
+
+@pytest.mark.slow
+def test_stable_diffusion_at_its_real_widths(tmp_path: Path) -> None:
+    """860 million random parameters, 1.7 GB on disk, 3.4 GB in memory."""
+    pipeline = load_model(str(save_stable_diffusion(tmp_path, CHANNELS_14, context=768)), "cpu", torch.float32)
+    made = pipeline([Edit(SWAP, blend=("cat", "dog"))], noise("stable-diffusion-1.4", 1), steps=2, guidance=5.0)
+    again = pipeline([Edit(SWAP, blend=("cat", "dog"))], noise("stable-diffusion-1.4", 1), steps=2, guidance=5.0)
+    assert made.finite.all()
+    assert made.images.tobytes() == again.images.tobytes()
+    assert difference(made.images[:, 0], made.images[:, 1]) > 0

@@ -1,7 +1,8 @@
 """Text-to-image models with random weights, saved as diffusers saves them: Stable Diffusion 1.4's, SDXL's, a small one.
 
-The structure is the real configurations' (block types, layers a block, transformer layers, heads, encoders, head widths
-in SDXL's style); shrunk are the channels, by a factor of 10, the text encoders, and the autoencoders. Nothing is
+The UNets' structure is that of the real configurations (block types, layers a block, transformer layers, heads,
+encoders, added embeddings), as their parameter counts at the real widths show; shrunk by 10 are the channels, and text
+encoders and autoencoders. Nothing is
 downloaded: the tokenizer is a byte-pair vocabulary of CLIP's kind, made here, that knows some words and cuts others.
 """
 
@@ -68,7 +69,7 @@ def text_config(words: CLIPTokenizer, width: int, projection: int = 32) -> CLIPT
     )
 
 
-def unet_14(channels: tuple[int, ...], context: int, groups: int = 32) -> UNet2DConditionModel:
+def unet_14(channels: tuple[int, ...], context: int) -> UNet2DConditionModel:
     """Stable Diffusion 1.4's unet/config.json with other channels: 8 heads, cross-attention on all levels but one."""
     return UNet2DConditionModel(
         sample_size=64,
@@ -80,11 +81,13 @@ def unet_14(channels: tuple[int, ...], context: int, groups: int = 32) -> UNet2D
         layers_per_block=2,
         cross_attention_dim=context,
         attention_head_dim=8,
-        norm_num_groups=groups,
+        norm_num_groups=32,
     )
 
 
-def unet_xl(channels: tuple[int, ...], heads: tuple[int, ...], context: int, pooled: int) -> UNet2DConditionModel:
+def unet_xl(
+    channels: tuple[int, ...], heads: tuple[int, ...], context: int, pooled: int, sizes: int = 8, groups: int = 16
+) -> UNet2DConditionModel:
     """SDXL's unet/config.json with other channels: two levels with 2 and 10 transformer layers, added embeddings."""
     return UNet2DConditionModel(
         sample_size=128,
@@ -99,9 +102,9 @@ def unet_xl(channels: tuple[int, ...], heads: tuple[int, ...], context: int, poo
         attention_head_dim=heads,
         use_linear_projection=True,
         addition_embed_type="text_time",
-        addition_time_embed_dim=8,
-        projection_class_embeddings_input_dim=6 * 8 + pooled,
-        norm_num_groups=16,
+        addition_time_embed_dim=sizes,
+        projection_class_embeddings_input_dim=6 * sizes + pooled,
+        norm_num_groups=groups,
     )
 
 
@@ -124,15 +127,16 @@ def autoencoder(scaling: float) -> AutoencoderKL:
     )
 
 
-def save_stable_diffusion(folder: Path) -> Path:
-    """Stable Diffusion 1.4: its own PNDM scheduler, AutoencoderKL, one text encoder."""
+def save_stable_diffusion(folder: Path, channels: tuple[int, ...] = (32, 64, 128, 128), context: int = 48) -> Path:
+    """Stable Diffusion 1.4: its own PNDM scheduler, AutoencoderKL, one text encoder. The UNet in half precision."""
     torch.manual_seed(14)
     words = tokenizer(folder / "words")
-    unet = sharpen(unet_14(tuple(width // 10 for width in CHANNELS_14), context=48, groups=8))
     noise: dict[str, Any] = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
     scheduler = PNDMScheduler(**noise, skip_prk_steps=True, steps_offset=1, set_alpha_to_one=False)
-    text = CLIPTextModel(text_config(words, 48))
-    return save(folder / "model", autoencoder(0.18215), text, words, unet, scheduler)
+    text = CLIPTextModel(text_config(words, context))
+    return save(
+        folder / "model", autoencoder(0.18215), text, words, sharpen(unet_14(channels, context)).half(), scheduler
+    )
 
 
 def save_small(folder: Path) -> Path:

@@ -1,0 +1,137 @@
+"""Makes attention_control.safetensors: what google/prompt-to-prompt computes, for test_published_code.py to compare.
+
+    git clone https://github.com/google/prompt-to-prompt
+    python -m tests.generators.prompt_to_prompt.reference.make_fixture prompt-to-prompt
+
+None of its code is kept here. Its controllers live in ``prompt-to-prompt_stable.ipynb`` and need no model: the one
+code cell that defines ``AttentionReplace`` is executed, with the names that it expects from earlier cells set to what
+follows (its imports, a device, a tokenizer, 77 words). ``ptp_utils`` and ``seq_aligner`` come from the checkout,
+without the notebook display that they import. Each case holds the random probabilities of a source and an edited image
+(2, heads, pixels, tokens) and those that the controller's ``forward`` makes of the edited ones, at some steps.
+"""
+
+from __future__ import annotations
+
+import abc
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from tests.generators.prompt_to_prompt.tiny_models import TOKENS, tokenizer
+
+FIXTURE = Path(__file__).parent / "attention_control.safetensors"
+HEADS, PIXELS, STEPS = 2, 4, 10
+AT = (0, 3, 7, 9)  # steps
+CASES: list[dict[str, Any]] = [
+    {"captions": ["a photo of a cat on the soup", "a photo of a dog on the soup"], "cross": {"default_": 0.8}},
+    {"captions": ["a photo of a cat", "a photo of a dog"], "cross": {"default_": 1.0, "dog": 0.4}},
+    {"captions": ["a giraffe in the red soup", "a gorilla in the blue soup"], "cross": {"default_": 0.8}},
+    {"captions": ["a cat eating soup", "a giraffe eating soup"], "cross": {"default_": 0.8}},
+    {"captions": ["a giraffe eating soup", "a cat eating pea"], "cross": {"default_": 0.8, "cat": 0.2}},
+    {"captions": ["a photo of a cat", "a photo of a red cat in the winter"], "cross": {"default_": 0.5}},
+    {"captions": ["soup", "pea soup with croutons"], "cross": {"default_": 0.8}, "weights": {"croutons": 3.0}},
+    {"captions": ["a red cat in the winter", "a cat"], "cross": {"default_": 0.8}},
+    {
+        "captions": ["a photo of a red cat", "a photo of a red cat"],
+        "cross": {"default_": 0.8},
+        "weights": {"red": -2.0},
+    },
+    {"captions": ["a red cat", "a red dog"], "cross": {"default_": 1.0}, "weights": {"dog": 5.0, "red": 0.5}},
+]
+BLEND = {"captions": ["a red cat", "a blue giraffe"], "words": ["cat", "giraffe"]}
+
+
+def random_probabilities(random: np.random.Generator, *shape: int) -> NDArray[np.float32]:
+    scores = random.standard_normal(shape)
+    weights = np.exp(2 * scores)
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+@contextmanager
+def imports_of(checkout: Path) -> Iterator[None]:
+    """``ptp_utils`` and ``seq_aligner`` can be imported, without IPython and tqdm's notebook part."""
+    shown = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("IPython.display")}
+    shown["IPython.display"].__dict__["display"] = print
+    shown["tqdm.notebook"] = ModuleType("tqdm.notebook")
+    shown["tqdm.notebook"].__dict__["tqdm"] = iter
+    sys.path.insert(0, str(checkout))
+    sys.modules.update(shown)
+    try:
+        yield
+    finally:
+        sys.path.remove(str(checkout))
+        for name in shown:
+            del sys.modules[name]
+
+
+def controllers(checkout: Path, words: Any) -> SimpleNamespace:
+    """The names that the notebook's cell of controllers defines."""
+    import ptp_utils  # type: ignore[import-not-found]
+    import seq_aligner  # type: ignore[import-not-found]
+
+    notebook = json.loads((checkout / "prompt-to-prompt_stable.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    (cell,) = [cell for cell in cells if "class AttentionReplace" in cell]
+    names: dict[str, Any] = {"__name__": "controllers"}
+    exec("from typing import *", names)
+    names |= {"torch": torch, "nnf": torch.nn.functional, "np": np, "abc": abc}
+    names |= {"ptp_utils": ptp_utils, "seq_aligner": seq_aligner, "device": torch.device("cpu"), "tokenizer": words}
+    names |= {"LOW_RESOURCE": False, "NUM_DIFFUSION_STEPS": STEPS, "MAX_NUM_WORDS": TOKENS}
+    exec(cell, names)
+    return SimpleNamespace(**names)
+
+
+def controller(published: SimpleNamespace, case: dict[str, Any]) -> Any:
+    captions, cross = case["captions"], dict(case["cross"])
+    same_words = len({len(caption.split()) for caption in captions}) == 1
+    kind = published.AttentionReplace if same_words else published.AttentionRefine
+    edit = kind(captions, STEPS, cross, 0.4)
+    if "weights" not in case:
+        return edit
+    equalizers = [published.get_equalizer(captions[1], (word,), (factor,)) for word, factor in case["weights"].items()]
+    equalizer = torch.stack(equalizers).prod(0)
+    return published.AttentionReweight(captions, STEPS, cross, 0.4, equalizer, controller=edit)
+
+
+def main(checkout: Path) -> None:
+    random = np.random.default_rng(2208)
+    arrays: dict[str, NDArray[Any]] = {}
+    with imports_of(checkout), TemporaryDirectory() as folder:
+        published = controllers(checkout, tokenizer(Path(folder)))
+        for number, case in enumerate(CASES):
+            given = random_probabilities(random, 2, HEADS, PIXELS, TOKENS)
+            made = []
+            for step in AT:
+                edit = controller(published, case)
+                edit.cur_step = step
+                out = edit.forward(torch.from_numpy(given).flatten(0, 1).clone(), True, "down")
+                made.append(out.reshape(given.shape)[1].numpy())
+            arrays |= {f"{number}.given": given, f"{number}.edited": np.stack(made)}
+
+        layers = 2  # of 16 x 16, as queries and keys: probabilities would be many times larger
+        queries = 3 * random.standard_normal((layers, 2, HEADS, 256, 4)).astype(np.float32)
+        keys = random.standard_normal((layers, 2, HEADS, TOKENS, 4)).astype(np.float32)
+        maps = torch.softmax(torch.from_numpy(queries @ keys.swapaxes(-1, -2)), -1).flatten(1, 2)
+        latents = random.standard_normal((2, 2, 32, 32)).astype(np.float32)
+        blend = published.LocalBlend(BLEND["captions"], BLEND["words"])
+        store = {"down_cross": [torch.empty(0), torch.empty(0), maps[0]], "up_cross": [maps[1]]}
+        if hasattr(blend, "counter"):  # later versions count the steps themselves
+            blend.counter = STEPS
+        blended = blend(torch.from_numpy(latents), store).numpy()
+        arrays |= {"blend.queries": queries, "blend.keys": keys, "blend.latents": latents, "blend.blended": blended}
+    save_file(arrays, FIXTURE, {"cases": json.dumps(CASES), "at": json.dumps(AT), "blend": json.dumps(BLEND)})
+    print(f"{FIXTURE.name}: {FIXTURE.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
