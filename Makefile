@@ -11,8 +11,10 @@ demo: env
 	$(VENV)/bin/twinset build demo --out out/demo
 	$(VENV)/bin/twinset look out/demo
 
+# Two processes; a file's tests stay in one, which builds what they share once. Files start in the order of their names:
+# tests/end_to_end, which takes longest, is early. PYTEST="-n 0" runs all in one process.
 test: env
-	$(VENV)/bin/pytest $(PYTEST)
+	$(VENV)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 test-slow: env
 	$(VENV)/bin/pytest -m "slow and not gpu" $(PYTEST)

@@ -41,7 +41,8 @@ class Code:
 
 
 class Plain:
-    pass
+    def __repr__(self) -> str:
+        return "Plain()"  # part of a test's name, which pytest-xdist wants the same in every process
 
 
 def saved(folder: Path, value: Any, protocol: int = 4) -> Path:
