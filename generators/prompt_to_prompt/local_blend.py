@@ -48,16 +48,15 @@ class LocalBlend:
         if q.shape[2] != self.size[0] * self.size[1]:
             return
         source, edited = self._blended + len(q) - 2 * self.pairs, self._blended + len(q) - self.pairs
-        probabilities = [_mean_probabilities(q[rows], k[rows], scale) for rows in (source, edited)]
+        of_source, of_edited = (_mean_probabilities(q[rows], k[rows], scale) for rows in (source, edited))
         words0, words1 = self._words
-        # (P A + P* diag(b)) w without the edited probabilities: P (A w) + P* (b * w).
-        own = words1 if step.edited is None else step.edited.float()[self._blended] * words1
-        if step.edited is None and step.source is not None:
-            own = torch.zeros_like(words1)
-        maps0, maps1 = _of_words(probabilities[0], words0), _of_words(probabilities[1], own)
-        if step.source is not None:
-            taken = (step.source.float()[self._blended] @ words1[:, :, None])[:, :, 0]
-            maps1 = maps1 + _of_words(probabilities[0], taken)
+        if step.source is None:
+            maps1 = _of_words(of_edited, words1)
+        else:  # (P A + P* diag(b)) w, as P (A w) + P* (b w)
+            maps1 = _of_words(of_source, (step.source.float()[self._blended] @ words1[:, :, None])[:, :, 0])
+            if step.edited is not None:
+                maps1 = maps1 + _of_words(of_edited, step.edited.float()[self._blended] * words1)
+        maps0 = _of_words(of_source, words0)
         self._maps += torch.stack([maps0, maps1]).reshape(self._maps.shape)
 
     def masks(self, size: tuple[int, int]) -> torch.Tensor:

@@ -68,11 +68,8 @@ def load_model(
 
 
 def _scheduler(config: Mapping[str, Any], name: SchedulerName | None) -> Any:
-    own = {"DDIMScheduler": DDIMScheduler, "DPMSolverMultistepScheduler": DPMSolverMultistepScheduler}
-    if name is None and config["_class_name"] in own:
-        kind = own[config["_class_name"]]
-        return kind.from_config(config)
-    if name == "dpm-solver++":
+    own = {"DPMSolverMultistepScheduler": "dpm-solver++"}.get(config.get("_class_name", ""), "ddim")
+    if (name or own) == "dpm-solver++":  # whatever the model's variant: the stochastic ones draw noise of their own
         return DPMSolverMultistepScheduler.from_config(config, algorithm_type="dpmsolver++")
     # Latents have no bounds; DDIM would clip them by default, which the schedulers of other models do not know of.
     return DDIMScheduler.from_config({"clip_sample": False, **config})

@@ -13,11 +13,12 @@ from generators.prompt_to_prompt.edits import Edit
 
 @dataclass(frozen=True)
 class Step:
-    """What one denoising step injects into a batch of n pairs. None: nothing, so that layers can skip the work.
+    """What one denoising step injects into a batch of n pairs. What is None, layers can skip.
 
-    source: A of ``alignment``, (n, tokens, tokens): what edited images take of the source's cross-attention.
-    edited: b, (n, tokens): what they keep of their own; None with a ``source``: nothing at all.
-    self_attention: (n,) bool, which pairs' edited images take the source's self-attention.
+    source: A of ``alignment``, (n, tokens, tokens): what edited images take of the source's cross-attention. None: this
+        step edits no cross-attention.
+    edited: b, (n, tokens): what they keep of their own. None, with a ``source``: nothing.
+    self_attention: (n,) bool, which pairs' edited images take the source's self-attention. None: none.
     """
 
     source: torch.Tensor | None
@@ -44,8 +45,8 @@ class Schedule:
         edited = self._edited * replaced + (1 - replaced)
         self_attention = index < self._self_until
         return Step(
-            source=source.to(device, dtype) if source.any() else None,
-            edited=edited.to(device, dtype) if edited.any() else None,
+            source=source.to(device, dtype) if replaced.any() else None,
+            edited=edited.to(device, dtype) if replaced.any() and edited.any() else None,
             self_attention=self_attention.to(device) if self_attention.any() else None,
         )
 

@@ -18,6 +18,7 @@ EDITS = [
     Edit(("a photo of a cat", "a photo of a red cat in the winter"), 0.8, 0.0, {"cat": 0.2}),
     Edit.plain(("a cat", "a dog")),
     Edit(("a red circle", "a blue circle"), 1.0, 1.0, blend=("red", "blue"), weights={"circle": -1.0}),
+    Edit(("a cat", "a cat in the winter"), 0.0, 0.0, {"winter": 0.7}, weights={"winter": 4.0}),
 ]
 N, HEADS, PIXELS, WIDTH, STEPS = len(EDITS), 3, 16, 8, 10
 SCALE = WIDTH**-0.5
@@ -60,7 +61,7 @@ def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPT
     q, k, v = (random(4 * N, PIXELS, seed) for seed in (1, 2, 3))
     probabilities = (q @ k.transpose(2, 3) * SCALE).softmax(-1)
     own = probabilities @ v
-    for index, taken in ((0, [True, False, False, True]), (5, [False, False, False, True])):
+    for index, taken in ((0, [True, False, False, True, False]), (5, [False, False, False, True, False])):
         expected = own.clone()
         for n in range(N):
             if taken[n]:
@@ -87,6 +88,7 @@ def test_local_blend_keeps_what_is_outside_the_words_attention(words: CLIPTokeni
     latents = random(2 * N, 64, 5).float().reshape(2 * N, -1, 8, 8)
     blended = blend.blend(latents, 9, STEPS)
     assert torch.equal(blended[: N + 3], latents[: N + 3])
+    assert torch.equal(blended[N + 4], latents[N + 4])
     assert torch.equal(blended[N + 3], torch.where(masks[3], latents[N + 3], latents[3]))
     assert torch.equal(blend.blend(latents, 1, STEPS), latents)  # too early
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,6 +130,22 @@ def test_both_schedulers(saved: Callable[[str], Path], load: Load) -> None:
     made, again = draw(solver, EDITS, noise("small", 3)), draw(solver, EDITS, noise("small", 3))
     assert made.images.tobytes() == again.images.tobytes()
     assert difference(made.images, draw(load("small"), EDITS, noise("small", 3)).images) > ROUNDED
+
+
+def test_no_scheduler_draws_noise_of_its_own(saved: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(saved("small"), tmp_path / "model")
+    stochastic = DPMSolverMultistepScheduler(algorithm_type="sde-dpmsolver++")
+    stochastic.save_pretrained(tmp_path / "model/scheduler")
+    pipeline = load_model(str(tmp_path / "model"), "cpu")
+    assert type(pipeline.scheduler) is DPMSolverMultistepScheduler
+    drawn = [draw(pipeline, EDITS, noise("small", 3)).images.tobytes() for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_pipeline_saves_as_a_model_folder(load: Load, tmp_path: Path) -> None:
+    load("small").save_pretrained(tmp_path)
+    images = draw(load_model(str(tmp_path), "cpu"), EDITS, noise("small", 3)).images
+    assert np.array_equal(images, draw(load("small"), EDITS, noise("small", 3)).images)
 
 
 def test_noise_of_another_number_of_pairs_is_refused(load: Load) -> None:
