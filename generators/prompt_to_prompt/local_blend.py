@@ -26,6 +26,7 @@ class LocalBlend:
     size: (height, width) of the feature maps whose cross-attention is averaged. Only layers of this size are looked
     at, and only there are probabilities computed: 2 x heads x height x width x tokens floats a blended pair, freed
     at once.
+    maps: (2, blended pairs, *size), the words' attention in source and edited images, summed over layers and steps.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class LocalBlend:
             for side, word in enumerate(edits[n].blend or ()):
                 words[side, row, alignments[n].captions[side].of_word(word)] = 1
         self._words = words.to(device)
-        self._maps = torch.zeros(2, len(blended), *size, device=device)
+        self.maps = torch.zeros(2, len(blended), *size, device=device)
 
     def observe(self, q: torch.Tensor, k: torch.Tensor, scale: float, step: Step) -> None:
         """Adds the words' attention of one cross-attention layer: q (rows, heads, pixels, channels), k (rows, heads,
@@ -57,11 +58,11 @@ class LocalBlend:
             if step.edited is not None:
                 maps1 = maps1 + _of_words(of_edited, step.edited.float()[self._blended] * words1)
         maps0 = _of_words(of_source, words0)
-        self._maps += torch.stack([maps0, maps1]).reshape(self._maps.shape)
+        self.maps += torch.stack([maps0, maps1]).reshape(self.maps.shape)
 
     def masks(self, size: tuple[int, int]) -> torch.Tensor:
         """(n, *size) bool of where each pair may change, from the maps so far; everywhere for a pair without blend."""
-        wide = max_pool2d(self._maps, 3, stride=1, padding=1)
+        wide = max_pool2d(self.maps, 3, stride=1, padding=1)
         maps = interpolate(wide, size=size)
         masks = torch.ones(self.pairs, *size, dtype=torch.bool, device=maps.device)
         masks[self._blended] = (maps / maps.amax((2, 3), keepdim=True) > THRESHOLD).any(0)

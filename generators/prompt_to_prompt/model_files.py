@@ -45,8 +45,8 @@ def model_folder(name: str) -> Path:
             from huggingface_hub.errors import LocalEntryNotFoundError
         except ImportError as error:
             raise ModelMissing(
-                f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
-                f"the model's folder. {_layout()}"
+                f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or "
+                f"name the model's folder. {_layout()}"
             ) from error
         try:
             folder = Path(snapshot_download(name, local_files_only=True))

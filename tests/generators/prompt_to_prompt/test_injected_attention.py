@@ -35,7 +35,7 @@ def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None
     alignments = [align(edit.captions, words) for edit in EDITS]
     rows = 4 * N if guided else 2 * N
     q, k, v = random(rows, PIXELS, 1), random(rows, 77, 2), random(rows, 77, 3)
-    injection = Injection(N, 256, None)
+    injection = Injection(N, 256, LocalBlend(EDITS, alignments, (4, 4), CPU))
     injection.step = Schedule(EDITS, alignments, STEPS).step(index, CPU, torch.float64)
     fused = injection.cross_attention(q, k, v, SCALE)
 
@@ -54,6 +54,11 @@ def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None
                 own[..., token] = replaced[..., token]
         probabilities[rows - N + n] = own
     torch.testing.assert_close(fused, probabilities @ v, atol=1e-6, rtol=0)
+    assert injection.blend is not None
+    for side, word in enumerate(("red", "blue")):
+        (token,) = alignments[3].captions[side].of_word(word)
+        of_word = probabilities[rows - (2 - side) * N + 3, :, :, token].mean(0).reshape(4, 4)
+        torch.testing.assert_close(injection.blend.maps[side, 0], of_word.float(), atol=1e-5, rtol=0)
 
 
 def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPTokenizer) -> None:
