@@ -147,7 +147,7 @@ def _settle(store: Store, recipe: Recipe, checked: set[str]) -> list[str]:
                 again[name] = wrong
                 continue
             if not recipe.allow_mixed_runtimes:
-                runtimes = {receipt.runtime for receipt in state.done.values()}
+                runtimes = {receipt.machine for receipt in state.done.values()}
                 refuse_mixed_runtimes(f"{store.root}/{name}", runtimes)
             remove_leftovers(store, state)
         # A subset of an earlier build takes part in the search for duplicates once it is complete.

@@ -19,10 +19,11 @@ from manifests.recipe import Recipe
 from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
 from shards.describe import withdraw
-from shards.make import Workshop, make_shard
+from shards.make import make_shard
 from shards.media import media_of
 from shards.progress import Progress, progress, read_planned, read_stage
 from shards.store import Store
+from shards.workshop import Workshop
 
 logger = logging.getLogger("twinset")
 
@@ -106,7 +107,7 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
     if shop.runtime != ANY_RUNTIME and number and not asked_recipe(store, name).allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
         first = _receipt_of(store, stage, 0)
-        refuse_mixed_runtimes(f"{store.root}/{name}", {shop.runtime, *([first.runtime] if first else [])})
+        refuse_mixed_runtimes(f"{store.root}/{name}", {shop.runtime, *([first.machine] if first else [])})
     with store.open(layout.plan(name, file)) as stream:
         candidates = read_slice(stream, row_group, shop.generator.candidate)
     try:
@@ -117,12 +118,17 @@ def make_one(out: str, name: str, number: int) -> dict[str, Any]:
 
 
 def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
-    """Raise `BuildFailed` when shards of one subset were made on different types of machine."""
+    """Raise `BuildFailed` when shards of one subset were made on different types of machine, or asked to be.
+
+    runtimes: `manifests.receipt.Receipt.machine` of each. A shard for which memory ran out is none of another type: its
+    own receipt says that it has another micro-batch, and a build that runs out of memory now and then must be able to
+    end.
+    """
     if len(runtimes) > 1:
         raise BuildFailed(
-            f"{where}: made on different types of machine (runtime classes {', '.join(sorted(runtimes))}): "
-            "their neural networks round differently. Go on where it was begun, name another --out, or accept it with "
-            "--set allow_mixed_runtimes=true"
+            f"{where}: made on different types of machine, or with another device, threads or micro_batch (runtime "
+            f"classes {', '.join(sorted(runtimes))}): neural networks round differently on each. Go on as it was "
+            "begun, name another --out, or accept it with --set allow_mixed_runtimes=true"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,9 +11,9 @@ from flows.inputs import check_inputs
 from manifests.canonical import digest
 from manifests.errors import BuildFailed
 from manifests.recipe import Recipe, content_of
-from manifests.source_settings import Kubric
-from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
-from shards.make import Workshop
+from manifests.stage import Stage, parse_stage, stage_facts
+from shards.contracts import Generator
+from shards.workshop import Workshop, device_of
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
@@ -34,14 +33,14 @@ def facts_of(recipe: Recipe, name: str, shop: Workshop, inputs: str) -> dict[str
     libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
     described = []
     for kind, judge in shop.filters:
-        if _device(judge) is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
+        if device_of(judge) is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
             libraries |= set(judge.libraries)
         weights: dict[str, str] = judge.weights() if hasattr(judge, "weights") else {}
         described.append({"kind": kind, "version": judge.version, "weights": weights})
     return stage_facts(
         content_of(shop.subset, recipe.seed),
         inputs,
-        {"kind": shop.subset.source.kind, "version": shop.generator.version},
+        {"kind": shop.subset.source.kind, "version": shop.generator.version, **_weights(shop.generator)},
         described,
         libraries,
     )
@@ -59,12 +58,9 @@ def workshop_for(recipe: bytes, name: str, planned: bytes) -> Workshop:
     check_inputs(loaded.only([name]), annotations=False)
     shop = workshop(loaded, name)
     # Annotations have given all that they say to the plan, and workers need none; scenes are made from assets again.
-    drawn = isinstance(shop.subset.source, Kubric)
-    inputs = shop.generator.inputs() if drawn else stage.facts["inputs"]
+    inputs = shop.generator.inputs() if shop.subset.source.drawn else stage.facts["inputs"]
     _refuse_other_versions(stage, facts_of(loaded, name, shop, inputs))
-    makers = (shop.generator, *(judge for _, judge in shop.filters))
-    devices = [device for maker in makers if (device := _device(maker)) is not None]
-    return replace(shop, runtime=runtime_class(True, devices[0]) if devices else ANY_RUNTIME)
+    return shop.on_this_machine()
 
 
 def _refuse_other_versions(stage: Stage, here: dict[str, Any]) -> None:
@@ -79,11 +75,11 @@ def _refuse_other_versions(stage: Stage, here: dict[str, Any]) -> None:
     ]
     raise BuildFailed(
         f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
-        "its checkout, its environment (make env) and its inputs (manifest of assets, names of backgrounds) to those "
-        "that planned, or build again to plan with these"
+        "its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets, names of "
+        "backgrounds) to those that planned, or build again to plan with these"
     )
 
 
-def _device(maker: object) -> str | None:
-    device: str | None = maker.device() if hasattr(maker, "device") else None
-    return device
+def _weights(generator: Generator) -> dict[str, dict[str, str]]:
+    """Digests of the weights that a generator draws with; nothing for one that draws with none."""
+    return {"weights": generator.weights()} if hasattr(generator, "weights") else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from shards.samples import Drop, Frame, Rejected, Sample, Verdict
@@ -37,7 +37,33 @@ class Generator(Protocol):
         ...
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
-        """One result a candidate, in order; a candidate that fails becomes a `Rejected`."""
+        """One result a candidate, in order; a candidate that fails becomes a `Rejected`.
+
+        Candidates of one group come together, and as many groups as it takes to fill a micro-batch (`Batching`).
+        """
+        ...
+
+
+class OutOfMemory(Exception):
+    """Raised by `Generator.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """What a generator has besides, if one pass of its network makes several samples.
+
+    threads: of the network's library. micro_batch: samples a pass at most. Both are part of the runtime class.
+    """
+
+    threads: int
+    micro_batch: int
+
+    def device(self) -> str:
+        """``cpu``, or the GPU's model name."""
+        ...
+
+    def with_micro_batch(self, micro_batch: int) -> Generator:
+        """The same generator with its network as it is loaded, but for another micro-batch."""
         ...
 
 

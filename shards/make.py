@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import logging
 import os
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, slice_digest
 from manifests.receipt import Receipt, parse_receipt
-from manifests.recipe import Subset
-from manifests.stage import ANY_RUNTIME, Stage
+from manifests.stage import Stage
 from shards import layout
-from shards.contracts import CaptionFilter, FrameFilter, Generator, PairFilter
+from shards.contracts import OutOfMemory
 from shards.encode import EncodedImage, encodable, encode_image, pair_fields
 from shards.media import media_of
 from shards.progress import read_stage, why_stale
@@ -27,22 +27,11 @@ from shards.rows import KEPT, REJECTED, Row, content_digest
 from shards.samples import Drop, Keep, Pair, Rejected, Score, Verdict
 from shards.store import Store
 from shards.tar_writer import TarWriter
+from shards.workshop import Workshop
+
+logger = logging.getLogger("twinset")
 
 Fields = list[tuple[str, bytes]]
-NamedFilter = tuple[str, CaptionFilter | FrameFilter | PairFilter]
-
-
-@dataclass(frozen=True, slots=True)
-class Workshop:
-    """All that is needed to make the shards of one subset.
-
-    filters: by kind, in the recipe's order. runtime: this machine's runtime class (`manifests.stage.runtime_class`).
-    """
-
-    subset: Subset
-    generator: Generator
-    filters: Sequence[NamedFilter]
-    runtime: str = ANY_RUNTIME
 
 
 def make_shard(
@@ -50,7 +39,9 @@ def make_shard(
 ) -> Receipt:
     """Make a shard and publish tar, rows and receipt, in this order; returns the receipt.
 
-    When another worker has finished the shard meanwhile, its receipt is returned and nothing is published. Raises
+    When another worker has finished the shard meanwhile, its receipt is returned and nothing is published. When memory
+    runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
+    whole one, since a shard depends on nothing that happened to another. Raises
     OSError for trouble with disk or network; then nothing is half-written and no receipt exists. Raises `BuildFailed`
     when the candidates are not those that were planned, or when the subset was planned anew meanwhile.
     """
@@ -60,13 +51,32 @@ def make_shard(
             f"{store.root}/{layout.plan(stage.name, plan_file(planned.shard)[0])}: the candidates of shard "
             f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
         )
+    while True:
+        try:
+            return _make(store, stage, planned, candidates, shop)
+        except OutOfMemory as error:
+            problem = str(error)
+        # Not within the except: the error keeps what filled the memory.
+        shop = shop.halved(problem)
+        logger.warning(
+            "%s shard %05d: memory ran out (%s); made again, %d at a time",
+            stage.name,
+            planned.shard,
+            problem,
+            shop.micro_batch,
+        )
+
+
+def _make(
+    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], shop: Workshop
+) -> Receipt:
     began = time.time()
     missing: dict[str, int | None] = {}
     rows: list[Row] = []
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
-            for _, group in itertools.groupby(candidates, key=lambda candidate: candidate.group):
-                for row, fields in _make_group(list(group), shop, missing):
+            for batch in _batches(candidates, shop.micro_batch):
+                for row, fields in _make_batch(batch, shop, missing):
                     rows.append(row)
                     if fields is not None:
                         tar.add_sample(row.key, fields)
@@ -75,6 +85,8 @@ def make_shard(
             split=planned.split,
             content=stage.content,
             runtime=shop.runtime,
+            asked=shop.asked,
+            micro_batch=shop.micro_batch,
             slice=planned.slice,
             planned=len(candidates),
             kept=0,
@@ -115,10 +127,22 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, shop: Wor
     return receipt if not why_stale(store, stage, planned, receipt, media) else None
 
 
-def _make_group(
+def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candidate]]:
+    """Whole groups in order, as many at a time as it takes to reach a size: one, where that is 0 or 1."""
+    batch: list[Candidate] = []
+    for _, group in itertools.groupby(candidates, key=lambda candidate: candidate.group):
+        batch += group
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _make_batch(
     candidates: Sequence[Candidate], shop: Workshop, missing: dict[str, int | None]
 ) -> Iterator[tuple[Row, Fields | None]]:
-    """Rows, and fields of what is kept, in candidate order, for the candidates of one group."""
+    """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
     rows = {c.key: Row(key=c.key, group=c.group, split=c.split, verdict=KEPT) for c in candidates}
     wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, shop, rows[c.key])) is not None]
     pairs: dict[str, Pair] = {}

@@ -22,9 +22,10 @@ from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
 from shards import layout
 from shards.contracts import Isolation
-from shards.make import Workshop, make_shard
+from shards.make import make_shard
 from shards.samples import Drop, Frame, Pair, Rejected, Sample, Source
 from shards.store import Store
+from shards.workshop import Workshop
 
 KINDS = {"eq-ag": "action-genome", "eq-gebc": "gebc", "eq-youcook2": "youcook2"}
 COLOURS = ("red", "green", "blue")  # of the disc in frame 0, 1 and 2 of every video

@@ -20,11 +20,12 @@ from manifests.recipe import Subset
 from manifests.stage import Stage, stage_facts
 from shards import layout
 from shards.contracts import Isolation
-from shards.make import NamedFilter, Workshop, make_shard
+from shards.make import make_shard
 from shards.media import MediaFolder
 from shards.progress import Progress, progress, read_planned
 from shards.samples import Frame, Pair, Rejected, Sample, Source
 from shards.store import Store
+from shards.workshop import NamedFilter, Workshop
 
 Scene = tuple[str, int, int]
 

@@ -14,10 +14,11 @@ from manifests.candidate import Candidate
 from manifests.errors import BuildFailed
 from shards.contracts import Isolation
 from shards.finalise import drop_duplicates
-from shards.make import Workshop, make_shard
+from shards.make import make_shard
 from shards.samples import Rejected, Sample
 from shards.store import Store
 from shards.verify import verify_subset
+from shards.workshop import Workshop
 
 SCENES = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
 
