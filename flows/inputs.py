@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from manifests.errors import WrongUse
-from manifests.locations import PROCEDURAL, is_miniature
+from manifests.locations import PROCEDURAL, is_miniature, model_name
 from manifests.recipe import Recipe
-from manifests.source_settings import Kubric
+from manifests.source_settings import Kubric, StableDiffusion
 
 
 def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -> None:
@@ -19,6 +19,10 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -
         source = subset.source
         if isinstance(source, Kubric):
             _check_assets(f"subsets.{name}.source", source)
+            continue
+        if isinstance(source, StableDiffusion):
+            if media:
+                _check_models(f"subsets.{name}.source", source)
             continue
         if is_miniature(source.annotations) or is_miniature(source.media):
             from generators import miniature  # it draws with libraries that a plan of other data does not need
@@ -43,3 +47,16 @@ def _check_assets(key: str, source: Kubric) -> None:
         )
     if source.backgrounds is not None and not source.backgrounds.is_dir():
         raise WrongUse(f"{key}.backgrounds: there is no folder {source.backgrounds}; correct it or leave it out")
+
+
+def _check_models(key: str, source: StableDiffusion) -> None:
+    from generators.edited_pairs.scorer_files import scorer_folder
+    from generators.prompt_to_prompt.model_files import ModelMissing, model_folder
+
+    for name, find in (("model", model_folder), ("scorer", scorer_folder)):
+        model = getattr(source, name)
+        try:
+            if model is not None:
+                find(model_name(model))
+        except ModelMissing as error:
+            raise WrongUse(f"{key}.{name}: {error}") from error

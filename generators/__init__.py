@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manifests.recipe import Subset
-from manifests.source_settings import ActionGenome, Gebc, Kubric, YouCook2
+from manifests.source_settings import ActionGenome, Gebc, Kubric, StableDiffusion, YouCook2
 from shards.contracts import Generator
 
 
@@ -30,3 +30,7 @@ def create(name: str, subset: Subset, seed: int) -> Generator:
             from generators.kubric_scenes.generator import KubricGenerator
 
             return KubricGenerator(name, source, subset.split, seed)
+        case StableDiffusion():
+            from generators.edited_pairs.generator import EditedPairGenerator
+
+            return EditedPairGenerator(name, source, subset.split, seed)

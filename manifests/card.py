@@ -8,23 +8,13 @@ from typing import Any
 
 import yaml
 
+from manifests.card_notes import notes, wording
 from manifests.citations import EQBEN, SOURCES
 from manifests.reasons import glossary
 from manifests.stage import Stage
 from manifests.summary import IndexSummary, Statistics
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-
-
-# What no count of rendered pairs tells.
-_RENDERED = """* Few things on a bare floor or before a background picture: no clutter, no people, nothing cut
-  off or much hidden.
-* Left, right, in front and behind are the viewer's, whichever way a thing faces.
-* Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are drawn for each caption by itself:
-  the captions of a pair may differ in words that change nothing.
-* A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
-  holds boxes, visible shares and poses of all things.
-"""
 
 
 def card(stage: Stage, summary: IndexSummary, numbers: Statistics, places: Iterable[str] = ()) -> str:
@@ -81,7 +71,7 @@ def _introduction(stage: Stage, summary: IndexSummary) -> str:
         return f"""No pair is kept of the {summary.planned:,} planned from {source}: there is nothing to load. The table
 says why, and `_meta/rejections.parquet` lists them one by one.
 """
-    made, there = ("rendered", "with") if kind == "kubric" else ("made", "from")
+    made, there, _ = wording(kind)
     # The annotations may be somebody's own in that source's format, as the miniature's are: say how, not where from.
     return f"""{summary.kept:,} minimal pairs, {made} the way EqBen's are {there} {source}: two images that differ in
 one thing, and two captions that tell them apart. A model is asked to give each image its own caption.
@@ -118,7 +108,7 @@ def _funnel(stage: Stage, summary: IndexSummary) -> str:
 
 
 def _group(stage: Stage) -> str:
-    return "scene" if _settings(stage)["source"]["kind"] == "kubric" else "video"
+    return wording(_settings(stage)["source"]["kind"])[2]
 
 
 def _contents(stage: Stage, summary: IndexSummary, numbers: Statistics) -> str:
@@ -142,7 +132,7 @@ def _biases(stage: Stage, numbers: Statistics) -> str:
     heads = ("word", "pairs with it", "in caption 0 alone", "in caption 1 alone")
     group = _group(stage)
     text = "So that scores can be read with care; numbers are counted from the data.\n\n"
-    text += _RENDERED if group == "scene" else ""
+    text += notes(_settings(stage)["source"])
     if _most(numbers.group_pairs) > 1:
         share = f"{numbers.top_groups_share:.1%}"
         text += f"* The tenth of the {group}s with most pairs holds {share} of all pairs: pairs of\n"

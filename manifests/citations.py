@@ -52,4 +52,21 @@ SOURCES = {
   year      = {2022}
 }""",
     ),
+    "stable-diffusion": (
+        "prompt-to-prompt",
+        "https://arxiv.org/abs/2208.01626",
+        """@inproceedings{hertz2023prompt,
+  title     = {Prompt-to-Prompt Image Editing with Cross-Attention Control},
+  author    = {Hertz, Amir and Mokady, Ron and Tenenbaum, Jay and Aberman, Kfir and Pritch, Yael and Cohen-Or, Daniel},
+  booktitle = {ICLR},
+  year      = {2023}
+}
+
+@inproceedings{rombach2022high,
+  title     = {High-Resolution Image Synthesis with Latent Diffusion Models},
+  author    = {Rombach, Robin and Blattmann, Andreas and Lorenz, Dominik and Esser, Patrick and Ommer, Bj{\"o}rn},
+  booktitle = {CVPR},
+  year      = {2022}
+}""",
+    ),
 }

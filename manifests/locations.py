@@ -12,6 +12,7 @@ MINIATURE = "miniature:"
 MINIATURE_VERSION = 1  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 3  # likewise for the procedural assets
+SMALL = "small"  # the text-to-image model that comes with twinset
 
 
 def cache_folder() -> Path:
@@ -27,6 +28,24 @@ def miniature_folder() -> Path:
 def procedural_assets_folder() -> Path:
     """Folder that the procedural assets are drawn into, once a machine."""
     return cache_folder() / f"procedural-assets-{PROCEDURAL_VERSION}"
+
+
+def small_model_folder() -> Path:
+    """Folder of the model that comes with twinset, in diffusers' layout."""
+    return Path(__file__).parents[1] / "generators" / "small_diffusion" / "model"
+
+
+def model_name(model: str) -> str:
+    """A model of a recipe as its folder or its id on the Hugging Face hub: what `SMALL` is, is known here."""
+    return str(small_model_folder()) if model == SMALL else model
+
+
+def is_model_folder(model: str) -> bool:
+    """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
+
+    Else it is `SMALL` or an id of the Hugging Face hub, whose files lie in the local cache.
+    """
+    return model.startswith((".", "/", "~"))
 
 
 def is_miniature(path: Path) -> bool:

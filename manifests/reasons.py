@@ -24,7 +24,11 @@ MEANINGS = {
     "too-small": "a thing takes too little of the picture",
     "change-not-seen": "the changed thing looks alike in both pictures",
     "differs-elsewhere": "what did not change differs too, by shadow or light of the changed thing",
-    # Rejected by a filter.
+    # Rejected when they were drawn by a network.
+    "caption-unfit": "the text-to-image model cannot read a caption: it has too many words for it",
+    "not-finite": "numbers of the network overflowed, and a picture has none",
+    "identical": "not one pixel of the two pictures differs",
+    # Rejected by a filter, or blank as it was drawn.
     "blank": "a frame is black, white or of one colour",
     "duplicate": "another sample has the same images and captions; that with the smallest subset and key stays",
     "equal-captions": "no caption of one image differs from those of the other",

@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError, model_validator
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.filter_settings import Filter
-from manifests.locations import is_symbolic
-from manifests.source_settings import Kubric, MediaSource, Settings, Source
+from manifests.locations import SMALL, is_model_folder, is_symbolic
+from manifests.source_settings import Kubric, MediaSource, Settings, Source, StableDiffusion
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parent / "recipes"
@@ -51,7 +51,7 @@ class Subset(Settings):
 
     @model_validator(mode="after")
     def _drawn_without_end(self) -> Subset:
-        if isinstance(self.source, Kubric) and self.count is None:
+        if self.source.drawn and self.count is None:
             raise ValueError("set count, the number of pairs to draw")
         return self
 
@@ -105,7 +105,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        keys = [setting.partition("=")[0].split(".") for setting in settings]
+        keys = [_spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.errors())) from error
 
 
@@ -130,14 +130,23 @@ def _locate(recipe: str) -> tuple[Path, Path]:
 def _absolute(raw: Mapping[str, Any], base: Path) -> None:
     for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
         source = subset.get("source") if isinstance(subset, dict) else None
-        for key in LOCATIONS:
-            if isinstance(source, dict) and isinstance(source.get(key), str) and not is_symbolic(source[key]):
-                source[key] = os.path.normpath(base / os.path.expanduser(source[key]))
+        for key in (*LOCATIONS, *StableDiffusion.models):
+            if isinstance(source, dict) and isinstance(source.get(key), str):
+                source[key] = _located(key, source[key], base)
+
+
+def _located(key: str, value: str, base: Path) -> str:
+    """A location of a source as a path of this machine; as it stands where it is none."""
+    path = os.path.normpath(base / os.path.expanduser(value))
+    if key in LOCATIONS:
+        return value if is_symbolic(value) else path
+    # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+    return path if is_model_folder(value) or (value not in ("", SMALL) and os.path.isdir(path)) else value
 
 
 def _override(raw: dict[str, Any], setting: str) -> None:
     key, equals, value = setting.partition("=")
-    parts = key.split(".")
+    parts = _spelled_out(key.split("."))
     if not equals or not all(parts) or (parts[-1] in LOCATIONS and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
@@ -145,8 +154,8 @@ def _override(raw: dict[str, Any], setting: str) -> None:
         setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {_cut(repr(setting))}: {_cut(repr(value))} is not a YAML value ({error})") from error
-    if parts[-1] in LOCATIONS and "source" in parts and not is_symbolic(value):
-        parsed = os.path.abspath(os.path.expanduser(value))
+    if "source" in parts and (parts[-1] in LOCATIONS or (parts[-1] in StableDiffusion.models and parsed is not None)):
+        parsed = _located(parts[-1], value, Path.cwd())
     here: Any = raw
     for depth, part in enumerate(parts[:-1]):
         here = _step(here, part, setting, ".".join(parts[:depth]))
@@ -157,6 +166,12 @@ def _override(raw: dict[str, Any], setting: str) -> None:
         here[parts[-1]] = parsed
     else:
         raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
+
+
+def _spelled_out(parts: list[str]) -> list[str]:
+    """A key path of --set, in which ``subsets.NAME.model`` is short for ``subsets.NAME.source.model``."""
+    short = len(parts) == 3 and parts[0] == "subsets" and parts[2] == "model"
+    return [*parts[:2], "source", "model"] if short else parts
 
 
 def _step(here: Any, part: str, setting: str, where: str) -> Any:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
+from manifests.locations import (
+    PROCEDURAL,
+    SMALL,
+    Location,
+    is_model_folder,
+    procedural_assets_folder,
+    small_model_folder,
+)
 
 
 class Settings(BaseModel):
@@ -32,6 +39,9 @@ class MediaSource(Settings):
 
     #: Nor is how it is made: a device that rounds differently is named by the runtime class.
     execution: ClassVar[tuple[str, ...]] = ()
+
+    #: Whether its samples are drawn, without end and without annotations, rather than found.
+    drawn: ClassVar[bool] = False
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -121,6 +131,7 @@ class Kubric(Settings):
 
     locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
     execution: ClassVar[tuple[str, ...]] = ("device", "threads")
+    drawn: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _foreign_assets_have_a_licence(self) -> Kubric:
@@ -149,4 +160,91 @@ class Kubric(Settings):
         return None if "://" in self.manifest else Path(self.manifest).parent
 
 
-Source = Annotated[ActionGenome | Gebc | YouCook2 | Kubric, Field(discriminator="kind")]
+#: What goes with the model where the recipe does not say: what it can draw, how well it does, on what terms.
+OF_MODEL: dict[str, dict[str, Any]] = {
+    SMALL: {
+        "vocabulary": "small-world",
+        "steps": 25,
+        "guidance": 4.0,
+        "blend": True,
+        "licence": "CC0-1.0 (drawn by the model of twinset)",
+    },
+    "CompVis/stable-diffusion-v1-4": {
+        "licence": "CreativeML OpenRAIL-M (Stable Diffusion 1.4): no rights are claimed in what it draws, its "
+        "restrictions of use go with it",
+    },
+}
+
+
+class StableDiffusion(Settings):
+    """EQ-SD (EqBen, section B.5 and Figure 15): pairs that prompt-to-prompt draws with a text-to-image model.
+
+    model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
+    in diffusers' layout: one that is there, or a path that is absolute or begins with ``.`` or ``~``.
+    vocabulary: of captions: ``figure-15`` (the paper's) or ``small-world`` (what `small` can draw; its default).
+    resolution: side of an image in pixels; what the model was trained at when absent.
+    steps: of denoising. guidance: scale of classifier-free guidance. scheduler: the sampler.
+    cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
+    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
+    edited thing is taken from the other image (local blend), in rows of the vocabulary that name one.
+    precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
+    scorer: a CLIP model, named as ``model`` is, that scores how well the change of the images follows that of the
+    captions; rejects nothing. None: no such score.
+    device: ``gpu`` is the first CUDA device. threads: torch's, of each process. micro_batch: pairs that are
+    drawn at a time; halved for a shard when memory runs out. These three are part of the runtime class.
+    licence: of what the model draws, copied into every sample and the card; must be said of a model not known here.
+    """
+
+    kind: Literal["stable-diffusion"]
+    model: str = Field(default=SMALL, min_length=1)
+    vocabulary: Literal["figure-15", "small-world"] = "figure-15"
+    resolution: int | None = Field(default=None, ge=32, le=2048, multiple_of=8)
+    steps: int = Field(default=50, ge=1, le=1000)
+    guidance: float = Field(default=7.5, ge=0, le=50)
+    scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
+    cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
+    self_replace_steps: float = Field(default=0.4, ge=0, le=1)
+    blend: bool = False
+    precision: Literal["auto", "float32", "float16"] = "auto"
+    scorer: str | None = Field(default=None, min_length=1)
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+    micro_batch: int = Field(default=4, ge=1, le=1024)
+    licence: str
+
+    models: ClassVar[tuple[str, ...]] = ("model", "scorer")
+    execution: ClassVar[tuple[str, ...]] = ("device", "threads", "micro_batch")
+    drawn: ClassVar[bool] = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_goes_with_the_model(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        model = given.get("model", SMALL)
+        return {**(OF_MODEL.get(model, {}) if isinstance(model, str) else {}), **given}
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """As `MediaSource.locations`. A name is part of what is made; a folder is not, its weights enter by digest."""
+        return tuple(key for key in self.models if is_model_folder(getattr(self, key) or ""))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """As `MediaSource.places`."""
+        return self.locations
+
+    @property
+    def planned_from(self) -> str:
+        """As `MediaSource.planned_from`."""
+        return f"vocabulary {self.vocabulary}"
+
+    @property
+    def media_root(self) -> Path | None:
+        """Folder of the model's files; None where the hub's cache holds them, under names that are their digests."""
+        if self.model == SMALL:
+            return small_model_folder()
+        return Path(self.model) if is_model_folder(self.model) else None
+
+
+Source = Annotated[ActionGenome | Gebc | YouCook2 | Kubric | StableDiffusion, Field(discriminator="kind")]

@@ -32,34 +32,40 @@ class ModelMissing(WrongUse):
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model by its path or its hub id, with all files that loading needs; else ModelMissing.
-
-    What is a folder here is taken as one; what is not, and reads OWNER/NAME, is looked up in the cache.
-    """
-    folder = Path(name).expanduser()
-    if not folder.is_dir():
-        if not HUB_ID.fullmatch(name):
-            raise ModelMissing(f"there is no model folder {name}: put a model in diffusers' layout there. {_layout()}")
-        try:
-            from huggingface_hub import snapshot_download
-            from huggingface_hub.errors import LocalEntryNotFoundError
-        except ImportError as error:
-            raise ModelMissing(
-                f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or "
-                f"name the model's folder. {_layout()}"
-            ) from error
-        try:
-            folder = Path(snapshot_download(name, local_files_only=True))
-        except LocalEntryNotFoundError as error:
-            raise ModelMissing(
-                f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded "
-                f"while building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or "
-                f"put its files into a folder and name that. {_layout()}"
-            ) from error
+    """The folder of a model by its path or its hub id, with all files that loading needs; else ModelMissing."""
+    folder = local_folder(name, _layout())
     missing = _missing(folder)
     if missing:
         raise ModelMissing(f"the model {name} lacks {', '.join(missing)}: put them into {folder}. {_layout()}")
     return folder
+
+
+def local_folder(name: str, layout: str) -> Path:
+    """The folder of any model by its path or its hub id; else ModelMissing, which ends with what its layout is.
+
+    What is a folder here is taken as one; what is not, and reads OWNER/NAME, is looked up in the cache.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if not HUB_ID.fullmatch(name):
+        raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import LocalEntryNotFoundError
+    except ImportError as error:
+        raise ModelMissing(
+            f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
+            f"the model's folder. {layout}"
+        ) from error
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except LocalEntryNotFoundError as error:
+        raise ModelMissing(
+            f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded while "
+            f"building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its "
+            f"files into a folder and name that. {layout}"
+        ) from error
 
 
 def weights_digest(name: str) -> dict[str, str]:

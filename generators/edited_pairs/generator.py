@@ -1,0 +1,180 @@
+"""EQ-SD: pairs drawn by prompt-to-prompt with a text-to-image model (EqBen, section B.5 and Figure 15)."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from generators.edited_pairs.checks import broken, similarity
+from generators.edited_pairs.drawing import draw_edits
+from manifests.candidate import Candidate, CaptionedCandidate
+from manifests.canonical import digest, sample_key, sha256_of_file
+from manifests.caption_vocabulary import SHIPPED, load_captions
+from manifests.locations import is_model_folder, model_name
+from manifests.source_settings import StableDiffusion
+from shards.contracts import Isolation
+from shards.samples import Frame, Json, Pair, Rejected
+
+if TYPE_CHECKING:
+    from generators.edited_pairs.painter import Painted, Painter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedCandidate(CaptionedCandidate):
+    """A drawn pair of captions (`generators.edited_pairs.drawing.DrawnEdit`).
+
+    change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
+    thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.
+    """
+
+    change: str
+    words0: str
+    words1: str
+    region0: str
+    region1: str
+    plain: int
+
+
+class EditedPairGenerator:
+    """Pairs of images that one noise and two captions give, the second under the attention of the first.
+
+    excluded: stays empty, every caption of a vocabulary can be drawn.
+    """
+
+    version: ClassVar[int] = 1
+    # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
+    isolation: ClassVar[Isolation] = "process"
+    candidate: ClassVar[type[Candidate]] = EditedCandidate
+    # Torch, diffusers and transformers belong to the runtime class: GPU workers have other builds, and planners none.
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+
+    def __init__(self, name: str, source: StableDiffusion, split: str, seed: int) -> None:
+        self.name = name
+        self.source = source
+        self.split = split
+        self.seed = seed
+        self.micro_batch = source.micro_batch
+        self.threads = source.threads
+        self.excluded: Counter[str] = Counter()
+
+    def inputs(self) -> str:
+        """Digest of the vocabulary."""
+        return digest([sha256_of_file(SHIPPED[self.source.vocabulary])[0]])
+
+    def weights(self) -> dict[str, str]:
+        """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
+        from generators.prompt_to_prompt.model_files import model_digest
+
+        found = {"model": model_digest(model_name(self.source.model))}
+        if self.source.scorer is not None:
+            from generators.edited_pairs.scorer_files import scorer_digest
+
+            found["scorer"] = scorer_digest(self.source.scorer)
+        return found
+
+    def device(self) -> str:
+        """What draws, as the runtime class names it; raises `WrongUse` where the recipe asks for a GPU and none is."""
+        if self.source.device == "cpu":
+            return "cpu"
+        from generators.edited_pairs.painter import gpu_name
+
+        return gpu_name()
+
+    def with_micro_batch(self, micro_batch: int) -> EditedPairGenerator:
+        """This generator with its models as they are loaded, drawing another number of pairs at a time."""
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
+    def plan(self) -> Iterator[EditedCandidate]:
+        """Pairs without end; how many are taken does not change the first ones."""
+        for drawn in draw_edits(load_captions(SHIPPED[self.source.vocabulary]), self.seed, self.name):
+            region0, region1 = drawn.region or ("", "")
+            yield EditedCandidate(
+                key=sample_key(self.name, drawn.index),
+                group=f"drawing-{drawn.index:06d}",
+                split=self.split,
+                captions0=(drawn.captions[0],),
+                captions1=(drawn.captions[1],),
+                change=drawn.kind,
+                words0=drawn.words[0],
+                words1=drawn.words[1],
+                region0=region0,
+                region1=region1,
+                plain=drawn.plain,
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
+        cannot read, and the reasons of `generators.edited_pairs.checks.broken`.
+
+        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit.
+        """
+        wanted = cast(Sequence[EditedCandidate], candidates)
+        for start in range(0, len(wanted), self.micro_batch):
+            batch = wanted[start : start + self.micro_batch]
+            for candidate, painted in zip(batch, self._painter.paint(batch), strict=True):
+                yield self._judge(candidate, painted)
+
+    def _judge(self, candidate: EditedCandidate, painted: Painted | str) -> Pair | Rejected:
+        if isinstance(painted, str):
+            return Rejected(candidate.key, "caption-unfit", painted)
+        image0, image1 = painted.images
+        if reason := broken(image0, image1, painted.finite):
+            return Rejected(candidate.key, reason)
+        scores = similarity(image0, image1, painted.region)
+        if self._painter.scorer is not None:
+            scores["direction"] = self._painter.scorer.direction(painted.images, _captions(candidate))
+        files = self._painter.files
+        return Pair(
+            key=candidate.key,
+            group=candidate.group,
+            split=candidate.split,
+            change=candidate.change,
+            image0=Frame(f"{candidate.key}#0", image0, -1.0, files[0]),
+            image1=Frame(f"{candidate.key}#1", image1, -1.0, files[0]),
+            captions0=candidate.captions0,
+            captions1=candidate.captions1,
+            provenance=self._provenance(candidate, painted),
+            scores=scores,
+            sources=files[1:],
+        )
+
+    def _provenance(self, candidate: EditedCandidate, painted: Painted) -> dict[str, Json]:
+        source = self.source
+        return {
+            # Where a folder lies is no part of what is made.
+            "model": "a folder" if is_model_folder(source.model) else source.model,
+            "weights": self._weights["model"],
+            "scheduler": source.scheduler,
+            "steps": source.steps,
+            "guidance": source.guidance,
+            "cross_replace_steps": source.cross_replace_steps,
+            "self_replace_steps": source.self_replace_steps,
+            "alignment": painted.alignment,
+            "blend0": painted.blend[0],
+            "blend1": painted.blend[1],
+            "plain": candidate.plain,
+            "words0": candidate.words0,
+            "words1": candidate.words1,
+            "seed": self.seed,
+        }
+
+    @cached_property
+    def _weights(self) -> dict[str, str]:
+        return self.weights()
+
+    @cached_property
+    def _painter(self) -> Painter:
+        # Torch is heavy: a plan does without it.
+        from generators.edited_pairs.painter import Painter
+
+        return Painter(self.name, self.source, self.seed)
+
+
+def _captions(candidate: EditedCandidate) -> tuple[str, str]:
+    return candidate.captions0[0], candidate.captions1[0]

@@ -1,0 +1,158 @@
+"""Draws micro-batches of edited pairs with a text-to-image model; models are loaded once a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import diffusers
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+
+from generators.edited_pairs.scorer import Scorer
+from generators.prompt_to_prompt.edits import Edit, EditError
+from generators.prompt_to_prompt.model_files import model_folder, weights_digest
+from generators.prompt_to_prompt.models import load_model
+from manifests.canonical import generator_for
+from manifests.errors import WrongUse
+from manifests.locations import model_name
+from manifests.source_settings import StableDiffusion
+from shards.contracts import OutOfMemory
+from shards.samples import Pixels, Source
+
+if TYPE_CHECKING:
+    from generators.edited_pairs.generator import EditedCandidate
+    from generators.prompt_to_prompt.pipeline import Made
+
+GPU = "cuda:0"
+
+
+def gpu_name() -> str:
+    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    if not torch.cuda.is_available():
+        raise WrongUse(
+            "source.device is gpu, but torch finds no CUDA device here; write `device: cpu`, or run this where "
+            "`nvidia-smi` lists a GPU (in a container: --gpus all)"
+        )
+    return str(torch.cuda.get_device_name(GPU))
+
+
+@dataclass(frozen=True, slots=True)
+class Painted:
+    """A pair as drawn.
+
+    images: of caption 0 and caption 1, (height, width, 3). finite: False where the network's numbers were not.
+    region: (height, width), where the edit could change the picture. alignment: how the captions' words were matched.
+    blend: the words that said where, of caption 0 and caption 1; "" without local blend.
+    """
+
+    images: tuple[Pixels, Pixels]
+    finite: bool
+    region: NDArray[np.bool_]
+    alignment: str
+    blend: tuple[str, str]
+
+
+class Painter:
+    """A loaded model, and the scorer if one is asked for.
+
+    files: the weights that draw, the UNet's first, by their paths in the model's folder.
+    """
+
+    def __init__(self, name: str, source: StableDiffusion, seed: int) -> None:
+        _be_quiet()
+        torch.set_num_threads(source.threads)
+        # The fastest convolution is found by trying, which can end differently from run to run.
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+        self._name, self._source, self._seed = name, source, seed
+        device = "cpu" if source.device == "cpu" else GPU
+        dtype = None if source.precision == "auto" else getattr(torch, source.precision)
+        self._pipeline = load_model(model_name(source.model), device, dtype, source.scheduler)
+        self._shape = self._latents()
+        self.files = _files(model_name(source.model))
+        self.scorer = Scorer(source.scorer, device) if source.scorer is not None else None
+
+    def paint(self, candidates: Sequence[EditedCandidate]) -> list[Painted | str]:
+        """One result a candidate: what was drawn, or why its captions do not fit the model.
+
+        All are drawn in one pass; raises `OutOfMemory` when that needs more memory than the GPU has.
+        """
+        edits: dict[str, Edit] = {}
+        results: dict[str, Painted | str] = {}
+        alignments: dict[str, str] = {}
+        for one in candidates:
+            try:
+                edit = self._edit(one)
+                alignments[one.key] = self._pipeline.align(edit).kind
+                edits[one.key] = edit
+            except EditError as error:
+                results[one.key] = str(error)
+        chosen = [one for one in candidates if one.key in edits]
+        if chosen:
+            made = self._draw([edits[one.key] for one in chosen], np.stack([self._noise(one.key) for one in chosen]))
+            for number, one in enumerate(chosen):
+                plain, edited = made.images[number]
+                everywhere = np.ones(plain.shape[:2], np.bool_)
+                results[one.key] = Painted(
+                    (edited, plain) if one.plain else (plain, edited),
+                    bool(made.finite[number]),
+                    everywhere if made.masks is None else made.masks[number],
+                    alignments[one.key],
+                    _in_order(edits[one.key].blend or ("", ""), one.plain),
+                )
+        return [results[one.key] for one in candidates]
+
+    def _draw(self, edits: Sequence[Edit], noise: NDArray[np.float32]) -> Made:
+        try:
+            return self._pipeline(
+                edits, torch.from_numpy(noise), steps=self._source.steps, guidance=self._source.guidance
+            )
+        except torch.OutOfMemoryError as error:
+            problem = str(error)
+        # Not within the except: the error holds all tensors of the pass.
+        torch.cuda.empty_cache()
+        raise OutOfMemory(problem)
+
+    def _edit(self, candidate: EditedCandidate) -> Edit:
+        region = (candidate.region0, candidate.region1) if self._source.blend and candidate.region0 else None
+        return Edit(
+            captions=_in_order((candidate.captions0[0], candidate.captions1[0]), candidate.plain),
+            cross_replace_steps=self._source.cross_replace_steps,
+            self_replace_steps=self._source.self_replace_steps,
+            blend=region and _in_order(region, candidate.plain),
+        )
+
+    def _noise(self, key: str) -> NDArray[np.float32]:
+        """Of both images of a pair: drawn on the CPU from the sample's key, so that machines begin alike."""
+        return generator_for(self._seed, self._name, key).standard_normal(self._shape, dtype=np.float32)
+
+    def _latents(self) -> tuple[int, int, int]:
+        unet, vae = self._pipeline.unet.config, self._pipeline.vae.config
+        scale = 2 ** (len(vae.block_out_channels) - 1)
+        side = unet.sample_size if self._source.resolution is None else self._source.resolution // scale
+        if side * scale != (self._source.resolution or side * scale):
+            raise WrongUse(f"{self._name}: source.resolution must be a multiple of {scale} for {self._source.model}")
+        return unet.in_channels, side, side
+
+
+def _in_order(both: tuple[str, str], plain: int) -> tuple[str, str]:
+    """From image 0 and image 1 to the plain image and the edited one, or back."""
+    return (both[1], both[0]) if plain else both
+
+
+def _be_quiet() -> None:
+    """No bars of their own where a build shows one; errors stay."""
+    diffusers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def _files(model: str) -> tuple[Source, ...]:
+    folder = model_folder(model)
+    weights = {path: sha256 for path, sha256 in weights_digest(model).items() if path.endswith(".safetensors")}
+    ordered = sorted(weights, key=lambda path: (not path.startswith("unet/"), path))
+    return tuple(Source(path, (folder / path).stat().st_size, weights[path]) for path in ordered)

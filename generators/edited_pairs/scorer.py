@@ -1,0 +1,37 @@
+"""Directional text-image similarity (Gal et al. 2021, arXiv 2108.00946): does the image change as its caption does?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
+
+from generators.edited_pairs.scorer_files import scorer_folder
+from shards.samples import Pixels
+
+
+class Scorer:
+    """A CLIP model in float32, from safetensors."""
+
+    def __init__(self, name: str, device: str) -> None:
+        folder: Path = scorer_folder(name)
+        options: dict[str, Any] = {"local_files_only": True}
+        self._device = device
+        self._processor = CLIPImageProcessor.from_pretrained(folder, **options)
+        self._tokenizer = CLIPTokenizer.from_pretrained(folder, **options)
+        model: Any = CLIPModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32, **options)
+        self._model = model.to(device).eval()
+
+    @torch.inference_mode()
+    def direction(self, images: tuple[Pixels, Pixels], captions: tuple[str, str]) -> float:
+        """Cosine of the step from image 0 to image 1 and the step from caption 0 to caption 1, both between unit
+        embeddings: 1 where the images change as the captions do, 0 where one has nothing to do with the other."""
+        seen = self._processor(images=[np.asarray(image) for image in images], return_tensors="pt")
+        said = self._tokenizer(list(captions), padding=True, truncation=True, return_tensors="pt")
+        out = self._model(**seen.to(self._device), **said.to(self._device))
+        change = torch.stack([out.image_embeds[1] - out.image_embeds[0], out.text_embeds[1] - out.text_embeds[0]])
+        # Equal pictures, for the model, have no direction.
+        return float(torch.nn.functional.cosine_similarity(change[0], change[1], dim=0, eps=1e-8))

@@ -1,0 +1,51 @@
+"""What a card says of a kind of source in words, besides what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# How pairs are made, from what, and what a group of them is called.
+_WORDING = {"kubric": ("rendered", "with", "scene"), "stable-diffusion": ("drawn", "with", "drawing")}
+
+_RENDERED = """* Few things on a bare floor or before a background picture: no clutter, no people, nothing cut
+  off or much hidden.
+* Left, right, in front and behind are the viewer's, whichever way a thing faces.
+* Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are drawn for each caption by itself:
+  the captions of a pair may differ in words that change nothing.
+* A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
+  holds boxes, visible shares and poses of all things.
+"""
+
+_DRAWN = """* Nothing has checked that the pictures show what their captions say: rejected is only what is plainly
+  broken (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513
+  pairs.
+* No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
+  right. {scorer}
+* `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that the edit could
+  change, `similarity_inside` and `similarity_outside` tell how alike the two pictures are within and without it (1:
+  equal).
+* One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
+  from the same noise. Which of the two it is changes from pair to pair.
+* Some pairs are with and without a scene or a thing to wear: the shorter caption is silent about it, and holds of both.
+* Captions come from a few templates, and come again with another noise when there are more pairs than wordings.
+"""
+
+
+def wording(kind: str) -> tuple[str, str, str]:
+    """How pairs of a kind of source are made, as in "rendered", "with" a source, and what a group of them is."""
+    return _WORDING.get(kind, ("made", "from", "video"))
+
+
+def notes(source: Mapping[str, Any]) -> str:
+    """A Markdown list of what no count tells of pairs of a source with these settings; empty for found ones."""
+    if source["kind"] == "kubric":
+        return _RENDERED
+    if source["kind"] != "stable-diffusion":
+        return ""
+    # A scorer that lies in a folder is none of the settings: those say None where there is no scorer at all.
+    if source.get("scorer", "a folder") is None:
+        return _DRAWN.format(scorer="None was measured.")
+    return _DRAWN.format(
+        scorer="`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
+    )

@@ -1,0 +1,31 @@
+"""A tiny model with random weights that is drawn with as Stable Diffusion is, and generators that use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.edited_pairs.generator import EditedPairGenerator
+from manifests.source_settings import StableDiffusion
+from tests.generators.prompt_to_prompt.tiny_models import save_small
+
+MakeGenerator = Callable[..., EditedPairGenerator]
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_small(tmp_path_factory.mktemp("tiny-diffusion"))
+
+
+@pytest.fixture(scope="session")
+def drawing_with(tiny_model: Path) -> MakeGenerator:
+    """Settings -> a generator of pairs of 64 x 64 pixels, two steps each."""
+
+    def generator(**settings: Any) -> EditedPairGenerator:
+        given = {"model": str(tiny_model), "vocabulary": "small-world", "licence": "none", "steps": 2, **settings}
+        return EditedPairGenerator("eq-sd", StableDiffusion(kind="stable-diffusion", **given), "test", 0)
+
+    return generator
