@@ -46,7 +46,7 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
     """Draws pairs with a UNet2DConditionModel that has cross-attention: Stable Diffusion 1.x and 2.x, SDXL, small ones.
 
     Two text encoders make it SDXL's. Components are diffusers' own; the processors are the UNet's only during a call,
-    and a call leaves nothing behind: its schedulers are its own, it draws no random numbers.
+    and a call leaves nothing behind: its scheduler is its own, it draws no random numbers. One call at a time.
 
     Memory, beside the weights: 4 UNet rows a pair (2 without guidance), all attention fused, so that no layer holds its
     probabilities. In half precision the published code holds 4 rows x 8 heads x 4096 x 4096 x 2 bytes = 1 GiB at once

@@ -95,6 +95,19 @@ def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
         assert difference(plain.images[n, 1], edited.images[n, 1]) > ROUNDED
 
 
+@pytest.mark.parametrize(
+    ("device", "kind", "pairs"),
+    [("cpu", "small", 1), *(pytest.param("cuda", kind, 3, marks=pytest.mark.gpu) for kind in SAVED)],
+)
+def test_half_precision(load: Load, saved: Callable[[str], Path], device: str, kind: str, pairs: int) -> None:
+    pipeline = load_model(str(saved(kind)), device, torch.float16)
+    made, again = (draw(pipeline, EDITS[:pairs], noise(kind, pairs)) for _ in range(2))
+    assert made.finite.all()
+    assert made.images.tobytes() == again.images.tobytes()
+    exact = draw(load(kind), EDITS[:pairs], noise(kind, pairs))
+    assert np.abs(made.images.astype(int) - exact.images).mean() < ROUNDED
+
+
 def test_without_guidance_there_are_no_unconditional_rows(load: Load) -> None:
     edits = [Edit((edit.captions[0], edit.captions[0])) for edit in EDITS]
     made = draw(load("small"), edits, noise("small", 3), guidance=1.0)
