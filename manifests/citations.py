@@ -64,7 +64,7 @@ SOURCES = {
 
 @inproceedings{rombach2022high,
   title     = {High-Resolution Image Synthesis with Latent Diffusion Models},
-  author    = {Rombach, Robin and Blattmann, Andreas and Lorenz, Dominik and Esser, Patrick and Ommer, Bj{\"o}rn},
+  author    = {Rombach, Robin and Blattmann, Andreas and Lorenz, Dominik and Esser, Patrick and Ommer, Bj{\\"o}rn},
   booktitle = {CVPR},
   year      = {2022}
 }""",
