@@ -164,8 +164,9 @@ class Kubric(Settings):
 OF_MODEL: dict[str, dict[str, Any]] = {
     SMALL: {
         "vocabulary": "small-world",
-        "steps": 25,
-        "guidance": 4.0,
+        "scheduler": "dpm-solver++",
+        "steps": 20,
+        "guidance": 3.0,
         "blend": True,
         "licence": "CC0-1.0 (drawn by the model of twinset)",
     },
