@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from diffusers import DPMSolverMultistepScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
@@ -85,12 +84,15 @@ def new_unet() -> Any:
 def new_scheduler() -> Any:
     """Cosine noise, the network predicts velocities."""
     return DPMSolverMultistepScheduler(
-        beta_schedule="squaredcos_cap_v2", prediction_type="v_prediction", timestep_spacing="trailing"
+        beta_schedule="squaredcos_cap_v2", prediction_type="v_prediction", timestep_spacing="trailing", steps_offset=1
     )
 
 
 def save(folder: Path, unet: Any, text: Any, tokenizer: Any, vae: Any) -> None:
-    """The whole model as `StableDiffusionPipeline.from_pretrained` reads it; weights in half precision, to be small."""
+    """The whole model as `StableDiffusionPipeline.from_pretrained` reads it; weights in half precision, to be small.
+
+    The parts that are given are halved too.
+    """
     pipeline: Any = StableDiffusionPipeline(
         vae=vae,
         text_encoder=text,
@@ -101,6 +103,6 @@ def save(folder: Path, unet: Any, text: Any, tokenizer: Any, vae: Any) -> None:
         feature_extractor=None,
         requires_safety_checker=False,
     )
-    pipeline.to(dtype=torch.float16)
+    for part in (vae, text, unet):
+        part.half()
     pipeline.save_pretrained(folder, safe_serialization=True)
-    pipeline.to(dtype=torch.float32)

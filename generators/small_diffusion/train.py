@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from diffusers import AutoencoderTiny
 
-from generators.small_diffusion.autoencoder import as_tensor, pictures, train_autoencoder
+from generators.small_diffusion.autoencoder import as_tensor, pictures, refine_decoder, train_autoencoder
 from generators.small_diffusion.layout import LENGTH, new_scheduler, new_text_encoder, new_tokenizer, new_unet, save
 
 BATCH = 32
@@ -45,7 +45,8 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, required=True, help="the model goes to OUT/model, what training needs to go on beside it"
     )
-    parser.add_argument("--autoencoder-steps", type=int, default=2000)
+    parser.add_argument("--autoencoder-steps", type=int, default=2200)
+    parser.add_argument("--decoder-steps", type=int, default=2500)
     parser.add_argument("--pictures", type=int, default=40_000)
     parser.add_argument("--steps", type=int, default=12_000, help="of text encoder and UNet, the fall among them")
     parser.add_argument(
@@ -58,7 +59,9 @@ def main() -> None:
     torch.set_num_threads(asked.threads)
     asked.out.mkdir(parents=True, exist_ok=True)
 
-    vae = _autoencoder(asked.out / "autoencoder", asked.autoencoder_steps, asked.seed, asked.device)
+    vae = _autoencoder(
+        asked.out / "autoencoder", asked.autoencoder_steps, asked.decoder_steps, asked.seed, asked.device
+    )
     tokenizer = new_tokenizer(asked.out / "tokenizer")
     examples = _examples(vae, tokenizer, asked.pictures, asked.seed, asked.device)
     training = Training(tokenizer, asked.seed, asked.device, asked.out)
@@ -148,11 +151,11 @@ class Training:
         (self.folder / "log.json").write_text(json.dumps(self.log))
 
 
-def _autoencoder(folder: Path, steps: int, seed: int, device: str) -> Any:
+def _autoencoder(folder: Path, steps: int, decoder_steps: int, seed: int, device: str) -> Any:
     if (folder / "config.json").exists():
         kind: Any = AutoencoderTiny  # untyped
         return kind.from_pretrained(folder, use_safetensors=True).to(device).eval()
-    vae = train_autoencoder(steps, seed, device)
+    vae = refine_decoder(train_autoencoder(steps, seed, device), decoder_steps, seed, device)
     vae.save_pretrained(folder)
     return vae
 
