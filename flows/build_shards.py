@@ -15,6 +15,7 @@ from flows.reporting import ProgressArtifact, reporter
 from flows.runners import Runner, task_runner
 from flows.stages import asked_recipe, make_one, needs_process, state_of
 from manifests.errors import BuildFailed
+from manifests.source_settings import Source, StableDiffusion
 from shards.store import Store
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
@@ -63,7 +64,7 @@ def build_shards(
     isolated = needs_process(recipe, subset)
     bar = ProgressArtifact(f"{subset}-shards", len(todo) + len(state.done), len(state.done))
     failures: list[str] = []
-    pool = task_runner(runner, workers)
+    pool = task_runner(runner, workers or _shards_at_a_time(recipe.subsets[subset].source))
     try:
         with pool:
             given = {"out": out, "subset": subset, "isolated": isolated}
@@ -84,6 +85,11 @@ def build_shards(
             + "\n".join(failures[:5])
         )
     return len(todo)
+
+
+def _shards_at_a_time(source: Source) -> int:
+    """Where nobody asks for a number: 0, which is one a core, but 1 where each would fill a GPU with its own model."""
+    return 1 if isinstance(source, StableDiffusion) and source.device == "gpu" else 0
 
 
 def _reason(state: State[Any]) -> str:

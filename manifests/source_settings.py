@@ -171,8 +171,7 @@ OF_MODEL: dict[str, dict[str, Any]] = {
         "licence": "CC0-1.0 (drawn by the model of twinset)",
     },
     "CompVis/stable-diffusion-v1-4": {
-        "licence": "CreativeML OpenRAIL-M (Stable Diffusion 1.4): no rights are claimed in what it draws, its "
-        "restrictions of use go with it",
+        "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
     },
 }
 
@@ -191,8 +190,8 @@ class StableDiffusion(Settings):
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
     scorer: a CLIP model, named as ``model`` is, that scores how well the change of the images follows that of the
     captions; rejects nothing. None: no such score.
-    device: ``gpu`` is the first CUDA device. threads: torch's, of each process. micro_batch: pairs that are
-    drawn at a time; halved for a shard when memory runs out. These three are part of the runtime class.
+    device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
+    torch's, of each process. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
     licence: of what the model draws, copied into every sample and the card; must be said of a model not known here.
     """
 

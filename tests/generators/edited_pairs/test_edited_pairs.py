@@ -129,6 +129,8 @@ def test_settings_that_do_not_fit_the_model_or_machine_are_said(drawing_with: An
     generator = drawing_with(resolution=96)
     assert images(list(generator.make(planned(generator, 1))))[0].shape == (96, 96, 3)
     assert drawing_with().device() == "cpu"
+    half = drawing_with(precision="float16")
+    assert images(list(half.make(planned(half, 1))))[0].any() and half._painter._pipeline.unet.dtype == torch.float16
     if not torch.cuda.is_available():
         with pytest.raises(WrongUse, match="torch finds no CUDA device here; write `device: cpu`"):
             drawing_with(device="gpu").device()
