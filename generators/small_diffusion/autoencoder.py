@@ -72,20 +72,22 @@ def train_autoencoder(steps: int, seed: int, device: str, batch: int = 24) -> An
     return model.eval()
 
 
-def refine_decoder(coarse: Any, steps: int, seed: int, device: str, batch: int = 16) -> Any:
+def refine_decoder(before: Any, steps: int, seed: int, device: str, batch: int = 16) -> Any:
     """The same encoder, so the same latents, with a finer decoder: corners of small objects come out sharp.
+
+    before: as `train_autoencoder` leaves it, or as this does, to go on.
 
     Errors count up to ten times at the edges of the picture that is to be drawn.
     """
     torch.manual_seed(seed)
     rng = np.random.default_rng([seed, 3])
     model = new_autoencoder(fine=True).to(device)
-    model.encoder.load_state_dict(coarse.encoder.state_dict())
+    model.encoder.load_state_dict(before.encoder.state_dict())
     model.encoder.requires_grad_(False)
-    *before, last = coarse.decoder.layers
-    for index, layer in enumerate(before):
+    *layers, last = before.decoder.layers
+    for index, layer in enumerate(layers):
         model.decoder.layers[index].load_state_dict(layer.state_dict())
-    model.decoder.layers[-1].load_state_dict(last.state_dict())
+    model.decoder.layers[-1].load_state_dict(last.state_dict())  # a coarse decoder has one layer less before it
     optimizer = torch.optim.AdamW(model.decoder.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=1e-4)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=steps, pct_start=0.05)
     for step in range(steps):

@@ -46,7 +46,7 @@ def main() -> None:
         "--out", type=Path, required=True, help="the model goes to OUT/model, what training needs to go on beside it"
     )
     parser.add_argument("--autoencoder-steps", type=int, default=2200)
-    parser.add_argument("--decoder-steps", type=int, default=2500)
+    parser.add_argument("--decoder-steps", type=int, default=2500, help="of its finer decoder, twice")
     parser.add_argument("--pictures", type=int, default=40_000)
     parser.add_argument("--steps", type=int, default=12_000, help="of text encoder and UNet, the fall among them")
     parser.add_argument(
@@ -152,7 +152,9 @@ def _autoencoder(folder: Path, steps: int, decoder_steps: int, seed: int, device
     if (folder / "config.json").exists():
         kind: Any = AutoencoderTiny  # untyped
         return kind.from_pretrained(folder, use_safetensors=True).to(device).eval()
-    vae = refine_decoder(train_autoencoder(steps, seed, device), decoder_steps, seed, device)
+    vae = train_autoencoder(steps, seed, device)
+    for number in range(2):
+        vae = refine_decoder(vae, decoder_steps, seed + number, device)
     vae.save_pretrained(folder)
     return vae
 
