@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from manifests.canonical import canonical_json
 from manifests.errors import WrongUse
 from shards.contracts import Batching, OutOfMemory
 from shards.samples import Pair, Pixels, Rejected
+from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
 
 
 def planned(generator: EditedPairGenerator, count: int) -> list[EditedCandidate]:
@@ -90,6 +92,16 @@ def test_either_image_can_be_the_edited_one(drawing_with: Any) -> None:
     assert np.array_equal(pair.image1.pixels, mirrored.image0.pixels)
     assert (pair.provenance["blend0"], pair.provenance["blend1"]) == (candidate.region0, candidate.region1)
     assert pair.scores == mirrored.scores
+
+
+def test_figure_15_goes_through_the_structure_of_stable_diffusion(drawing_with: Any, tmp_path: Path) -> None:
+    settings = {"model": str(save_stable_diffusion(tmp_path)), "vocabulary": "figure-15", "resolution": 64}
+    generator = drawing_with(**settings, guidance=7.5, blend=True, micro_batch=3)
+    candidates = planned(generator, 3)
+    assert {one.change for one in candidates} == {"object", "scene", "attribute"}
+    made = list(generator.make(candidates))
+    assert all(image.shape == (64, 64, 3) for image in images(made))
+    assert {pair.provenance["scheduler"] for pair in made} == {"ddim"}
 
 
 def test_captions_that_the_model_cannot_read_are_rejected_alone(drawing_with: Any) -> None:
