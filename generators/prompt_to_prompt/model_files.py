@@ -24,7 +24,14 @@ WEIGHTS = {
     "text_encoder_2": "model",
 }
 CONFIGS = ("model_index.json", "scheduler/scheduler_config.json", *(f"{part}/config.json" for part in WEIGHTS))
-TOKENIZERS = ("vocab.json", "merges.txt", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
+TOKENIZERS = (
+    "vocab.json",
+    "merges.txt",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
 
 
 class ModelMissing(WrongUse):
@@ -52,7 +59,7 @@ def local_folder(name: str, layout: str) -> Path:
         raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import LocalEntryNotFoundError
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
         raise ModelMissing(
             f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
@@ -60,7 +67,7 @@ def local_folder(name: str, layout: str) -> Path:
         ) from error
     try:
         return Path(snapshot_download(name, local_files_only=True))
-    except LocalEntryNotFoundError as error:
+    except (HFValidationError, LocalEntryNotFoundError) as error:
         raise ModelMissing(
             f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded while "
             f"building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its "
@@ -136,6 +143,12 @@ def has_part(index: Mapping[str, Any], part: str) -> bool:
     return bool((index.get(part) or [None])[0])
 
 
-def read_json(path: Path) -> Any:
-    """What a configuration says."""
-    return json.loads(path.read_text())
+def read_json(path: Path) -> dict[str, Any]:
+    """What a configuration of a model says; raises `WrongUse` where the file holds no JSON object."""
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise WrongUse(f"{path}: not JSON ({error}); get the file again, it may have been cut short") from error
+    if not isinstance(found, dict):
+        raise WrongUse(f"{path}: no JSON object; get the file again")
+    return found

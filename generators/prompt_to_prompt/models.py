@@ -30,8 +30,8 @@ def load_model(
 ) -> PromptToPromptPipeline:
     """The pipeline of a model folder or a cached hub id: Stable Diffusion's, or SDXL's if it has two text encoders.
 
-    dtype: of the UNet and the text encoders; None: float16 on a GPU, float32 on the CPU. The autoencoder stays float32
-        where its configuration says that it overflows otherwise (``force_upcast``).
+    dtype: of the UNet and the text encoders; None: float16 on a GPU, float32 on the CPU. An autoencoder is float32
+        wherever its configuration does not say that it bears less (``force_upcast``, true unless it says otherwise).
     scheduler: None: the model's own if it is DDIM or DPM-Solver++, else DDIM with the model's noise schedule.
     Raises ModelMissing, naming what to put where.
     """
@@ -41,20 +41,22 @@ def load_model(
     index = read_json(folder / "model_index.json")
     two = has_part(index, "text_encoder_2")
     autoencoder = (
-        AutoencoderTiny if read_json(folder / "vae/config.json")["_class_name"] == "AutoencoderTiny" else AutoencoderKL
+        AutoencoderTiny
+        if read_json(folder / "vae/config.json").get("_class_name") == "AutoencoderTiny"
+        else AutoencoderKL
     )
 
-    def part(kind: Any, part_name: str, **options: Any) -> Any:
+    def part(kind: Any, part_name: str, **given: Any) -> Any:
         variant = None if weights_of(folder, part_name, "") else "fp16"
-        options |= {"torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": variant}
+        options = {"torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": variant, **given}
         return kind.from_pretrained(folder / part_name, **options).eval()
 
     def tokenizer(part_name: str) -> Any:
         return CLIPTokenizer.from_pretrained(folder / part_name, local_files_only=True)
 
-    vae = part(autoencoder, "vae", low_cpu_mem_usage=False)
+    vae = part(autoencoder, "vae", low_cpu_mem_usage=False, torch_dtype=torch.float32)
     pipeline = PromptToPromptPipeline(
-        vae=vae.float() if vae.config.force_upcast else vae,
+        vae=vae if vae.config.force_upcast else vae.to(dtype),
         text_encoder=part(CLIPTextModel, "text_encoder"),
         tokenizer=tokenizer("tokenizer"),
         unet=part(UNet2DConditionModel, "unet", low_cpu_mem_usage=False),

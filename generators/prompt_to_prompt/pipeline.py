@@ -25,7 +25,7 @@ from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.local_blend import LocalBlend
 from generators.prompt_to_prompt.schedule import Schedule
 
-MAP_SIDE = 16  # the published code edits and blends at 16 x 16, in Stable Diffusion at 512 x 512 pixels
+MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet
 
 
@@ -164,6 +164,8 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         decoded = [self.vae.decode(some).sample.float() for some in scaled.to(self.vae.dtype).split(DECODED_AT_ONCE)]
         pixels = torch.stack(torch.cat(decoded).chunk(2), 1)  # (n, 2, 3, height, width) in -1..1
         finite = pixels.isfinite().flatten(1).all(1) & torch.stack(latents.isfinite().chunk(2), 1).flatten(1).all(1)
-        images = (pixels.nan_to_num(-1.0) / 2 + 0.5).clamp(0, 1).mul(255).round().to(torch.uint8)
+        images = (
+            (pixels.nan_to_num(-1.0, posinf=-1.0, neginf=-1.0) / 2 + 0.5).clamp(0, 1).mul(255).round().to(torch.uint8)
+        )
         masks = None if blend is None else blend.masks((pixels.shape[3], pixels.shape[4])).cpu().numpy()
         return Made(images.permute(0, 1, 3, 4, 2).cpu().numpy(), finite.cpu().numpy(), masks)

@@ -9,6 +9,7 @@ import torch
 
 from generators.prompt_to_prompt.model_files import ModelMissing, model_digest, model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
+from manifests.errors import WrongUse
 
 
 def test_a_folder_that_is_not_there_is_told_from_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,6 +20,8 @@ def test_a_folder_that_is_not_there_is_told_from_a_hub_id(tmp_path: Path, monkey
         load_model("/models/sd", "cpu")
     with pytest.raises(ModelMissing, match=r"neither a folder here nor in the Hugging Face cache.*`hf download own/sd"):
         load_model("own/sd", "cpu")
+    with pytest.raises(ModelMissing, match="own--sd/x is neither a folder here"):  # no id that the hub would take
+        load_model("own--sd/x", "cpu")
     (tmp_path / "own/sd").mkdir(parents=True)
     with pytest.raises(ModelMissing, match=r"the model own/sd lacks model_index.json: put them into own/sd"):
         load_model("own/sd", "cpu")
@@ -63,6 +66,15 @@ def test_pickled_weights_are_not_read(saved: Callable[[str], Path], tmp_path: Pa
         load_model(str(folder), "cpu")
 
 
+def test_a_configuration_that_cannot_be_read_is_named(saved: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(saved("small"), folder)
+    for content in ("version https://git-lfs.github.com/spec/v1", "[]"):
+        (folder / "model_index.json").write_text(content)
+        with pytest.raises(WrongUse, match=rf"{folder}/model_index.json: no.* JSON.*; get the file again"):
+            model_folder(str(folder))
+
+
 def test_the_digest_is_of_what_the_model_draws_with(saved: Callable[[str], Path], tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(saved("small"), folder)
@@ -78,5 +90,8 @@ def test_the_digest_is_of_what_the_model_draws_with(saved: Callable[[str], Path]
 def test_parts_have_the_asked_precision_but_an_autoencoder_that_would_overflow(saved: Callable[[str], Path]) -> None:
     sdxl = load_model(str(saved("sdxl")), "cpu", torch.float16)
     assert (sdxl.unet.dtype, sdxl.text_encoder_2.dtype, sdxl.vae.dtype) == (torch.float16, torch.float16, torch.float32)
+    exact = load_model(str(saved("stable-diffusion-1.4")), "cpu").vae.state_dict()
+    half = load_model(str(saved("stable-diffusion-1.4")), "cpu", torch.float16).vae.state_dict()
+    assert all(torch.equal(half[name], exact[name]) for name in exact)
     assert load_model(str(saved("small")), "cpu", torch.float16).vae.dtype == torch.float16
     assert load_model(str(saved("small")), "cpu").unet.dtype == torch.float32

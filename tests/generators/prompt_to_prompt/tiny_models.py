@@ -1,9 +1,9 @@
 """Text-to-image models with random weights, saved as diffusers saves them: Stable Diffusion 1.4's, SDXL's, a small one.
 
 The UNets' structure is that of the real configurations (block types, layers a block, transformer layers, heads,
-encoders, added embeddings), as their parameter counts at the real widths show; shrunk by 10 are the channels, and text
-encoders and autoencoders. Nothing is
-downloaded: the tokenizer is a byte-pair vocabulary of CLIP's kind, made here, that knows some words and cuts others.
+encoders, added embeddings), as their parameter counts at the real widths show; channels are a tenth as many, text
+encoders and autoencoders are tiny. Nothing is downloaded: the tokenizer is a byte-pair vocabulary of CLIP's kind, made
+here, that knows some words and cuts others.
 """
 
 from __future__ import annotations
