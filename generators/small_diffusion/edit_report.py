@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.models import load_model
 from generators.small_diffusion.edits import Outcome, WorldEdit, draw_edits, make, outcome
-from generators.small_diffusion.measure import GUIDANCE, MODEL, STEPS, quiet
+from generators.small_diffusion.measure import SHIPPED, quiet
 from generators.small_diffusion.picture_sheet import Cell, picture_sheet
 from generators.small_diffusion.shares import Share
 from manifests.caption_vocabulary import KINDS
+from manifests.locations import small_model_folder
 
 BATCH = 25
 ON_SHEET = 16  # edits a kind
@@ -76,11 +77,10 @@ def ways(cross: float, self_attention: float) -> dict[str, Callable[[WorldEdit],
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make, judge, print and write ``edits.json`` and ``edits.png``."""
-    defaults = Edit(("", ""))
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser, edits=200)
-    parser.add_argument("--cross-replace-steps", type=float, default=defaults.cross_replace_steps)
-    parser.add_argument("--self-replace-steps", type=float, default=defaults.self_replace_steps)
+    parser.add_argument("--cross-replace-steps", type=float, default=SHIPPED.cross_replace_steps)
+    parser.add_argument("--self-replace-steps", type=float, default=SHIPPED.self_replace_steps)
     parser.add_argument("--out", type=Path, default=Path("edits"), help="folder for the report and the pictures")
     asked = parser.parse_args(arguments)
 
@@ -112,10 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser, edits: int) -> None:
     """What this report and the sweep are asked alike."""
-    parser.add_argument("--model", type=Path, default=MODEL, help="folder in diffusers' layout")
+    parser.add_argument("--model", type=Path, default=small_model_folder(), help="folder in diffusers' layout")
     parser.add_argument("--edits", type=int, default=edits, help="of each kind")
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--guidance", type=float, default=GUIDANCE)
+    parser.add_argument("--steps", type=int, default=SHIPPED.steps)
+    parser.add_argument("--guidance", type=float, default=SHIPPED.guidance)
     parser.add_argument("--seed", type=int, default=0, help="of captions and noise")
     parser.add_argument("--batch", type=int, default=BATCH, help="pairs drawn at once")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

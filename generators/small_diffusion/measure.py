@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from generators.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
 from generators.small_diffusion.picture_sheet import Cell, picture_sheet
-from generators.small_diffusion.scenes import Scene, draw_scene, is_held_out
+from generators.small_diffusion.scenes import Scene, draw_scene, every_caption, is_held_out
 from generators.small_diffusion.shares import Share
+from manifests.errors import WrongUse
+from manifests.locations import SMALL, small_model_folder
+from manifests.source_settings import StableDiffusion
 
-MODEL = Path(__file__).with_name("model")
-STEPS = 20
-GUIDANCE = 3.0
+#: What a recipe that names the small model gets: the reports are of what builds draw with.
+SHIPPED = StableDiffusion.model_validate({"kind": "stable-diffusion", "model": SMALL})
 BATCH = 50
 ON_SHEET = 60
 
@@ -34,11 +36,11 @@ ON_SHEET = 60
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw, judge, print and write ``fidelity.json`` and ``fidelity.png``."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, default=MODEL, help="folder in diffusers' layout")
+    parser.add_argument("--model", type=Path, default=small_model_folder(), help="folder in diffusers' layout")
     parser.add_argument("--out", type=Path, default=Path("fidelity"), help="folder for the report and the pictures")
     parser.add_argument("--prompts", type=int, default=500)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--guidance", type=float, default=GUIDANCE)
+    parser.add_argument("--steps", type=int, default=SHIPPED.steps)
+    parser.add_argument("--guidance", type=float, default=SHIPPED.guidance)
     parser.add_argument("--seed", type=int, default=0, help="of captions and noise")
     parser.add_argument("--batch", type=int, default=BATCH, help="pictures drawn at once")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -71,7 +73,13 @@ def quiet() -> None:
 
 
 def held_out_scenes(number: int, seed: int) -> list[Scene]:
-    """Scenes with captions that training never saw, no two alike; asking for more keeps the first ones."""
+    """Scenes with captions that training never saw, no two alike; asking for more keeps the first ones.
+
+    Raises `WrongUse` when there are not so many.
+    """
+    held_out = sum(map(is_held_out, every_caption()))
+    if number > held_out:
+        raise WrongUse(f"--prompts {number}: only {held_out} captions are kept from training; ask for fewer")
     rng = np.random.default_rng(seed)
     scenes: dict[str, Scene] = {}
     while len(scenes) < number:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields, replace
+from itertools import product
 
 import numpy as np
 
@@ -93,6 +94,12 @@ def draw_scene(rng: np.random.Generator) -> Scene:
             time=one(TIMES),
         )
     )
+
+
+def every_caption() -> set[str]:
+    """All that `draw_scene` can say."""
+    words = (STYLES, COUNTS, SIZES, ("", *COLOURS), tuple(OBJECTS), POSITIONS, PLACES, TIMES)
+    return {normalised(Scene(*chosen)).caption() for chosen in product(*words)}
 
 
 def is_held_out(caption: str) -> bool:

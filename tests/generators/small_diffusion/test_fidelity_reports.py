@@ -15,6 +15,7 @@ from generators.small_diffusion.measure import fidelity, held_out_scenes
 from generators.small_diffusion.scenes import Scene, is_held_out, normalised
 from generators.small_diffusion.shares import Share
 from manifests.caption_vocabulary import KINDS
+from manifests.errors import WrongUse
 from tests.generators.prompt_to_prompt import tiny_models
 
 
@@ -66,6 +67,8 @@ def test_held_out_scenes_are_those_of_the_world() -> None:
     assert scenes[:20] == held_out_scenes(20, seed=0)
     assert all(is_held_out(scene.caption()) and scene == normalised(scene) for scene in scenes)
     assert len({scene.caption() for scene in scenes}) == 60
+    with pytest.raises(WrongUse, match=r"--prompts 100000: only \d{3} captions are kept from training"):
+        held_out_scenes(100_000, seed=0)
     ball = Scene(colour="red", place="in the snow")
     verdict = {"style": True, "count": True, "size": False, "colour": True, "shape": True}
     shares = fidelity([ball], [{**verdict, "position": True, "place": True, "time": True}])

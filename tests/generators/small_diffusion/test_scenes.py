@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.small_diffusion.scenes import HELD_OUT, Scene, draw_scene, is_held_out, normalised, read_caption
+from generators.small_diffusion.scenes import (
+    HELD_OUT,
+    Scene,
+    draw_scene,
+    every_caption,
+    is_held_out,
+    normalised,
+    read_caption,
+)
 
 
 def drawn(number: int) -> list[Scene]:
@@ -54,3 +62,4 @@ def test_one_caption_in_twenty_is_held_out() -> None:
     captions = {scene.caption() for scene in drawn(4000)}
     share = sum(map(is_held_out, captions)) / len(captions)
     assert 0.5 / HELD_OUT < share < 1.5 / HELD_OUT
+    assert captions < every_caption()
