@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -82,6 +83,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--format", required=True, choices=("eqben", "openclip"))
     export.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
+    parse = command("parse", _parse, "write the relations of captions (scene graphs) as Parquet, or resume it")
+    parse.add_argument("captions", metavar="CAPTIONS", help="a file or folder of captions")
+    parse.add_argument("--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL for the relations")
+    parse.add_argument(
+        "--pipeline",
+        default="en_captions_sm",
+        metavar="NAME|PATH",
+        help="installed spaCy pipeline or its folder (default en_captions_sm, which comes with twinset)",
+    )
+    parse.add_argument("--workers", type=int, default=0, metavar="N", help="processes (default: one a core)")
+    parse.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     return parser
 
 
@@ -185,6 +197,28 @@ def _export(asked: argparse.Namespace) -> int:
     store = Store(asked.out)
     count = export(store, _subsets(store, asked.only), asked.format, Path(asked.to))
     print(f"{count:,} pairs in {asked.to}")
+    return 0
+
+
+def _parse(asked: argparse.Namespace) -> int:
+    from generators.scene_graphs.parse import parse_captions
+
+    if asked.workers < 0:
+        raise WrongUse("--workers: a number of processes, 0 for one a core")
+    workers = asked.workers or os.cpu_count() or 1
+    index = parse_captions(Path(asked.captions), asked.to, asked.pipeline, workers)
+    for example in index.examples:
+        print(f"{asked.captions}: {example.place}: left out, {example.reason}", file=sys.stderr)
+    if (more := sum(index.left_out.values()) - len(index.examples)) > 0:
+        print(f"{asked.captions}: {more:,} more left out", file=sys.stderr)
+    if asked.json:
+        print(
+            json.dumps(index.model_dump(include={"captions", "without", "relations", "shards", "left_out", "digest"}))
+        )
+        return 0
+    print(f"{index.captions:,} captions, {index.relations:,} relations, {index.without:,} captions without one")
+    for reason, count in index.left_out.items():
+        print(f"{count:,} left out: {reason}")
     return 0
 
 

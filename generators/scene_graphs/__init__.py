@@ -1,0 +1,1 @@
+"""Scene graphs of captions (GeneCIS, section 5.2): relations "subject, predicate, object", as Parquet."""

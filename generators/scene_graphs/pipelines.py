@@ -1,0 +1,96 @@
+"""spaCy pipelines by name or path: finding them without any download, and the digest that stands for what they say."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from manifests.canonical import sha256_of_file
+from manifests.errors import WrongUse
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+EMBEDDED = "en_captions_sm"  # the pipeline that comes with twinset: CREDITS.md
+LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser", "pyarrow")  # what the relations' bytes depend on
+
+_REMEDY = (
+    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or "
+    f"{EMBEDDED}, which comes with twinset"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: over its files.
+
+    torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
+    """
+
+    name: str
+    source: str
+    digest: str
+    torch: bool
+
+
+def find_pipeline(name: str = EMBEDDED) -> Pipeline:
+    """The pipeline called so: `EMBEDDED`, an installed package, or a folder, in this order.
+
+    Raises `WrongUse` when there is none.
+    """
+    if name == EMBEDDED:
+        folder = Path(__file__).parent / EMBEDDED
+        return _pipeline(name, str(folder), folder)
+    if name.isidentifier() and (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None:
+        return _pipeline(name, name, Path(spec.origin).parent)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
+            raise WrongUse(f"--pipeline {name}: no spaCy pipeline, which has a config.cfg and a meta.json; {_REMEDY}")
+        return _pipeline(name, str(folder.resolve()), folder)
+    raise WrongUse(f"--pipeline {name}: neither an installed package nor a folder; {_REMEDY}")
+
+
+def check_pipeline(name: str, nlp: Language) -> None:
+    """Raise `WrongUse` when a pipeline lacks what scene graphs need: dependencies, parts of speech, lemmas, chunks."""
+    doc = nlp("A woman is playing the piano in the room.")
+    needed = {"DEP": "dependencies", "POS": "parts of speech", "LEMMA": "lemmas"}
+    missing = [words for attribute, words in needed.items() if not doc.has_annotation(attribute)]
+    if nlp.vocab.get_noun_chunks is None:
+        missing.append(f"noun chunks of its language, {nlp.lang}")
+    if missing:
+        raise WrongUse(f"--pipeline {name}: gives no {', no '.join(missing)}; {_REMEDY}")
+
+
+def import_spacy_alone() -> None:
+    """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
+    which costs 3 s and 500 MB a process."""
+    if "torch" in sys.modules or "spacy" in sys.modules:
+        return
+    modules = cast(dict[str, Any], sys.modules)
+    modules["torch"] = None
+    try:
+        import spacy  # noqa: F401
+    finally:
+        del modules["torch"]
+
+
+def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
+    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
+    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
+    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
+    return Pipeline(name, source, _digest_of(folder), torch)
+
+
+def _digest_of(folder: Path) -> str:
+    """blake2b over names and sha256 of all files below, in order; what Python compiled is left out."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
+    return hashed.hexdigest()

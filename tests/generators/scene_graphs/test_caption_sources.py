@@ -1,0 +1,204 @@
+"""Every kind of captions is read as its format says; what cannot be used is named with its place."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from generators.scene_graphs.caption_sources import caption_source
+from generators.scene_graphs.captions import LONGEST_LINE, Caption, LeftOut
+from manifests.errors import WrongUse
+
+CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
+
+
+def read(path: Path) -> tuple[str, list[tuple[str, str, str, str]], list[tuple[str, str]]]:
+    source = caption_source(path)
+    found = list(source.read())
+    captions = [(c.caption_id, c.image_id, c.caption, c.image) for c in found if isinstance(c, Caption)]
+    return source.kind, captions, [(one.place, one.reason) for one in found if isinstance(one, LeftOut)]
+
+
+def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:
+    path = tmp_path / "cc3m.tsv"
+    path.write_bytes(
+        b"\xef\xbb\xbfa dog .\thttp://x.org/1.jpg\r\n"
+        b"no url here\n"
+        b"\n"
+        b"a\tb\thttp://x.org/2.jpg\n"
+        b"  \thttp://x.org/3.jpg\n"
+        b"caf\xe9\thttp://x.org/4.jpg\n"
+        b"a cat\tx.org\n"
+        b"line\xe2\x80\xa8separator\thttp://x.org/5.jpg\n" + b"w" * (2 * LONGEST_LINE) + b"\n"
+        b"the last\thttp://x.org/1.jpg"
+    )
+    assert read(path) == (
+        "tsv",
+        [
+            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
+            ("000000008", "http://x.org/5.jpg", "line\u2028separator", "http://x.org/5.jpg"),
+            ("000000010", "http://x.org/1.jpg", "the last", "http://x.org/1.jpg"),
+        ],
+        [
+            ("line 2", "wrong-columns"),
+            ("line 4", "wrong-columns"),
+            ("line 5", "empty-caption"),
+            ("line 6", "not-utf-8"),
+            ("line 7", "no-url"),
+            ("line 9", "too-long"),
+        ],
+    )
+
+
+def test_tsv_with_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "cc3m.tsv.gz"
+    path.write_bytes(gzip.compress(b"URL\tcaption\thash\nhttp://x.org/1.jpg\ta dog\tab\nhttp://x.org/2.jpg\ta cat\n"))
+    found = [("000000002", "http://x.org/1.jpg", "a dog", "http://x.org/1.jpg")]
+    assert read(path) == ("tsv", found, [("line 3", "wrong-columns")])
+
+
+def test_flickr_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "Flickr8k.token.txt"
+    path.write_text("1_a.jpg#0\tA dog .\n1_a.jpg#1\tA\ttab .\n2.jpg#0  no tab\nno number\tA cat .\n3.jpg#4\t\n")
+    assert read(path) == (
+        "flickr-tokens",
+        [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
+        [("line 3", "no-tab"), ("line 4", "no-image-id"), ("line 5", "empty-caption")],
+    )
+
+
+def test_coco(tmp_path: Path) -> None:
+    path = tmp_path / "captions_val2017.json"
+    annotations: list[Any] = [
+        {"id": 38, "image_id": 7, "caption": "A dog."},
+        {"id": 39, "image_id": 8, "caption": "Of no image."},
+        {"image_id": 7, "caption": "Without id."},
+        {"id": 40, "image_id": 7, "caption": None},
+        "no object",
+    ]
+    path.write_text(json.dumps({"images": [{"id": 7, "file_name": "07.jpg"}], "annotations": annotations}))
+    left_out = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id"]
+    places = [(f"annotation {n}", reason) for n, reason in enumerate(left_out, 2)]
+    assert read(path) == ("coco", [("38", "7", "A dog.", "07.jpg")], places)
+    path.write_text('{"images": [], "sentences": []}')
+    with pytest.raises(WrongUse, match=r"val2017\.json: not COCO's captions.*write another list as JSON lines"):
+        read(path)
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    lines = ['{"id": 5, "image": "a/1.jpg", "caption": "A dog."}', "{", "[1]", '{"image": "b", "text": "half \\ud800"}']
+    path.write_text("\n".join([*lines, '{"text": "A cat.", "key": "k"}', '{"caption": "of nothing"}']))
+    assert read(path) == (
+        "json-lines",
+        [("5", "a/1.jpg", "A dog.", "a/1.jpg"), ("000000005", "k", "A cat.", "")],
+        [("line 2", "not-json"), ("line 3", "no-object"), ("line 4", "not-json"), ("line 6", "no-image-id")],
+    )
+
+
+def test_parquet_file_and_folder(tmp_path: Path) -> None:
+    table = pa.table({"caption": ["A dog.", None], "image_id": [7, 8], "image": [{"bytes": b"x"}, None]})
+    for name in ("a", "b"):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert read(tmp_path / "a.parquet") == (
+        "parquet",
+        [("000000001", "7", "A dog.", "")],
+        [("row 2", "empty-caption")],
+    )
+    assert read(tmp_path) == (
+        "parquet",
+        [("a-000000001", "7", "A dog.", ""), ("b-000000001", "7", "A dog.", "")],
+        [("a.parquet row 2", "empty-caption"), ("b.parquet row 2", "empty-caption")],
+    )
+    (tmp_path / "a.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-20])
+    with pytest.raises(WrongUse, match=r"a\.parquet: not a Parquet file that can be read"):
+        read(tmp_path)
+    pq.write_table(table.rename_columns(["title", "image_id", "image"]), tmp_path / "a.parquet")
+    with pytest.raises(WrongUse, match=r"a\.parquet: no column caption.*title, image_id"):
+        read(tmp_path)
+
+
+def write_tar(path: Path, names: list[str]) -> None:
+    with tarfile.open(path, "w") as tar:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 600
+            tar.addfile(member, io.BytesIO(bytes(600)))
+
+
+def test_img2dataset_shards(tmp_path: Path) -> None:
+    keys = [f"00000000{n}" for n in range(4)]
+    rows = {
+        "url": [f"http://x.org/{n}.jpg" for n in range(4)],
+        "caption": ["A dog.", "A cat.", "Lost.", ""],
+        "key": keys,
+        "status": ["success", "failed_to_download", "success", "success"],
+    }
+    for stem in ("00000", "00001", "00002"):
+        pq.write_table(pa.table(rows), tmp_path / f"{stem}.parquet")
+    names = [f"{key}{suffix}" for key in (keys[0], keys[3]) for suffix in (".jpg", ".txt", ".json")]
+    write_tar(tmp_path / "00000.tar", names)
+    write_tar(tmp_path / "00001.tar", names)
+    with (tmp_path / "00001.tar").open("rb+") as tar:
+        tar.truncate(900)
+    write_tar(tmp_path / "00003.tar", names)
+    (tmp_path / "00000_stats.json").write_text("{}")
+    assert read(tmp_path) == (
+        "img2dataset",
+        [(keys[0], keys[0], "A dog.", f"00000.tar/{keys[0]}.jpg")],
+        [
+            ("00000.parquet row 2", "not-downloaded"),
+            ("00000.parquet row 3", "no-image"),
+            ("00000.parquet row 4", "empty-caption"),
+            ("00001.tar", "broken-tar"),
+            ("00002.tar", "unfinished-shard"),
+            ("00003.parquet", "unfinished-shard"),
+        ],
+    )
+    before = caption_source(tmp_path).digest()
+    write_tar(tmp_path / "00001.tar", names)
+    assert caption_source(tmp_path).digest() != before
+
+
+@pytest.mark.parametrize("name", ["nothing.tsv", "photo.jpg", "empty", "cut.tsv.gz"])
+def test_what_is_no_captions_at_all(tmp_path: Path, name: str) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "cut.tsv.gz").write_bytes(gzip.compress(b"a dog\thttp://x.org/1.jpg\n" * 100)[:-9])
+    with pytest.raises(WrongUse, match=rf"{name}: .*(captions are a TSV|fetch the file again)"):
+        list(caption_source(tmp_path / name).read())
+
+
+def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_000, 20_000):
+        path = tmp_path / f"{count}.tsv"
+        path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
+        tracemalloc.start()
+        assert sum(isinstance(one, Caption) for one in caption_source(path).read()) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 100_000
+
+
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+def test_real_captions() -> None:
+    counts = {}
+    for name in ("cc3m_validation.tsv", "coco_captions_val2017.json", "flickr8k_token.txt"):
+        kind, captions, left_out = read(CAPTIONS / name)
+        assert len({one[0] for one in captions}) == len(captions)
+        counts[kind] = (len(captions), len({one[1] for one in captions}), left_out)
+    assert counts == {
+        "tsv": (15_833, 15_833, []),
+        "coco": (25_014, 5_000, []),
+        "flickr-tokens": (40_459, 8_092, [("line 37574", "no-tab")]),
+    }

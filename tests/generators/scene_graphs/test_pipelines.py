@@ -1,0 +1,81 @@
+"""Pipelines are found by name or path, never downloaded, and told apart by what is in their files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generators.scene_graphs.pipelines import EMBEDDED, find_pipeline
+from generators.scene_graphs.relations import SceneGraphParser
+from manifests.errors import WrongUse
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_embedded_pipeline_is_whole() -> None:
+    found = find_pipeline()
+    assert found.digest == "88e132622f21c63afc67d9bdd7f150c2"  # its relations change with it
+    assert not found.torch
+    credits = (ROOT / "generators/scene_graphs/CREDITS.md").read_text()
+    assert "CC BY-SA 4.0" in credits and "English\nEWT" in credits
+
+
+def test_a_pipeline_by_path_is_told_by_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(find_pipeline().source, folder)
+    copy = find_pipeline(str(folder))
+    assert (copy.digest, copy.source) == (find_pipeline().digest, str(folder))
+    (folder / "vocab/key2row").write_bytes(b"\x81")
+    config = (folder / "config.cfg").read_text()
+    (folder / "config.cfg").write_text(config.replace("spacy.MaxoutWindowEncoder.v2", "spacy.TorchBiLSTMEncoder.v1"))
+    assert find_pipeline(str(folder)).digest != copy.digest and find_pipeline(str(folder)).torch
+
+
+def test_a_pipeline_by_the_name_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "en_tiny_xy"
+    shutil.copytree(find_pipeline().source, package / "en_tiny_xy-0.1.0")
+    shutil.copy(package / "en_tiny_xy-0.1.0/meta.json", package)
+    (package / "__init__.py").write_text(
+        "from spacy.util import load_model_from_init_py\n\n\n"
+        "def load(**overrides):\n    return load_model_from_init_py(__file__, **overrides)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_pipeline("en_tiny_xy")
+    assert (found.source, found.torch) == ("en_tiny_xy", False)
+
+
+def test_what_is_no_pipeline(tmp_path: Path) -> None:
+    for name in ("en_core_web_zz", "../gone", "json.decoder"):
+        with pytest.raises(
+            WrongUse, match=f"{name}: neither an installed package nor a folder; .*nothing is downloaded"
+        ):
+            find_pipeline(name)
+    with pytest.raises(WrongUse, match=r"no spaCy pipeline, which has a config\.cfg"):
+        find_pipeline(str(tmp_path))
+
+
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(WrongUse, match="gives no dependencies, no parts of speech, no lemmas"):
+        SceneGraphParser(find_pipeline(str(tmp_path / "blank")))
+    shutil.copytree(find_pipeline().source, tmp_path / "broken")
+    (tmp_path / "broken/parser/model").write_bytes(b"")
+    with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it anew"):
+        SceneGraphParser(find_pipeline(str(tmp_path / "broken")))
+
+
+def test_workers_do_without_torch() -> None:
+    code = (
+        "import sys; from generators.scene_graphs.pipelines import find_pipeline, import_spacy_alone; "
+        "import_spacy_alone(); from generators.scene_graphs.relations import SceneGraphParser; "
+        "(found,) = SceneGraphParser(find_pipeline()).relations(['a dog on a sofa']); "
+        "assert found[0].object == 'sofa' and 'torch' not in sys.modules, sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert EMBEDDED in find_pipeline().source

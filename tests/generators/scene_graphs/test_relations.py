@@ -1,0 +1,82 @@
+"""Relations in batches are those of ``sng_parser.parse`` on one caption at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.scene_graphs import relations
+from generators.scene_graphs.caption_sources import caption_source
+from generators.scene_graphs.captions import Caption
+from generators.scene_graphs.pipelines import find_pipeline
+from generators.scene_graphs.relations import SceneGraphParser
+
+CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
+REAL = 5_000
+
+
+@pytest.fixture(scope="module")
+def one_by_one() -> Any:
+    import sng_parser
+
+    return sng_parser.Parser("spacy", model=find_pipeline().source)
+
+
+def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: Any) -> int:
+    """Whether everything about the relations of each caption is the same; returns how many there are."""
+    count = 0
+    for caption, found in zip(captions, parser.relations(captions), strict=True):
+        graph = one_by_one.parse(caption)
+        expected = []
+        for relation in graph["relations"]:
+            ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
+            words = (ends[0]["head"], relation["relation"], ends[1]["head"])
+            lemmas = (ends[0]["lemma_head"], relation["lemma_relation"], ends[1]["lemma_head"])
+            expected.append((*words, *lemmas, *(end["span"] for end in ends)))
+        assert [
+            (
+                *(r.subject, r.predicate, r.object, r.subject_lemma, r.predicate_lemma, r.object_lemma),
+                *(caption[start:end] for start, end in (r.subject_span, r.object_span)),
+            )
+            for r in found
+        ] == expected, caption
+        count += len(found)
+    return count
+
+
+def test_relations_equal_those_of_one_caption_at_a_time(
+    own_captions: list[str], small_parser: SceneGraphParser, one_by_one: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relations, "ZONE", 150)  # several of them, and batches that end before a zone does
+    captions = own_captions[:10] + own_captions[10::4]
+    assert assert_equal(captions, small_parser, one_by_one) > len(captions)
+
+
+def test_a_known_caption(small_parser: SceneGraphParser) -> None:
+    (found,) = small_parser.relations(["Two women are holding the dogs in front of a house."])
+    assert (found[0].subject, found[0].predicate, found[0].object) == ("women", "holding", "dogs")
+    assert (found[0].subject_lemma, found[0].predicate_lemma, found[0].object_lemma) == ("woman", "hold", "dog")
+    assert (found[0].subject_span, found[0].object_span) == ((0, 9), (22, 30))
+
+
+def test_words_of_captions_are_forgotten(small_parser: SceneGraphParser) -> None:
+    strings = small_parser.nlp.vocab.strings
+    before = len(strings)
+    list(small_parser.relations([f"a blick{n} on a gronk{n}" for n in range(500)]))
+    assert len(strings) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+def test_relations_of_real_captions_equal_those_of_one_at_a_time(
+    small_parser: SceneGraphParser, one_by_one: Any
+) -> None:
+    captions: list[str] = []
+    for name in ("cc3m_validation.tsv", "coco_captions_val2017.json", "flickr8k_token.txt"):
+        read = [one.caption for one in caption_source(CAPTIONS / name).read() if isinstance(one, Caption)]
+        captions += read[:: 3 * len(read) // REAL]
+    assert len(captions) >= REAL
+    assert assert_equal(captions, small_parser, one_by_one) > REAL
