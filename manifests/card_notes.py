@@ -22,9 +22,9 @@ _DRAWN = """* Nothing has checked that the pictures show what their captions say
   pairs.
 * No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
   right. {scorer}
-* `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that the edit could
-  change, `similarity_inside` and `similarity_outside` tell how alike the two pictures are within and without it (1:
-  equal).
+* `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
+  model's attention for the words of the edited thing (1: an edit of the whole picture), `similarity_inside` and
+  `similarity_outside` tell how alike the two pictures are within and without it (1: equal).
 * One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
   from the same noise. Which of the two it is changes from pair to pair.
 * Some pairs are with and without a scene or a thing to wear: the shorter caption is silent about it, and holds of both.

@@ -52,8 +52,9 @@ class OutOfMemory(Exception):
 class Batching(Protocol):
     """What a generator has besides, if one pass of its network makes several samples.
 
-    threads: of the network's library. micro_batch: samples a pass at most. Both are part of the runtime class: the last
-    bits of a sample depend on how many are made with it, which the micro-batch and the shard's candidates decide.
+    threads: of the network's library. micro_batch: samples a pass. Both are part of the runtime class: the last bits of
+    a sample depend on how many are made with it. `make` fills up a pass that is short of candidates: which others a
+    shard has, and how many, changes no sample.
     """
 
     threads: int

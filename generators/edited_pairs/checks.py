@@ -13,8 +13,8 @@ LEVELS = 255  # of a colour channel
 def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
     """The reason why a pair cannot be used whatever its captions say, or "". Images are (height, width, 3).
 
-    No limit is drawn that a good picture could fall short of: a picture is ``blank`` when all its pixels are equal, as
-    where a safety checker blackened it, and a pair ``identical`` when no pixel differs.
+    No limit is drawn that a good picture could fall short of: a picture is ``blank`` when all its pixels are equal, and
+    a pair ``identical`` when no pixel differs.
     """
     if not finite:
         return "not-finite"
@@ -24,14 +24,14 @@ def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
 
 
 def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dict[str, float]:
-    """How much of the picture the edit could change, and how alike the two images are within and without.
+    """How much of the picture the edited thing takes, and how alike the two images are within and without.
 
-    region: (height, width), where local blend let the edit change the picture; everywhere without local blend. Gives
-    ``region`` (its share of the picture, 0-1), ``similarity_inside`` and ``similarity_outside``: 1 less the mean
-    absolute difference of colour channels as a share of their range, so that 1 is equal; 1 also where there is nothing
-    to compare. A good edit of a thing is less alike inside than outside; an edit that hardly changes the inside has
-    failed. Sums are
-    whole numbers: the same on every machine for the same images.
+    region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
+    the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
+    ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
+    is equal; 1 also where there is nothing to compare. A good edit of a thing is less alike inside than outside; an
+    edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for the same
+    images.
     """
     differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
     return {

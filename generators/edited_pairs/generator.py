@@ -45,7 +45,7 @@ class EditedPairGenerator:
     excluded: stays empty, every caption of a vocabulary can be drawn.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
     isolation: ClassVar[Isolation] = "process"
     candidate: ClassVar[type[Candidate]] = EditedCandidate
@@ -117,7 +117,7 @@ class EditedPairGenerator:
         wanted = cast(Sequence[EditedCandidate], candidates)
         for start in range(0, len(wanted), self.micro_batch):
             batch = wanted[start : start + self.micro_batch]
-            for candidate, painted in zip(batch, self._painter.paint(batch), strict=True):
+            for candidate, painted in zip(batch, self._painter.paint(batch, self.micro_batch), strict=True):
                 yield self._judge(candidate, painted)
 
     def _judge(self, candidate: EditedCandidate, painted: Painted | str) -> Pair | Rejected:

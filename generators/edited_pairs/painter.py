@@ -45,8 +45,9 @@ class Painted:
     """A pair as drawn.
 
     images: of caption 0 and caption 1, (height, width, 3). finite: False where the network's numbers were not.
-    region: (height, width), where the edit could change the picture. alignment: how the captions' words were matched.
-    blend: the words that said where, of caption 0 and caption 1; "" without local blend.
+    region: (height, width), where the edited thing is; everywhere where the whole picture changes. alignment: how the
+    captions' words were matched. blend: the words that the edit was kept to, of caption 0 and caption 1; "" without
+    local blend.
     """
 
     images: tuple[Pixels, Pixels]
@@ -76,10 +77,10 @@ class Painter:
         self.files = _files(model_name(source.model))
         self.scorer = Scorer(source.scorer, device) if source.scorer is not None else None
 
-    def paint(self, candidates: Sequence[EditedCandidate]) -> list[Painted | str]:
+    def paint(self, candidates: Sequence[EditedCandidate], size: int) -> list[Painted | str]:
         """One result a candidate: what was drawn, or why its captions do not fit the model.
 
-        All are drawn in one pass; raises `OutOfMemory` when that needs more memory than the GPU has.
+        All are drawn in one pass of ``size`` pairs; raises `OutOfMemory` when that needs more memory than the GPU has.
         """
         edits: dict[str, Edit] = {}
         results: dict[str, Painted | str] = {}
@@ -93,7 +94,10 @@ class Painter:
                 results[one.key] = str(error)
         chosen = [one for one in candidates if one.key in edits]
         if chosen:
-            made = self._draw([edits[one.key] for one in chosen], np.stack([self._noise(one.key) for one in chosen]))
+            # The last bits of a pair depend on how many are drawn with it: a short pass is filled up, so that neither
+            # captions that do not fit nor a larger count change the others' bytes.
+            full = chosen + chosen[-1:] * (size - len(chosen))
+            made = self._draw([edits[one.key] for one in full], np.stack([self._noise(one.key) for one in full]))
             for number, one in enumerate(chosen):
                 plain, edited = made.images[number]
                 everywhere = np.ones(plain.shape[:2], np.bool_)
@@ -118,12 +122,15 @@ class Painter:
         raise OutOfMemory(problem)
 
     def _edit(self, candidate: EditedCandidate) -> Edit:
-        region = (candidate.region0, candidate.region1) if self._source.blend and candidate.region0 else None
+        region = None
+        if candidate.region0:
+            region = _in_order((candidate.region0, candidate.region1), candidate.plain)
         return Edit(
             captions=_in_order((candidate.captions0[0], candidate.captions1[0]), candidate.plain),
             cross_replace_steps=self._source.cross_replace_steps,
             self_replace_steps=self._source.self_replace_steps,
-            blend=region and _in_order(region, candidate.plain),
+            blend=region if self._source.blend else None,
+            region=region,
         )
 
     def _noise(self, key: str) -> NDArray[np.float32]:

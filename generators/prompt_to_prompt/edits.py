@@ -25,11 +25,14 @@ class Edit:
     word_replace_steps: word of the second caption -> its own share of steps, where it differs from
         ``cross_replace_steps`` (the published code's ``{"default_": 1.0, "lion": 0.4}``).
     blend: a word of each caption that says where the change belongs. The rest of the edited image's latents is reset
-        to the source's after each step (local blend). None: nowhere.
+        to the source's after each step (local blend). None: nothing is reset.
+    region: the same words where nothing is to be reset: their attention only tells where the change is (`Made.masks`).
+        With ``blend`` they are known, and can be left out.
     weights: word of the second caption -> factor on its attention (re-weighting, section 3.2, the published code's
         equalizer); it acts while attention is replaced. Negative factors are allowed.
 
-    Raises EditError if a share is outside 0..1, a factor is not finite, or a word is not in its caption.
+    Raises EditError if a share is outside 0..1, a factor is not finite, a word is not in its caption, or blend and
+    region are not the same words.
     """
 
     captions: tuple[str, str]
@@ -38,6 +41,12 @@ class Edit:
     word_replace_steps: Mapping[str, float] = field(default_factory=dict)
     blend: tuple[str, str] | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
+    region: tuple[str, str] | None = None
+
+    @property
+    def where(self) -> tuple[str, str] | None:
+        """A word of each caption whose attention tells where the change is, be it kept there or not."""
+        return self.blend or self.region
 
     @classmethod
     def plain(cls, captions: tuple[str, str]) -> Edit:
@@ -53,7 +62,11 @@ class Edit:
         for word, factor in self.weights.items():
             if not math.isfinite(factor):
                 raise EditError(f"weights[{word!r}] is {factor}: give a finite factor, 1 changes nothing")
-        for caption, word in zip(self.captions, self.blend or (), strict=False):
+        if None not in (self.blend, self.region) and self.blend != self.region:
+            raise EditError(
+                f"blend is {self.blend}, region {self.region}: the change is in one place, leave region out"
+            )
+        for caption, word in zip(self.captions, self.where or (), strict=False):
             occurrences(caption, word)
         for word in (*self.word_replace_steps, *self.weights):
             occurrences(self.captions[1], word)

@@ -34,7 +34,8 @@ class Made:
     """Pairs as drawn. images: (n, 2, height, width, 3) RGB, the source image and the edited image.
 
     finite: (n,), False where latents or pixels were infinite or not a number; such pixels are 0.
-    masks: (n, height, width), where local blend let a pair change, everywhere for one without; None: none had blend.
+    masks: (n, height, width), where the words of `Edit.where` have their attention, everywhere for a pair without them;
+        None: none had any.
     """
 
     images: NDArray[np.uint8]
@@ -51,7 +52,7 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
     Memory, beside the weights: 4 UNet rows a pair (2 without guidance), all attention fused, so that no layer holds its
     probabilities. In half precision the published code holds 4 rows x 8 heads x 4096 x 4096 x 2 bytes = 1 GiB at once
     for each 64 x 64 self-attention of Stable Diffusion; here such a layer holds its queries, keys, values and output,
-    4 x 4 rows x 4096 x 320 x 2 bytes = 42 MB. Local blend adds 2 x 8 x 256 x 77 x 4 bytes = 1.3 MB a blended pair.
+    4 x 4 rows x 4096 x 320 x 2 bytes = 42 MB. Words to look for add 2 x 8 x 256 x 77 x 4 bytes = 1.3 MB a pair.
     At most 8 images are decoded at a time.
     """
 
@@ -110,8 +111,8 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         schedule = Schedule(edits, alignments, len(scheduler.timesteps))
         sizes = cross_attention_sizes(self.unet, height, width)
         size = min(sizes, key=lambda size: abs(size[0] * size[1] - map_side**2))
-        blended = any(edit.blend is not None for edit in edits)
-        blend = LocalBlend(edits, alignments, size, device) if blended else None
+        located = any(edit.where is not None for edit in edits)
+        blend = LocalBlend(edits, alignments, size, device) if located else None
         injection = Injection(n, max_self_tokens or max(size[0] * size[1], MAP_SIDE**2), blend)
 
         captions = [edit.captions[0] for edit in edits] + [edit.captions[1] for edit in edits]

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from generators.edited_pairs.generator import EditedCandidate, EditedPairGenerator
+from generators.prompt_to_prompt import local_blend
 from manifests.canonical import canonical_json
 from manifests.errors import WrongUse
 from shards.contracts import Batching, OutOfMemory
@@ -76,6 +77,30 @@ def test_a_pair_hardly_depends_on_the_micro_batch(drawing_with: Any) -> None:
     assert max(apart) <= 2
 
 
+def test_a_pair_does_not_depend_on_how_many_others_are_made(drawing_with: Any) -> None:
+    generator = drawing_with(micro_batch=4, blend=True)
+    candidates = planned(generator, 4)
+    whole = images(list(generator.make(candidates)))
+    fewer = images(list(generator.make(candidates[:3])))
+    assert all(np.array_equal(one, other) for one, other in zip(fewer, whole[:6], strict=True))
+    unfit = replace(candidates[0], captions1=("A photo of " + "very " * 80 + "red ball.",))
+    _, *rest = generator.make([unfit, *candidates[1:]])
+    assert all(np.array_equal(one, other) for one, other in zip(images(rest), whole[2:], strict=True))
+
+
+def test_similarity_is_of_a_region_with_and_without_local_blend(
+    drawing_with: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_blend, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
+    candidates = [one for one in planned(drawing_with(), 8) if one.region0]
+    for blend in (False, True):
+        made = list(drawing_with(micro_batch=4, blend=blend).make(candidates))
+        assert all(0 < one.scores["region"] < 1 and one.scores["similarity_inside"] < 1 for one in made)
+        assert any(one.scores["similarity_outside"] < 1 for one in made)
+        named = {(one.provenance["blend0"], one.provenance["blend1"]) for one in made}
+        assert named == ({(one.region0, one.region1) for one in candidates} if blend else {("", "")})
+
+
 def test_either_image_can_be_the_edited_one(drawing_with: Any) -> None:
     generator = drawing_with(blend=True)
     candidate = next(one for one in generator.plan() if one.plain == 1 and one.region0)
@@ -107,7 +132,8 @@ def test_figure_15_goes_through_the_structure_of_stable_diffusion(drawing_with: 
 def test_captions_that_the_model_cannot_read_are_rejected_alone(drawing_with: Any) -> None:
     generator = drawing_with()
     candidates = planned(generator, 3)
-    candidates[1] = replace(candidates[1], captions1=("A photo of " + "very " * 40 + "red ball.",))
+    long = ("A photo of " + "very " * 40 + f"red {candidates[1].region1}.",)
+    candidates[1] = replace(candidates[1], captions1=long)
     first, rejected, last = list(generator.make(candidates))
     assert isinstance(rejected, Rejected) and rejected.reason == "caption-unfit" and "tokens" in rejected.detail
     assert isinstance(first, Pair) and isinstance(last, Pair)

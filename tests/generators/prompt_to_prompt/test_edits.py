@@ -23,6 +23,8 @@ def test_words_are_found_whole_in_any_case_and_before_punctuation() -> None:
         ({"word_replace_steps": {"cat": 0.1}}, "'cat' is not a word of the caption 'A photo of a dog"),
         ({"blend": ("dog", "dog")}, "'dog' is not a word of the caption 'A photo of a cat"),
         ({"blend": ("cat", " ")}, "' ' is not a word"),
+        ({"region": ("dog", "dog")}, "'dog' is not a word of the caption 'A photo of a cat"),
+        ({"region": ("cat", "dog"), "blend": ("photo", "photo")}, "the change is in one place, leave region out"),
         ({"weights": {"cat": 2.0}}, "'cat' is not a word of the caption"),
         ({"weights": {"dog": float("inf")}}, "give a finite factor"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import CLIPTokenizer
@@ -58,7 +60,7 @@ def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None
     for side, word in enumerate(("red", "blue")):
         (token,) = alignments[3].captions[side].of_word(word)
         of_word = probabilities[rows - (2 - side) * N + 3, :, :, token].mean(0).reshape(4, 4)
-        torch.testing.assert_close(injection.blend.maps[side, 0], of_word.float(), atol=1e-5, rtol=0)
+        torch.testing.assert_close(injection.blend.maps[side, 3], of_word.float(), atol=1e-5, rtol=0)
 
 
 def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPTokenizer) -> None:
@@ -96,6 +98,10 @@ def test_local_blend_keeps_what_is_outside_the_words_attention(words: CLIPTokeni
     assert torch.equal(blended[N + 4], latents[N + 4])
     assert torch.equal(blended[N + 3], torch.where(masks[3], latents[N + 3], latents[3]))
     assert torch.equal(blend.blend(latents, 1, STEPS), latents)  # too early
+    seen = [*EDITS[:3], replace(EDITS[3], blend=None, region=("red", "blue")), EDITS[4]]
+    region = LocalBlend(seen, alignments, (4, 4), CPU)
+    region.observe(q, k, SCALE, Schedule(seen, alignments, STEPS).step(9, CPU, torch.float32))
+    assert torch.equal(region.masks((8, 8)), masks) and torch.equal(region.blend(latents, 9, STEPS), latents)
 
 
 def test_the_random_unets_are_built_as_the_real_ones() -> None:

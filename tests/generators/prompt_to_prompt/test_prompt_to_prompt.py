@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, StableDiffusionPipeline, StableDiffusionXLPipeline
 from numpy.typing import NDArray
 
+from generators.prompt_to_prompt import local_blend
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.models import load_model
 from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
@@ -93,6 +95,17 @@ def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
     assert difference(plain.images[:, 0], edited.images[:, 0]) <= ROUNDED
     for n in range(3):
         assert difference(plain.images[n, 1], edited.images[n, 1]) > ROUNDED
+
+
+@kinds
+def test_a_region_is_seen_and_changes_no_image(load: Load, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_blend, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
+    unseen = [replace(edit, blend=None) for edit in EDITS]
+    seen = [replace(unseen[0], region=("cat", "dog")), unseen[1], replace(unseen[2], region=("squirrel", "lion"))]
+    without, made = (draw(load(kind), edits, noise(kind, 3)) for edits in (unseen, seen))
+    assert made.images.tobytes() == without.images.tobytes() and without.masks is None
+    assert made.masks is not None and made.masks[1].all()
+    assert 0 < made.masks[0].mean() < 1 and 0 < made.masks[2].mean() < 1
 
 
 @pytest.mark.parametrize(
