@@ -33,11 +33,11 @@ def make_shards(
     """
     if workers == 1 or len(shards) < 2:
         for shard in shards:
-            yield _make(root, content, shard, pipeline)
+            yield make_one(root, content, shard, pipeline)
         return
     pool = ProcessPoolExecutor(min(workers, len(shards)), get_context("spawn"), _start, (os.getpid(), pipeline.torch))
     try:
-        for done in as_completed([pool.submit(_make, root, content, shard, pipeline) for shard in shards]):
+        for done in as_completed([pool.submit(make_one, root, content, shard, pipeline) for shard in shards]):
             yield done.result()
     except BrokenProcessPool as error:
         raise BuildFailed(
@@ -49,12 +49,14 @@ def make_shards(
 
 
 @cache
-def _parser(pipeline: Pipeline) -> SceneGraphParser:
+def parser_of(pipeline: Pipeline) -> SceneGraphParser:
+    """The parser with a pipeline, loaded once a process."""
     return SceneGraphParser(pipeline)
 
 
-def _make(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -> GraphReceipt:
-    return make_shard(Store(root), content, shard, _parser(pipeline))
+def make_one(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -> GraphReceipt:
+    """Make a shard below a root, with this process's parser."""
+    return make_shard(Store(root), content, shard, parser_of(pipeline))
 
 
 def _start(parent: int, torch: bool) -> None:

@@ -42,7 +42,7 @@ def parse(captions: Path, out: Path, count: int = 1, shard_size: int = SHARD) ->
 def _loaded_once(small_parser: SceneGraphParser) -> Any:
     """Parsing in this process uses the pipeline that the session has loaded."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "_parser", lambda pipeline: small_parser)
+        patch.setattr(workers, "parser_of", lambda pipeline: small_parser)
         yield
 
 
@@ -135,8 +135,8 @@ def test_what_is_lost_or_changed_is_made_again(
     (out / "_meta/log").mkdir()
     (out / "_meta/log/plan.json").write_bytes((whole / "_meta/log/plan.json").read_bytes())
     made: list[int] = []
-    inner = workers._make
-    monkeypatch.setattr(workers, "_make", lambda *arguments: made.append(1) or inner(*arguments))
+    inner = workers.make_one
+    monkeypatch.setattr(workers, "make_one", lambda *arguments: made.append(1) or inner(*arguments))
     if damage == "lost":
         (out / name).unlink()
     else:

@@ -1,0 +1,199 @@
+"""Relations of captions on two cores against `sng_parser.parse` on one caption at a time, and over the bare pipe.
+
+    python tests/benchmarks/bench_scene_graphs.py [--captions FILE] [--rounds N] [--pipeline NAME|PATH]
+
+Each round parses the same captions three ways in turn, so that other work on the machine slows all of them alike: one
+by one in one process; by spaCy's ``nlp.pipe`` alone in two processes, half of them each (the bare pipe: no rules,
+nothing written); and as shards in two processes, as ``twinset parse`` does, with reading, rules, Parquet, fsync and
+receipts. Pipelines and libraries are loaded before the clocks start. Printed: ratios of wall time, those of CPU time (a
+core; what holds on a busy machine, where two processes may get no more than one does), the overhead over the bare pipe
+in CPU time, whether the relations are equal, and the memory of the two processes after the first round and the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from generators.scene_graphs import workers  # noqa: E402
+from generators.scene_graphs.caption_plan import read_captions  # noqa: E402
+from generators.scene_graphs.caption_sources import caption_source  # noqa: E402
+from generators.scene_graphs.captions import Caption  # noqa: E402
+from generators.scene_graphs.parse import prepare  # noqa: E402
+from generators.scene_graphs.pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
+from generators.scene_graphs.record import relations_file  # noqa: E402
+from generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
+from manifests.parquet import read_parquet  # noqa: E402
+from manifests.plan import PlannedShard  # noqa: E402
+from shards.store import Store  # noqa: E402
+
+WORKERS = 2
+START_SECONDS = 5.0
+SHARD = 1024  # captions; a round is a shard for each process
+Answer = tuple[Any, float, int]  # what was found, CPU seconds, peak memory in MiB
+OWN = "{} {} is {} a {} in front of the {} on the {}"
+
+
+def measured(work: Callable[..., Any], *arguments: Any) -> Answer:
+    start = time.process_time()
+    found = work(*arguments)
+    return found, time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+@cache
+def sng(pipeline: Pipeline) -> Any:
+    import sng_parser
+
+    return sng_parser.Parser("spacy", model=pipeline.source)
+
+
+def load(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -> None:
+    """Load what a process needs, and have it do its work once: libraries load parts of themselves at first use."""
+    if not pipeline.torch:
+        import_spacy_alone()
+    sng(pipeline)
+    workers.make_one(root, content, shard, pipeline)
+    time.sleep(START_SECONDS)  # until the other process has taken the other call
+
+
+def one_by_one(pipeline: Pipeline, captions: list[str]) -> list[list[tuple[str, str, str]]]:
+    graphs = [sng(pipeline).parse(caption) for caption in captions]
+    return [
+        [
+            (graph["entities"][r["subject"]]["head"], r["relation"], graph["entities"][r["object"]]["head"])
+            for r in graph["relations"]
+        ]
+        for graph in graphs
+    ]
+
+
+def bare(pipeline: Pipeline, captions: list[str]) -> int:
+    nlp = sng(pipeline).unwrapped.nlp
+    words = 0
+    for start in range(0, len(captions), ZONE):
+        with nlp.memory_zone():
+            words += sum(len(doc) for doc in nlp.pipe(captions[start : start + ZONE], batch_size=BATCH))
+    return words
+
+
+def own_captions(count: int) -> list[str]:
+    """Captions for where no real ones are at hand."""
+    lists = (
+        ("a", "the", "one", "another"),
+        ("man", "woman", "dog", "young girl", "group of people"),
+        ("holding", "watching", "riding", "wearing", "carrying"),
+        ("red ball", "bicycle", "hat", "white horse", "cup of tea"),
+        ("old house", "lake", "crowd", "wooden table"),
+        ("street", "grass", "beach", "floor of a large room"),
+    )
+    made = []
+    for number in range(count):
+        rest, chosen = number * 7919, []
+        for words in lists:
+            rest, at = divmod(rest, len(words))
+            chosen.append(words[at])
+        made.append(OWN.format(*chosen))
+    return made
+
+
+def written(store: Store, shards: list[PlannedShard]) -> list[list[tuple[str, str, str]]]:
+    """The relations of each caption, read back from Parquet."""
+    found = []
+    for shard in shards:
+        of: dict[str, list[tuple[str, str, str]]] = {one: [] for one in read_captions(store, shard)["caption_id"]}
+        with store.open(relations_file(shard.shard)) as stream:
+            for row in read_parquet(stream).to_pylist():
+                of[row["caption_id"]].append((row["subject"], row["predicate"], row["object"]))
+        found += of.values()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    real = ROOT.parent / "shared" / "data" / "captions" / "cc3m_validation.tsv"
+    parser.add_argument("--captions", type=Path, default=real if real.is_file() else None)
+    parser.add_argument("--rounds", type=int, default=4, help=f"of {WORKERS * SHARD} captions (default 4)")
+    parser.add_argument("--pipeline", default=EMBEDDED)
+    options = parser.parse_args()
+    pipeline, spawn = find_pipeline(options.pipeline), get_context("spawn")
+    seconds, cpu = defaultdict[str, float](float), defaultdict[str, float](float)
+    memory: list[int] = []
+    count = relations = wrong = 0
+    with (
+        TemporaryDirectory() as scratch,
+        ProcessPoolExecutor(1, spawn) as alone,
+        ProcessPoolExecutor(WORKERS, spawn) as pool,
+    ):
+        wanted = options.rounds * WORKERS * SHARD
+        if options.captions is None:
+            texts = own_captions(wanted)
+        else:
+            read = (one.caption for one in caption_source(options.captions).read() if isinstance(one, Caption))
+            texts = list(islice(read, wanted))
+        table = Path(scratch, "captions.tsv")
+        table.write_text("".join(f"{text}\thttp://localhost/{n}\n" for n, text in enumerate(texts)), "utf-8")
+        store = Store(str(Path(scratch, "out")))
+        record, planned = prepare(store, caption_source(table), pipeline, SHARD)
+        planned = planned[: len(planned) // WORKERS * WORKERS]
+        if not planned:
+            sys.exit(f"{options.captions}: fewer than {WORKERS * SHARD} captions; name another file with --captions")
+        for processes, number in ((alone, 1), (pool, WORKERS)):
+            calls = [processes.submit(load, store.root, record.content, planned[0], pipeline) for _ in range(number)]
+            for call in calls:
+                call.result()
+
+        def each(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Answer]:
+            return [one.result() for one in [pool.submit(measured, work, *given) for given in arguments]]
+
+        for first in range(0, len(planned), WORKERS):
+            now = planned[first : first + WORKERS]
+            captions = [caption for shard in now for caption in read_captions(store, shard)["caption"]]
+            runs: dict[str, Callable[[], list[Answer]]] = {
+                "one by one": lambda c=captions: [alone.submit(measured, one_by_one, pipeline, c).result()],
+                "bare pipe": lambda c=captions: each(bare, [(pipeline, c[n::WORKERS]) for n in range(WORKERS)]),
+                "twinset": lambda n=now: each(
+                    workers.make_one, [(store.root, record.content, one, pipeline) for one in n]
+                ),
+            }
+            answers = {}
+            for way, run in runs.items():
+                began = time.perf_counter()
+                answers[way] = run()
+                seconds[way] += time.perf_counter() - began
+                cpu[way] += sum(spent for _, spent, _ in answers[way])
+            expected, found = answers["one by one"][0][0], written(store, now)
+            wrong += sum(a != b for a, b in zip(expected, found, strict=True))
+            relations += sum(map(len, found))
+            count += len(captions)
+            memory.append(max(peak for _, _, peak in answers["twinset"]))
+            print(f"{count} captions", file=sys.stderr, flush=True)
+    print(
+        f"{count} captions of {options.captions or 'its own'}, {relations} relations; {wrong} captions differ in them"
+    )
+    for way in seconds:
+        print(
+            f"{way:<10} {seconds[way]:6.1f} s {count / seconds[way]:6.0f} captions/s "
+            f"{seconds['one by one'] / seconds[way]:5.2f} x   CPU {cpu[way]:6.1f} s {count / cpu[way]:6.0f} captions/s "
+            f"{cpu['one by one'] / cpu[way]:5.2f} x a core"
+        )
+    print(f"over the bare pipe, CPU time: {cpu['twinset'] / cpu['bare pipe'] - 1:+.1%}")
+    print(f"on {WORKERS} idle cores by CPU time: {WORKERS * cpu['one by one'] / cpu['twinset']:.2f} x one by one")
+    print(f"peak memory of a process: {memory[0]} MiB after the first round, {memory[-1]} after {len(memory)}")
+
+
+if __name__ == "__main__":
+    main()
