@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from generators.scene_graphs.parse import parse_captions
 from generators.scene_graphs.record import Index
 from generators.scene_graphs.relations import SceneGraphParser
 from manifests.errors import BuildFailed, WrongUse
+from shards.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARD = 100
@@ -101,6 +103,36 @@ def test_killed_and_resumed(own_tsv: Path, whole: Path, tmp_path: Path) -> None:
     parse(own_tsv, out)
     assert contents(out) == contents(whole)
     assert finished and all((out / name).stat().st_mtime_ns == times[name] for name in finished)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_said_and_the_same_call_resumes(own_tsv: Path, whole: Path, tmp_path: Path) -> None:
+    out, ended = tmp_path / "out", threading.Event()
+
+    def kill_one() -> None:
+        while not ended.wait(0.01):
+            workers_now = [c for c in psutil.Process().children() if any("spawn_main" in word for word in c.cmdline())]
+            if workers_now and (out / "_meta/receipts").is_dir():
+                workers_now[0].kill()
+                return
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    try:
+        with pytest.raises(BuildFailed, match=r"a process that parsed captions died.*run the same command again"):
+            parse(own_tsv, out, 2, SHARD)
+    finally:
+        ended.set()
+        killer.join()
+    parse(own_tsv, out)
+    assert contents(out) == contents(whole)
+
+
+def test_an_object_store_gets_the_same_bytes(own_tsv: Path, whole: Path) -> None:
+    for _ in range(2):
+        parse_captions(own_tsv, "memory://graphs/out", shard_size=SHARD)
+        store = Store("memory://graphs/out")
+        assert {name: store.read(name) for name in contents(whole)} == contents(whole)
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = END_SECONDS) -> None:
