@@ -14,7 +14,7 @@ from prefect.artifacts import create_image_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 
 from flows.build_shards import SHARDS_A_RUN, build_shards
-from flows.inputs import check_inputs
+from flows.inputs import check_devices, check_inputs
 from flows.pools import Range, run_ranges
 from flows.reporting import reporter
 from flows.runners import Runner
@@ -59,6 +59,8 @@ def build_eqben(
     """
     loaded = load_recipe(recipe, settings or ()).only(only or ())
     check_inputs(loaded)
+    if not pools:
+        check_devices(loaded, runner or "threads")
     store = Store(out)
     for name in loaded.subsets:
         plan_task(store.root, loaded.model_dump(mode="json"), name)

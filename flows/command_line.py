@@ -113,7 +113,7 @@ def _plan(asked: argparse.Namespace) -> int:
     from manifests.recipe import load_recipe
 
     recipe = load_recipe(asked.recipe, asked.set).only(asked.only)
-    check_inputs(recipe, media=False)
+    check_inputs(recipe, media=False, models=asked.out is not None)
     subsets: dict[str, dict[str, Any]] = {}
     for name in recipe.subsets:
         if asked.out:

@@ -38,12 +38,14 @@ def build(
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
-    from flows.inputs import check_inputs
+    from flows.inputs import check_devices, check_inputs
     from manifests.recipe import load_recipe
     from shards.store import Store
 
     # A wrong recipe or place is found out before Prefect's server costs its seconds.
-    check_inputs(load_recipe(recipe, settings).only(only))
+    loaded = load_recipe(recipe, settings).only(only)
+    check_inputs(loaded)
+    check_devices(loaded, runner)
     Store(out)
     end_with_this_process()
     for number in (signal.SIGINT, signal.SIGTERM):

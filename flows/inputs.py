@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from manifests.errors import WrongUse
@@ -9,11 +10,14 @@ from manifests.locations import PROCEDURAL, is_miniature, model_name
 from manifests.recipe import Recipe
 from manifests.source_settings import Kubric, StableDiffusion
 
+CLUSTERS = {"ray": "RAY_ADDRESS", "dask": "DASK_SCHEDULER_ADDRESS"}  # the address of each task runner's cluster
 
-def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -> None:
+
+def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True, models: bool = True) -> None:
     """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
 
-    annotations: whether those are needed, as in a plan; media: whether the media folders are, as for shards.
+    annotations: whether those are needed, as in a plan; media: whether the media folders are, as for shards. models:
+    whether models are, as for shards, and for a plan that is written, which names their weights.
     """
     for name, subset in recipe.subsets.items():
         source = subset.source
@@ -21,7 +25,7 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -
             _check_assets(f"subsets.{name}.source", source)
             continue
         if isinstance(source, StableDiffusion):
-            if media:
+            if models:
                 _check_models(f"subsets.{name}.source", source)
             continue
         if is_miniature(source.annotations) or is_miniature(source.media):
@@ -34,6 +38,25 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True) -
         if media and not source.media.is_dir():
             key = f"subsets.{name}.source.media"
             raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
+
+
+def check_devices(recipe: Recipe, runner: str) -> None:
+    """Fail before any work when a build that makes its shards on this machine needs a GPU for a subset and finds none.
+
+    runner: of `flows.runners`. Workers of a cluster say it themselves, and those of a work pool.
+    """
+    if os.environ.get(CLUSTERS.get(runner, "")):
+        return
+    for name, subset in recipe.subsets.items():
+        if isinstance(subset.source, StableDiffusion) and subset.source.device == "gpu":
+            try:
+                from generators.edited_pairs.gpu import check_gpu
+
+                check_gpu()
+            except WrongUse as error:
+                raise WrongUse(f"subsets.{name}.{error}") from error
+            except ImportError as error:
+                raise WrongUse(f"subsets.{name}.source.device: {error}; install the extra `models`") from error
 
 
 def _check_assets(key: str, source: Kubric) -> None:
@@ -53,10 +76,11 @@ def _check_models(key: str, source: StableDiffusion) -> None:
     from generators.edited_pairs.scorer_files import scorer_folder
     from generators.prompt_to_prompt.model_files import ModelMissing, model_folder
 
-    for name, find in (("model", model_folder), ("scorer", scorer_folder)):
-        model = getattr(source, name)
-        try:
-            if model is not None:
-                find(model_name(model))
-        except ModelMissing as error:
-            raise WrongUse(f"{key}.{name}: {error}") from error
+    setting = "model"
+    try:
+        model_folder(model_name(source.model))
+        setting = "scorer"
+        if source.scorer is not None:
+            scorer_folder(source.scorer)
+    except ModelMissing as error:
+        raise WrongUse(f"{key}.{setting}: {error}") from error

@@ -25,7 +25,7 @@ MEANINGS = {
     "change-not-seen": "the changed thing looks alike in both pictures",
     "differs-elsewhere": "what did not change differs too, by shadow or light of the changed thing",
     # Rejected when they were drawn by a network.
-    "caption-unfit": "the text-to-image model cannot read a caption: it has too many words for it",
+    "caption-unfit": "the text-to-image model cannot read a caption: too many words, or two tokenizers at odds on it",
     "not-finite": "numbers of the network overflowed, and a picture has none",
     "identical": "not one pixel of the two pictures differs",
     # Rejected by a filter, or blank as it was drawn.

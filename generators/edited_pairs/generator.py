@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from generators.edited_pairs.checks import broken, similarity
 from generators.edited_pairs.drawing import draw_edits
+from generators.edited_pairs.scorer_files import scorer_digest
+from generators.prompt_to_prompt.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, sample_key, sha256_of_file
 from manifests.caption_vocabulary import SHIPPED, load_captions
@@ -67,12 +69,8 @@ class EditedPairGenerator:
 
     def weights(self) -> dict[str, str]:
         """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
-        from generators.prompt_to_prompt.model_files import model_digest
-
         found = {"model": model_digest(model_name(self.source.model))}
         if self.source.scorer is not None:
-            from generators.edited_pairs.scorer_files import scorer_digest
-
             found["scorer"] = scorer_digest(self.source.scorer)
         return found
 
@@ -80,7 +78,7 @@ class EditedPairGenerator:
         """What draws, as the runtime class names it; raises `WrongUse` where the recipe asks for a GPU and none is."""
         if self.source.device == "cpu":
             return "cpu"
-        from generators.edited_pairs.painter import gpu_name
+        from generators.edited_pairs.gpu import gpu_name
 
         return gpu_name()
 
@@ -112,7 +110,8 @@ class EditedPairGenerator:
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
         cannot read, and the reasons of `generators.edited_pairs.checks.broken`.
 
-        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit.
+        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not,
+        and `WrongUse` when a caption is too long for the scorer.
         """
         wanted = cast(Sequence[EditedCandidate], candidates)
         for start in range(0, len(wanted), self.micro_batch):
@@ -149,7 +148,7 @@ class EditedPairGenerator:
         return {
             # Where a folder lies is no part of what is made.
             "model": "a folder" if is_model_folder(source.model) else source.model,
-            "weights": self._weights["model"],
+            "weights": self._model,
             "scheduler": source.scheduler,
             "steps": source.steps,
             "guidance": source.guidance,
@@ -165,8 +164,8 @@ class EditedPairGenerator:
         }
 
     @cached_property
-    def _weights(self) -> dict[str, str]:
-        return self.weights()
+    def _model(self) -> str:
+        return model_digest(model_name(self.source.model))
 
     @cached_property
     def _painter(self) -> Painter:

@@ -12,12 +12,13 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
+from generators.edited_pairs.gpu import GPU, within_memory
 from generators.edited_pairs.scorer import Scorer
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.model_files import model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
 from manifests.canonical import generator_for
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import model_name
 from manifests.source_settings import StableDiffusion
 from shards.contracts import OutOfMemory
@@ -25,19 +26,7 @@ from shards.samples import Pixels, Source
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
-    from generators.prompt_to_prompt.pipeline import Made
-
-GPU = "cuda:0"
-
-
-def gpu_name() -> str:
-    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
-    if not torch.cuda.is_available():
-        raise WrongUse(
-            "source.device is gpu, but torch finds no CUDA device here; write `device: cpu`, or run this where "
-            "`nvidia-smi` lists a GPU (in a container: --gpus all)"
-        )
-    return str(torch.cuda.get_device_name(GPU))
+    from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +59,27 @@ class Painter:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         self._name, self._source, self._seed = name, source, seed
-        device = "cpu" if source.device == "cpu" else GPU
-        dtype = None if source.precision == "auto" else getattr(torch, source.precision)
-        self._pipeline = load_model(model_name(source.model), device, dtype, source.scheduler)
+        try:
+            self._pipeline, self.scorer = within_memory(self._load)
+        except OutOfMemory as error:
+            raise BuildFailed(
+                f"{name}: memory runs out while {source.model} is loaded ({error}), before anything is drawn; end what "
+                "else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
+            ) from error
         self._shape = self._latents()
         self.files = _files(model_name(source.model))
-        self.scorer = Scorer(source.scorer, device) if source.scorer is not None else None
+
+    def _load(self) -> tuple[PromptToPromptPipeline, Scorer | None]:
+        source = self._source
+        device = "cpu" if source.device == "cpu" else GPU
+        dtype = None if source.precision == "auto" else getattr(torch, source.precision)
+        pipeline = load_model(model_name(source.model), device, dtype, source.scheduler)
+        return pipeline, Scorer(source.scorer, device) if source.scorer is not None else None
 
     def paint(self, candidates: Sequence[EditedCandidate], size: int) -> list[Painted | str]:
         """One result a candidate: what was drawn, or why its captions do not fit the model.
 
-        All are drawn in one pass of ``size`` pairs; raises `OutOfMemory` when that needs more memory than the GPU has.
+        All are drawn in one pass of ``size`` pairs; raises `OutOfMemory` when that needs more memory than there is.
         """
         edits: dict[str, Edit] = {}
         results: dict[str, Painted | str] = {}
@@ -111,15 +110,8 @@ class Painter:
         return [results[one.key] for one in candidates]
 
     def _draw(self, edits: Sequence[Edit], noise: NDArray[np.float32]) -> Made:
-        try:
-            return self._pipeline(
-                edits, torch.from_numpy(noise), steps=self._source.steps, guidance=self._source.guidance
-            )
-        except torch.OutOfMemoryError as error:
-            problem = str(error)
-        # Not within the except: the error holds all tensors of the pass.
-        torch.cuda.empty_cache()
-        raise OutOfMemory(problem)
+        steps, guidance = self._source.steps, self._source.guidance
+        return within_memory(lambda: self._pipeline(edits, torch.from_numpy(noise), steps=steps, guidance=guidance))
 
     def _edit(self, candidate: EditedCandidate) -> Edit:
         region = None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generators.prompt_to_prompt.model_files import ModelMissing, local_folder
-from manifests.canonical import digest, sha256_of_file
+from generators.prompt_to_prompt.model_files import TOKENIZERS, ModelMissing, local_folder, sha256_once
+from manifests.canonical import digest
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
-TOKENIZER = ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json", "special_tokens_map.json")
 
 
 def scorer_folder(name: str) -> Path:
@@ -17,14 +16,14 @@ def scorer_folder(name: str) -> Path:
     folder = local_folder(name, layout)
     missing = [file for file in FILES if not (folder / file).is_file()]
     if not (folder / "tokenizer.json").is_file():
-        missing += [file for file in TOKENIZER[1:3] if not (folder / file).is_file()]
+        missing += [file for file in TOKENIZERS[:2] if not (folder / file).is_file()]
     if missing:
         raise ModelMissing(f"the scorer {name} lacks {', '.join(missing)}: put them into {folder}. {layout}")
     return folder
 
 
 def scorer_digest(name: str) -> str:
-    """One digest of all files that decide what the model scores."""
+    """One digest of all files that decide what the model scores. A process reads them once."""
     folder = scorer_folder(name)
-    used = [folder / file for file in (*FILES, *TOKENIZER) if (folder / file).is_file()]
-    return digest({path.name: sha256_of_file(path)[0] for path in used})
+    used = [folder / file for file in (*FILES, *TOKENIZERS) if (folder / file).is_file()]
+    return digest({path.name: sha256_once(path) for path in used})

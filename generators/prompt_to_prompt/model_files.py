@@ -82,7 +82,7 @@ def weights_digest(name: str) -> dict[str, str]:
     weights = {path for part in WEIGHTS for path in weights_of(folder, part, "") or weights_of(folder, part, ".fp16")}
     configs = {folder / file for file in CONFIGS}
     used = sorted(path for path in tokenizers | weights | configs if path.is_file())
-    return {path.relative_to(folder).as_posix(): _sha256(path) for path in used}
+    return {path.relative_to(folder).as_posix(): sha256_once(path) for path in used}
 
 
 def model_digest(name: str) -> str:
@@ -90,7 +90,8 @@ def model_digest(name: str) -> str:
     return digest(weights_digest(name))
 
 
-def _sha256(path: Path) -> str:
+def sha256_once(path: Path) -> str:
+    """sha256 of a file, which a process reads again only when its size or time of change differ."""
     stat = path.stat()
     return _sha256_of_version(path, stat.st_size, stat.st_mtime_ns)
 

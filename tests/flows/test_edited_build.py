@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.inputs import check_inputs
+from flows.command_line import main
+from flows.inputs import check_devices, check_inputs
 from flows.stages import asked_recipe, make_one, needs_process, prepare, state_of
 from flows.workshops import workshop_for
 from generators.edited_pairs.generator import EditedCandidate
@@ -117,12 +118,42 @@ def test_a_model_that_is_not_there_is_said_before_any_work(recipe: Path, tiny: P
     (tmp_path / "model" / WEIGHTS).unlink()
     with pytest.raises(WrongUse, match=rf"subsets\.eq-sd\.source\.model: .* lacks {WEIGHTS}: put them into"):
         build(recipe, tmp_path / "out")
-    with pytest.raises(WrongUse, match=r"source\.model: .*not in the Hugging Face cache|neither a folder"):
+    with pytest.raises(WrongUse, match=r"source\.model: .*neither a folder here nor in the Hugging Face cache"):
         build(recipe, tmp_path / "out", "subsets.eq-sd.model=nobody/nothing")
     with pytest.raises(WrongUse, match=r"source\.scorer: .*neither a folder.*A CLIP model is a folder"):
         shutil.copytree(tiny / "unet", tmp_path / "model" / "unet", dirs_exist_ok=True)
         build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=nobody/nothing")
+    with pytest.raises(WrongUse, match=r"source\.scorer: there is no model folder small: .*A CLIP model is a folder"):
+        build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=small")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_needs_the_model_only_where_it_is_written(
+    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model" / WEIGHTS).unlink()
+    assert main(["plan", str(recipe)]) == 0
+    assert main(["plan", str(recipe), "--out", str(tmp_path / "out")]) == 2
+    assert f"subsets.eq-sd.source.model: the model {tmp_path / 'model'} lacks {WEIGHTS}" in capsys.readouterr().err
+
+
+def test_a_gpu_that_is_not_there_is_said_before_any_work(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    gpu = ["--set", "subsets.eq-sd.source.device=gpu"]
+    assert main(["build", str(recipe), "--out", str(tmp_path / "out"), *gpu]) == 2
+    assert "subsets.eq-sd.source.device is gpu, but torch finds no CUDA device here" in capsys.readouterr().err
+    asked = load_recipe(str(recipe), gpu[1:])
+    with pytest.raises(WrongUse, match="no CUDA device here"):
+        check_devices(asked, "dask")
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:8786")
+    check_devices(asked, "dask")  # its workers may have one
+    check_devices(load_recipe(str(recipe)), "threads")
+    # Whoever plans for such workers needs none.
+    assert prepare(Store(str(tmp_path / "out")), asked, "eq-sd").planned == 6
 
 
 def test_a_full_graphics_card_does_not_stop_a_build(

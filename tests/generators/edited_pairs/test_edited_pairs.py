@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from generators.edited_pairs import painter
 from generators.edited_pairs.generator import EditedCandidate, EditedPairGenerator
 from generators.prompt_to_prompt import local_blend
 from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import Batching, OutOfMemory
 from shards.samples import Pair, Pixels, Rejected
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
@@ -151,6 +152,13 @@ def test_a_gpu_without_memory_is_told_from_other_trouble(drawing_with: Any) -> N
     generator._painter._pipeline = _Full(generator._painter._pipeline.align)
     with pytest.raises(OutOfMemory, match="Tried to allocate"):
         list(generator.make(planned(generator, 2)))
+
+
+def test_a_model_that_does_not_fit_into_memory_is_said(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(painter, "load_model", lambda *_: torch.empty(1 << 50))
+    generator = drawing_with()
+    with pytest.raises(BuildFailed, match=r"eq-sd: memory runs out while .* is loaded .*; end what else fills it"):
+        list(generator.make(planned(generator, 1)))
 
 
 class _Full:

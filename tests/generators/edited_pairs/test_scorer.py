@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
 
 from generators.edited_pairs.scorer import Scorer
 from generators.edited_pairs.scorer_files import scorer_digest, scorer_folder
+from generators.prompt_to_prompt import model_files
 from generators.prompt_to_prompt.model_files import ModelMissing
-from tests.generators.prompt_to_prompt.tiny_models import text_config, tokenizer
+from manifests.errors import WrongUse
+from shards.contracts import OutOfMemory
+from tests.generators.prompt_to_prompt.tiny_models import TOKENS, text_config, tokenizer
 
 NOISE = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")
@@ -54,8 +58,36 @@ def test_a_scorer_scores_every_pair_and_rejects_none(clip: Path, drawing_with: A
     assert all("direction" not in pair.scores for pair in plain.make(list(islice(plain.plan(), 1))))
 
 
+def test_a_caption_is_never_scored_by_its_beginning(clip: Path) -> None:
+    longest = " ".join(["red"] * (TOKENS - 2))
+    first, second = NOISE
+    assert -1 <= Scorer(str(clip), "cpu").direction((first, second), (CAPTIONS[0], longest)) <= 1
+    with pytest.raises(WrongUse, match=rf"red' has {TOKENS + 1} tokens, the scorer .* reads {TOKENS}; name another"):
+        Scorer(str(clip), "cpu").direction((first, second), (CAPTIONS[0], f"{longest} red"))
+
+
+def test_a_scorer_without_memory_is_told_from_other_trouble(clip: Path) -> None:
+    scorer = Scorer(str(clip), "cpu")
+    scorer._model.register_forward_pre_hook(lambda *_: torch.empty(1 << 50))
+    with pytest.raises(OutOfMemory, match="can't allocate memory"):
+        scorer.direction((NOISE[0], NOISE[1]), CAPTIONS)
+
+
+def test_its_files_are_read_once(clip: Path, drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = drawing_with(scorer=str(clip))
+    digests = generator.weights()
+    monkeypatch.setattr(model_files, "sha256_of_file", lambda path: pytest.fail(f"{path} is read again"))
+    assert generator.weights() == digests
+    (pair,) = generator.make(list(islice(generator.plan(), 1)))
+    assert pair.provenance["weights"] == digests["model"]
+
+
 def test_its_files_are_looked_for_and_digested(clip: Path, tmp_path: Path) -> None:
     assert scorer_folder(str(clip)) == clip and len(scorer_digest(str(clip))) == 32
+    shutil.copytree(clip, tmp_path / "copy")
+    assert scorer_digest(str(tmp_path / "copy")) == scorer_digest(str(clip))
+    (tmp_path / "copy/added_tokens.json").write_text("{}")
+    assert scorer_digest(str(tmp_path / "copy")) != scorer_digest(str(clip))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelMissing, match=r"lacks model\.safetensors, preprocessor_config\.json, vocab\.json, merges"):
         scorer_folder(str(tmp_path))
