@@ -18,9 +18,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from diffusers import AutoencoderTiny
+from safetensors.torch import load_file, save_file
 
-from generators.small_diffusion.autoencoder import as_tensor, pictures, refine_decoder, train_autoencoder
+from generators.small_diffusion.autoencoder import (
+    as_tensor,
+    new_autoencoder,
+    pictures,
+    refine_decoder,
+    train_autoencoder,
+)
 from generators.small_diffusion.layout import LENGTH, new_scheduler, new_text_encoder, new_tokenizer, new_unet, save
 
 BATCH = 32
@@ -48,9 +54,9 @@ def main() -> None:
     parser.add_argument("--autoencoder-steps", type=int, default=2200)
     parser.add_argument("--decoder-steps", type=int, default=2500, help="of its finer decoder, twice")
     parser.add_argument("--pictures", type=int, default=40_000)
-    parser.add_argument("--steps", type=int, default=12_000, help="of text encoder and UNet, the fall among them")
+    parser.add_argument("--steps", type=int, default=8500, help="of text encoder and UNet, the fall among them")
     parser.add_argument(
-        "--fall", type=int, default=2500, help="last steps, in which the learning rate falls to nothing"
+        "--fall", type=int, default=3000, help="last steps, in which the learning rate falls to nothing"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
@@ -60,7 +66,7 @@ def main() -> None:
     asked.out.mkdir(parents=True, exist_ok=True)
 
     vae = _autoencoder(
-        asked.out / "autoencoder", asked.autoencoder_steps, asked.decoder_steps, asked.seed, asked.device
+        asked.out / "autoencoder.safetensors", asked.autoencoder_steps, asked.decoder_steps, asked.seed, asked.device
     )
     tokenizer = new_tokenizer(asked.out / "tokenizer")
     examples = _examples(vae, tokenizer, asked.pictures, asked.seed, asked.device)
@@ -148,14 +154,15 @@ class Training:
         (self.folder / "log.json").write_text(json.dumps(self.log))
 
 
-def _autoencoder(folder: Path, steps: int, decoder_steps: int, seed: int, device: str) -> Any:
-    if (folder / "config.json").exists():
-        kind: Any = AutoencoderTiny  # untyped
-        return kind.from_pretrained(folder, use_safetensors=True).to(device).eval()
+def _autoencoder(weights: Path, steps: int, decoder_steps: int, seed: int, device: str) -> Any:
+    if weights.exists():
+        vae = new_autoencoder(fine=True)
+        vae.load_state_dict(load_file(weights))
+        return vae.to(device).eval()
     vae = train_autoencoder(steps, seed, device)
     for number in range(2):
         vae = refine_decoder(vae, decoder_steps, seed + number, device)
-    vae.save_pretrained(folder)
+    save_file(vae.state_dict(), weights)
     return vae
 
 
