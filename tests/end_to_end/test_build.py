@@ -11,6 +11,7 @@ import pytest
 
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
+DRAWN = ("eq-sd",)
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +22,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, twinset: Any, counts_of: Any)
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
     _, counts = demo
-    assert set(counts) == {*NATURAL, *RENDERED}
+    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN}
     for subset in counts.values():
         assert subset["kept"] > 0
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())
