@@ -11,9 +11,12 @@ from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from generators.small_diffusion.checker import judge, read_picture
 from generators.small_diffusion.edit_report import ways
 from generators.small_diffusion.edits import draw_edits, make, outcome
-from generators.small_diffusion.measure import GUIDANCE, MODEL, STEPS, draw, held_out_scenes
+from generators.small_diffusion.measure import SHIPPED, draw, held_out_scenes
 from manifests.caption_vocabulary import KINDS
+from manifests.locations import small_model_folder
 
+MODEL = small_model_folder()
+STEPS, GUIDANCE = SHIPPED.steps, SHIPPED.guidance
 MOST = 20 * 2**20  # bytes
 
 
