@@ -1,4 +1,4 @@
-"""The model that ships draws what captions say, and prompt-to-prompt keeps what an edit should leave alone."""
+"""The model that ships draws what captions say, and what it draws can be edited."""
 
 from __future__ import annotations
 
@@ -41,12 +41,11 @@ def test_it_draws_captions_that_it_never_saw() -> None:
         assert np.mean([right[attribute] for right in verdicts if attribute in right]) > 0.8, attribute
 
 
-def test_edits_succeed_and_change_less_than_drawing_anew(pipeline: PromptToPromptPipeline) -> None:
-    edits = [edit for kind in KINDS for edit in draw_edits(kind, 6, seed=11)]
-    changes = {}
-    for name, how in (("plain", ways(0.0, 0.0)["plain"]), ("edited", ways(0.8, 0.4)["prompt-to-prompt"])):
-        made = make(pipeline, edits, how, steps=STEPS, guidance=GUIDANCE, batch=len(edits))
-        came = [outcome(*both) for both in zip(edits, made, strict=True)]
-        assert np.mean([one.edited for one in came]) > 0.6, name
-        changes[name] = np.nanmean([one.change for one in came])
-    assert changes["edited"] < 0.7 * changes["plain"]
+def test_edits_succeed(pipeline: PromptToPromptPipeline) -> None:
+    edits = [edit for kind in KINDS for edit in draw_edits(kind, 4, seed=11)]
+    how = ways(SHIPPED.cross_replace_steps, SHIPPED.self_replace_steps)["with local blend"]
+    made = make(pipeline, edits, how, steps=STEPS, guidance=GUIDANCE, batch=len(edits))
+    came = [outcome(*both) for both in zip(edits, made, strict=True)]
+    assert sum(one.edited for one in came) >= 10
+    # Grey levels: an eye sees no change outside of the edited things.
+    assert np.nanmean([one.change for one in came if one.edited]) < 4
