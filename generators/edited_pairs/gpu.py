@@ -7,15 +7,13 @@ from typing import TypeVar
 
 import torch
 
+from generators.prompt_to_prompt.memory import ran_out
 from manifests.errors import WrongUse
 from shards.contracts import OutOfMemory
 
 T = TypeVar("T")
 
 GPU = "cuda:0"
-
-# Of errors that torch raises as mere RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two.
-RAN_OUT = ("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory")
 
 
 def check_gpu() -> None:
@@ -38,15 +36,9 @@ def within_memory(work: Callable[[], T]) -> T:
     try:
         return work()
     except (RuntimeError, MemoryError) as error:
-        if not _ran_out(error):
+        if not ran_out(error):
             raise
         problem = str(error)
     # Not within the except: the error holds all tensors of the work.
     torch.cuda.empty_cache()
     raise OutOfMemory(problem)
-
-
-def _ran_out(error: RuntimeError | MemoryError) -> bool:
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return any(saying in str(error) for saying in RAN_OUT)

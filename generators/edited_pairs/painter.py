@@ -135,6 +135,9 @@ class Painter:
         side = unet.sample_size if self._source.resolution is None else self._source.resolution // scale
         if side * scale != (self._source.resolution or side * scale):
             raise WrongUse(f"{self._name}: source.resolution must be a multiple of {scale} for {self._source.model}")
+        timesteps = self._pipeline.scheduler.config.num_train_timesteps
+        if self._source.steps > timesteps:
+            raise WrongUse(f"{self._name}: source.steps must be at most {timesteps} for {self._source.model}")
         return unet.in_channels, side, side
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
-from shards.media import inside
+from shards.media import EscapesRoot, inside
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 WEIGHTS = {
@@ -126,8 +126,25 @@ def weights_of(folder: Path, part: str, variant: str) -> list[Path]:
     index = folder / part / f"{WEIGHTS[part]}.safetensors.index{variant}.json"
     if not index.is_file():
         return []
-    pieces = [inside(folder / part, piece) for piece in sorted(set(read_json(index)["weight_map"].values()))]
+    pieces = [_piece(index, name) for name in _pieces(index)]
     return [index, *pieces] if all(piece.is_file() for piece in pieces) else []
+
+
+def _pieces(index: Path) -> list[str]:
+    named = read_json(index).get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):
+        raise WrongUse(f"{index}: weight_map must give the file of each tensor; get the file again")
+    return sorted(set(named.values()))
+
+
+def _piece(index: Path, name: str) -> Path:
+    try:
+        piece = inside(index.parent, name)
+    except EscapesRoot as error:
+        raise WrongUse(f"{index}: {name!r} leaves the folder; take the model from a place that you trust") from error
+    if piece.suffix != ".safetensors":
+        raise WrongUse(f"{index}: {name!r} is no safetensors file; get the model's safetensors")
+    return piece
 
 
 def _layout() -> str:
@@ -141,14 +158,15 @@ def _layout() -> str:
 
 def has_part(index: Mapping[str, Any], part: str) -> bool:
     """Whether a model_index.json names a part: ``[library, class]``, both null where it is left out."""
-    return bool((index.get(part) or [None])[0])
+    named = index.get(part)
+    return bool(named[0] if isinstance(named, list) and named else named)
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """What a configuration of a model says; raises `WrongUse` where the file holds no JSON object."""
     try:
         found: Any = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path}: not JSON ({error}); get the file again, it may have been cut short") from error
     if not isinstance(found, dict):
         raise WrongUse(f"{path}: no JSON object; get the file again")

@@ -6,7 +6,7 @@ in the model's folder names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -20,6 +20,7 @@ from diffusers import (
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
 from generators.prompt_to_prompt.model_files import has_part, model_folder, read_json, weights_of
+from generators.prompt_to_prompt.parts import check_schedule, check_together, check_whole, loading
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
 SchedulerName = Literal["ddim", "dpm-solver++"]
@@ -33,7 +34,8 @@ def load_model(
     dtype: of the UNet and the text encoders; None: float16 on a GPU, float32 on the CPU. An autoencoder is float32
         wherever its configuration does not say that it bears less (``force_upcast``, true unless it says otherwise).
     scheduler: None: the model's own if it is DDIM or DPM-Solver++, else DDIM with the model's noise schedule.
-    Raises ModelMissing, naming what to put where.
+    Raises ModelMissing, naming what to put where, and `WrongUse`, naming the part, for files that cannot be loaded,
+    lack weights or do not go together.
     """
     folder = model_folder(name)
     device = torch.device(device)
@@ -49,10 +51,14 @@ def load_model(
     def part(kind: Any, part_name: str, **given: Any) -> Any:
         variant = None if weights_of(folder, part_name, "") else "fp16"
         options = {"torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": variant, **given}
-        return kind.from_pretrained(folder / part_name, **options).eval()
+        with loading(folder / part_name):
+            loaded, found = kind.from_pretrained(folder / part_name, output_loading_info=True, **options)
+        check_whole(folder / part_name, found["missing_keys"])
+        return loaded.eval()
 
     def tokenizer(part_name: str) -> Any:
-        return CLIPTokenizer.from_pretrained(folder / part_name, local_files_only=True)
+        with loading(folder / part_name):
+            return CLIPTokenizer.from_pretrained(folder / part_name, local_files_only=True)
 
     vae = part(autoencoder, "vae", low_cpu_mem_usage=False, torch_dtype=torch.float32)
     pipeline = PromptToPromptPipeline(
@@ -60,18 +66,22 @@ def load_model(
         text_encoder=part(CLIPTextModel, "text_encoder"),
         tokenizer=tokenizer("tokenizer"),
         unet=part(UNet2DConditionModel, "unet", low_cpu_mem_usage=False),
-        scheduler=_scheduler(read_json(folder / "scheduler/scheduler_config.json"), scheduler),
+        scheduler=_scheduler(folder / "scheduler/scheduler_config.json", scheduler),
         text_encoder_2=part(CLIPTextModelWithProjection, "text_encoder_2") if two else None,
         tokenizer_2=tokenizer("tokenizer_2") if two else None,
         force_zeros_for_empty_prompt=bool(index.get("force_zeros_for_empty_prompt", two)),
     )
+    check_together(folder, pipeline)
     pipeline.to(device)
     return pipeline
 
 
-def _scheduler(config: Mapping[str, Any], name: SchedulerName | None) -> Any:
-    own = {"DPMSolverMultistepScheduler": "dpm-solver++"}.get(config.get("_class_name", ""), "ddim")
-    if (name or own) == "dpm-solver++":  # whatever the model's variant: the stochastic ones draw noise of their own
-        return DPMSolverMultistepScheduler.from_config(config, algorithm_type="dpmsolver++")
-    # Latents have no bounds; DDIM would clip them by default, which the schedulers of other models do not know of.
-    return DDIMScheduler.from_config({"clip_sample": False, **config})
+def _scheduler(file: Path, name: SchedulerName | None) -> Any:
+    config = read_json(file)
+    check_schedule(file, config)
+    own = {"DPMSolverMultistepScheduler": "dpm-solver++"}.get(str(config.get("_class_name")), "ddim")
+    with loading(file):
+        if (name or own) == "dpm-solver++":  # whatever the model's variant: the stochastic ones draw noise of their own
+            return DPMSolverMultistepScheduler.from_config(config, algorithm_type="dpmsolver++")
+        # Latents have no bounds; DDIM would clip them by default, which the schedulers of other models do not know of.
+        return DDIMScheduler.from_config({"clip_sample": False, **config})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -187,3 +188,13 @@ def test_the_weights_are_part_of_what_decides_the_bytes(drawing_with: Any, tmp_p
     assert weights.keys() == {"model"} and len(weights["model"]) == 32
     with pytest.raises(WrongUse, match="there is no model folder"):
         drawing_with(model=str(tmp_path / "nowhere")).weights()
+
+
+def test_more_steps_than_the_model_was_trained_with_are_refused(
+    drawing_with: Callable[..., EditedPairGenerator], tiny_model: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    (folder / "scheduler/scheduler_config.json").write_text(json.dumps({"num_train_timesteps": 10}))
+    generator = drawing_with(model=str(folder), steps=11)
+    with pytest.raises(WrongUse, match=r"eq-sd: source.steps must be at most 10 for .*model"):
+        list(generator.make(planned(generator, 1)))
