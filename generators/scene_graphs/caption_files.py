@@ -97,7 +97,7 @@ def read_coco(path: Path) -> Iterator[Read]:
         annotations = content["annotations"]
         if not isinstance(annotations, list):
             raise TypeError("annotations is no list")
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise WrongUse(
             f"{path}: not COCO's captions ({type(error).__name__}: {error}), which have lists of images (id, "
             "file_name) and annotations (id, image_id, caption); write another list as JSON lines, an object a line"
@@ -106,7 +106,7 @@ def read_coco(path: Path) -> Iterator[Read]:
         place = f"annotation {number}"
         if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
             yield LeftOut(place, "no-caption-id")
-        elif (image := annotation.get("image_id")) not in files:
+        elif not isinstance(image := annotation.get("image_id"), int) or image not in files:
             yield LeftOut(place, "unknown-image")
         else:
             yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))

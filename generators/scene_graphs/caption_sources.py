@@ -54,9 +54,9 @@ class CaptionSource:
 def caption_source(path: Path) -> CaptionSource:
     """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
     if path.is_dir():
-        tables = tuple(sorted(path.glob("*.parquet")))
+        tables = tuple(file for file in sorted(path.glob("*.parquet")) if file.is_file())  # no pipe, which never ends
         if shard_stems(path):
-            tars = tuple(sorted(path.glob("*.tar")))
+            tars = tuple(file for file in sorted(path.glob("*.tar")) if file.is_file())
             return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, tables))

@@ -28,7 +28,7 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             continue
         try:
             images = _images(tar)
-        except (tarfile.TarError, OSError, EOFError):
+        except (tarfile.TarError, OSError, EOFError, ValueError, RecursionError):  # tarfile trusts numbers in headers
             yield LeftOut(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table, ("status",)), 1):
@@ -47,6 +47,8 @@ def _images(tar: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     with tarfile.open(tar, "r:") as members:
         for member in members:
+            if member.size < 0:  # tarfile would step back, and read the same headers for ever
+                raise tarfile.ReadError(f"{member.name}: negative size")
             key, dot, suffix = member.name.partition(".")
             if member.isfile() and f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
                 found[key] = member.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import tarfile
 import tracemalloc
 from pathlib import Path
@@ -84,14 +85,19 @@ def test_coco(tmp_path: Path) -> None:
         {"image_id": 7, "caption": "Without id."},
         {"id": 40, "image_id": 7, "caption": None},
         "no object",
+        {"id": 41, "image_id": [7], "caption": "Of many images."},
     ]
     path.write_text(json.dumps({"images": [{"id": 7, "file_name": "07.jpg"}], "annotations": annotations}))
-    left_out = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id"]
+    left_out = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id", "unknown-image"]
     places = [(f"annotation {n}", reason) for n, reason in enumerate(left_out, 2)]
     assert read(path) == ("coco", [("38", "7", "A dog.", "07.jpg")], places)
-    path.write_text('{"images": [], "sentences": []}')
-    with pytest.raises(WrongUse, match=r"val2017\.json: not COCO's captions.*write another list as JSON lines"):
-        read(path)
+    for other in (
+        '{"images": [], "sentences": []}',
+        '{"images": [{"id": Infinity, "file_name": "a"}], "annotations": []}',
+    ):
+        path.write_text(other)
+        with pytest.raises(WrongUse, match=r"val2017\.json: not COCO's captions.*write another list as JSON lines"):
+            read(path)
 
 
 def test_json_lines(tmp_path: Path) -> None:
@@ -167,6 +173,31 @@ def test_img2dataset_shards(tmp_path: Path) -> None:
     before = caption_source(tmp_path).digest()
     write_tar(tmp_path / "00001.tar", names)
     assert caption_source(tmp_path).digest() != before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"size": "-1536"},  # back to its own header
+        {"size": "9" * 26},
+        {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "a,b"},
+    ],
+)
+def test_a_tar_with_hostile_numbers_is_broken(tmp_path: Path, headers: dict[str, str]) -> None:
+    pq.write_table(pa.table({"caption": ["A dog."], "key": ["0"]}), tmp_path / "00000.parquet")
+    with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        member = tarfile.TarInfo("0.jpg")
+        member.pax_headers = headers
+        tar.addfile(member)
+    assert read(tmp_path) == ("img2dataset", [], [("00000.tar", "broken-tar")])
+
+
+def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"caption": ["A dog."], "image_id": ["7"]}), tmp_path / "a.parquet")
+    os.mkfifo(tmp_path / "b.parquet")
+    (tmp_path / "c.parquet").mkdir()
+    source = caption_source(tmp_path)
+    assert source.files == (tmp_path / "a.parquet",)
 
 
 @pytest.mark.parametrize("name", ["nothing.tsv", "photo.jpg", "empty", "cut.tsv.gz"])
