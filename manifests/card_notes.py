@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from manifests.locations import SMALL
+
 # How pairs are made, from what, and what a group of them is called.
 _WORDING = {"kubric": ("rendered", "with", "scene"), "stable-diffusion": ("drawn", "with", "drawing")}
 
@@ -27,8 +29,17 @@ _DRAWN = """* Nothing has checked that the pictures show what their captions say
   `similarity_outside` tell how alike the two pictures are within and without it (1: equal).
 * One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
   from the same noise. Which of the two it is changes from pair to pair.
-* Some pairs are with and without a scene or a thing to wear: the shorter caption is silent about it, and holds of both.
+* Some pairs are with and without {phrase}: the shorter caption is silent about it, and holds of both.
 * Captions come from a few templates, and come again with another noise when there are more pairs than wordings.
+"""
+
+#: What a caption of a vocabulary can leave out.
+_PHRASES = {"figure-15": "a scene or a thing to wear", "small-world": "a place or an hour"}
+
+_SMALL = """\
+* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain ground,
+  no texture, no people. A painting is a picture with a frame around it, nothing else. These pairs are for trying the
+  tool; scores on them say little about photographs.
 """
 
 
@@ -44,8 +55,8 @@ def notes(source: Mapping[str, Any]) -> str:
     if source["kind"] != "stable-diffusion":
         return ""
     # A scorer that lies in a folder is none of the settings: those say None where there is no scorer at all.
+    scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
     if source.get("scorer", "a folder") is None:
-        return _DRAWN.format(scorer="None was measured.")
-    return _DRAWN.format(
-        scorer="`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
-    )
+        scorer = "None was measured."
+    about_model = _SMALL if source.get("model") == SMALL else ""
+    return about_model + _DRAWN.format(scorer=scorer, phrase=_PHRASES[source["vocabulary"]])

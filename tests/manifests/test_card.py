@@ -11,6 +11,7 @@ import yaml
 
 from manifests.canonical import digest
 from manifests.card import card
+from manifests.card_notes import notes
 from manifests.errors import WrongUse
 from manifests.reasons import MEANINGS
 from manifests.recipe import content_of, load_recipe
@@ -114,6 +115,14 @@ def test_the_card_of_rendered_pairs_speaks_of_scenes(small_dataset: Any) -> None
     assert not re.search(r"\b(videos?|media|annotations?)\b", text)
     assert "path/to" not in text.split("## How to make it again")[1]
     assert "assets: path/to/assets" in card(stage, one, _NUMBERS, ["assets"])
+
+
+def test_the_card_of_drawn_pairs_speaks_of_their_model_and_words() -> None:
+    def said(recipe: str) -> str:
+        return notes(load_recipe(recipe).subsets["eq-sd"].source.model_dump())
+
+    assert "small one, which knows one drawn world" in said("demo") and "without a place or an hour:" in said("demo")
+    assert "small one" not in said("eqben") and "without a scene or a thing to wear:" in said("eqben")
 
 
 def test_a_licence_is_shown_as_text(small_dataset: Any) -> None:
