@@ -225,6 +225,13 @@ class StableDiffusion(Settings):
         model = given.get("model", SMALL)
         return {**(OF_MODEL.get(model, {}) if isinstance(model, str) else {}), **given}
 
+    @model_validator(mode="after")
+    def _model_knows_the_words(self) -> StableDiffusion:
+        # It spells words that it does not know, and would draw something else for them.
+        if self.model == SMALL and self.vocabulary != "small-world":
+            raise ValueError("the small model knows only the words of vocabulary small-world; leave vocabulary out")
+        return self
+
     @property
     def locations(self) -> tuple[str, ...]:
         """As `MediaSource.locations`. A name is part of what is made; a folder is not, its weights enter by digest."""

@@ -81,6 +81,8 @@ def test_the_model_can_be_set_in_short_and_brings_what_goes_with_it(tmp_path: Pa
         load_recipe("eqben", settings[:1])
     with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; known keys: annotations"):
         load_recipe("eqben", ["subsets.eq-ag.model=small"])
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source: .*only the words of vocabulary small-world; leave"):
+        load_recipe("demo", ["subsets.eq-sd.source.vocabulary=figure-15"])
 
 
 def test_a_model_is_a_folder_where_there_is_one(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
