@@ -176,7 +176,8 @@ def _verify(asked: argparse.Namespace) -> int:
         for problem in counts["problems"]:
             print(problem, file=sys.stderr)
         if not asked.json:
-            print(f"{name}: {counts['shards']} shards, {counts['kept']} samples, {len(counts['problems'])} problems")
+            numbers = {"shard": counts["shards"], "sample": counts["kept"], "problem": len(counts["problems"])}
+            print(f"{name}:", ", ".join(f"{number} {what}{'s' * (number != 1)}" for what, number in numbers.items()))
     return 1 if any(counts["problems"] for counts in found.values()) else 0
 
 
