@@ -52,9 +52,12 @@ def local_folder(name: str, layout: str) -> Path:
 
     What is a folder here is taken as one; what is not, and reads OWNER/NAME, is looked up in the cache.
     """
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return folder
+    try:
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return folder
+    except (RuntimeError, OSError) as error:  # of a user who is not known here; a name too long, no permission
+        raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
     if not HUB_ID.fullmatch(name):
         raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
     try:

@@ -18,6 +18,10 @@ def test_a_folder_that_is_not_there_is_told_from_a_hub_id(tmp_path: Path, monkey
         ModelMissing, match=r"no model folder /models/sd: put .* unet/diffusion_pytorch_model.safetensors"
     ):
         load_model("/models/sd", "cpu")
+    with pytest.raises(ModelMissing, match=r"no model folder ~nobody-of-that-name/sd that can be read .* home"):
+        load_model("~nobody-of-that-name/sd", "cpu")
+    with pytest.raises(ModelMissing, match=r"no model folder /xxx.* that can be read .*too long"):
+        load_model("/" + "x" * 5000, "cpu")
     with pytest.raises(ModelMissing, match=r"neither a folder here nor in the Hugging Face cache.*`hf download own/sd"):
         load_model("own/sd", "cpu")
     with pytest.raises(ModelMissing, match="own--sd/x is neither a folder here"):  # no id that the hub would take
