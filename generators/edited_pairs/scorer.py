@@ -14,6 +14,9 @@ from generators.edited_pairs.scorer_files import scorer_folder
 from manifests.errors import WrongUse
 from shards.samples import Pixels
 
+#: Equal inputs can be this far apart between unit embeddings, by their places in a batch; such a step has no direction.
+ROUNDING = 1e-5
+
 
 class Scorer:
     """A CLIP model in float32, from safetensors."""
@@ -30,7 +33,8 @@ class Scorer:
     @torch.inference_mode()
     def direction(self, images: tuple[Pixels, Pixels], captions: tuple[str, str]) -> float:
         """Cosine of the step from image 0 to image 1 and the step from caption 0 to caption 1, both between unit
-        embeddings: 1 where the images change as the captions do, 0 where one has nothing to do with the other.
+        embeddings: 1 where the images change as the captions do, 0 where one has nothing to do with the other, or
+        nothing changes.
 
         Raises `WrongUse` for a caption with more tokens than the model reads, which would score its beginning only, and
         `OutOfMemory`.
@@ -48,5 +52,6 @@ class Scorer:
             )
         out = self._model(**seen.to(self._device), **said.to(self._device))
         change = torch.stack([out.image_embeds[1] - out.image_embeds[0], out.text_embeds[1] - out.text_embeds[0]])
-        # Equal pictures, for the model, have no direction.
-        return float(torch.nn.functional.cosine_similarity(change[0], change[1], dim=0, eps=1e-8))
+        if change.norm(dim=1).min() < ROUNDING:
+            return 0.0
+        return float(torch.nn.functional.cosine_similarity(change[0], change[1], dim=0))

@@ -45,7 +45,8 @@ def test_training_that_was_stopped_ends_like_one_that_was_not(tmp_path: Path) ->
         second.advance(shown, 1e-3)
     assert torch.equal(weights(whole), weights(second))
 
-    pipeline = StableDiffusionPipeline.from_pretrained(tmp_path / "parts" / "model", use_safetensors=True)
+    saved = tmp_path / "parts" / "model"
+    pipeline = StableDiffusionPipeline.from_pretrained(saved, use_safetensors=True, torch_dtype=torch.float32)
     pipeline.set_progress_bar_config(disable=True)
     drawn = pipeline("a photo of a red ball", num_inference_steps=2, output_type="np").images
     assert drawn.shape == (1, 64, 64, 3)
