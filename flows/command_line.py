@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--format", required=True, choices=("eqben", "openclip"))
     export.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     parse = command("parse", _parse, "write the relations of captions (scene graphs) as Parquet, or resume it")
-    parse.add_argument("captions", metavar="CAPTIONS", help="a file or folder of captions")
+    parse.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
     parse.add_argument("--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL for the relations")
     parse.add_argument(
         "--pipeline",
@@ -207,11 +207,12 @@ def _parse(asked: argparse.Namespace) -> int:
     if asked.workers < 0:
         raise WrongUse("--workers: a number of processes, 0 for one a core")
     workers = asked.workers or os.cpu_count() or 1
-    index = parse_captions(Path(asked.captions), asked.to, asked.pipeline, workers)
+    index = parse_captions([Path(path) for path in asked.captions], asked.to, asked.pipeline, workers)
+    file = f"{asked.captions[0]}: " if len(asked.captions) == 1 else ""  # places in several name the file themselves
     for example in index.examples:
-        print(f"{asked.captions}: {example.place}: left out, {example.reason}", file=sys.stderr)
+        print(f"{file}{example.place}: left out, {example.reason}", file=sys.stderr)
     if (more := sum(index.left_out.values()) - len(index.examples)) > 0:
-        print(f"{asked.captions}: {more:,} more left out", file=sys.stderr)
+        print(f"{file}{more:,} more left out", file=sys.stderr)
     if asked.json:
         print(
             json.dumps(index.model_dump(include={"captions", "without", "relations", "shards", "left_out", "digest"}))

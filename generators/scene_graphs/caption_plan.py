@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.scene_graphs.caption_sources import CaptionSource
+from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption, LeftOut
 from generators.scene_graphs.record import SHARDS, captions_file
 from manifests.canonical import digest
@@ -40,10 +40,10 @@ class CaptionPlan:
     examples: tuple[LeftOut, ...]
 
 
-def write_captions(source: CaptionSource, store: Store, shard_size: int) -> CaptionPlan:
-    """Write the captions of a source, ``shard_size`` a file, and the list of shards.
+def write_captions(sources: CaptionSources, store: Store, shard_size: int) -> CaptionPlan:
+    """Write captions, ``shard_size`` a file, and the list of shards.
 
-    Memory holds one shard and 8 bytes a caption. Raises `WrongUse` when nothing of the source can be read, or an id
+    Memory holds one shard and 8 bytes a caption. Raises `WrongUse` when nothing of a source can be read, or an id
     stands for two captions.
     """
     left_out: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def write_captions(source: CaptionSource, store: Store, shard_size: int) -> Capt
     hashes = array("Q")
 
     def captions() -> Iterator[Caption]:
-        for read in source.read():
+        for read in sources.read():
             if isinstance(read, Caption):
                 hashes.append(_hash(read.caption_id))
                 yield read
@@ -69,13 +69,7 @@ def write_captions(source: CaptionSource, store: Store, shard_size: int) -> Capt
             pq.write_table(pa.table(columns, schema=SCHEMA), spool / "captions", compression="zstd")
             store.publish(spool / "captions", captions_file(number))
         shards.append(PlannedShard(number, SPLIT, len(shard), digest(columns)))
-    if not shards:
-        first = f", first {examples[0].place}: {examples[0].reason}" if examples else ""
-        raise WrongUse(
-            f"{source.path}: no caption in it can be read as {source.kind} ({sum(left_out.values())} lines or rows "
-            f"left out{first}); is it another kind of file, or cut off?"
-        )
-    _refuse_repeated_ids(source, store, hashes, len(shards))
+    _refuse_repeated_ids(sources, store, hashes, len(shards))
     with store.spool() as spool:
         rows = [{"shard": s.shard, "split": s.split, "planned": s.planned, "slice": s.slice} for s in shards]
         pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), spool / "shards")
@@ -101,7 +95,7 @@ def _hash(caption_id: str) -> int:
     return int.from_bytes(hashlib.blake2b(caption_id.encode(), digest_size=ID_BYTES).digest(), "big")
 
 
-def _refuse_repeated_ids(source: CaptionSource, store: Store, hashes: array[int], shards: int) -> None:
+def _refuse_repeated_ids(sources: CaptionSources, store: Store, hashes: array[int], shards: int) -> None:
     ordered = np.sort(np.frombuffer(hashes, dtype=np.uint64))
     suspects = {int(value) for value in ordered[1:][ordered[1:] == ordered[:-1]]}
     if not suspects:
@@ -114,7 +108,7 @@ def _refuse_repeated_ids(source: CaptionSource, store: Store, hashes: array[int]
                     continue
                 if before := met.get(row["caption_id"]):
                     raise WrongUse(
-                        f"{source.path}: caption id {row['caption_id'][:100]!r} stands twice, at {before} and "
-                        f"{row['place']}; ids tell captions apart: correct or remove one"
+                        sources.where(f"caption id {row['caption_id'][:100]!r} stands twice, at {before} and ")
+                        + f"{row['place']}; ids tell captions apart: correct or remove one"
                     )
                 met[row["caption_id"]] = row["place"]

@@ -1,11 +1,12 @@
-"""Which kind of captions a path holds, and the digest of what is read of it."""
+"""Which kind of captions each path holds, what is read of them one after the other, and the digest of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,7 @@ from generators.scene_graphs.caption_files import (
     read_parquet_files,
     read_tsv,
 )
-from generators.scene_graphs.captions import Read, lines
+from generators.scene_graphs.captions import Caption, LeftOut, Read, lines
 from generators.scene_graphs.img2dataset_shards import read_img2dataset, shard_stems
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
@@ -33,7 +34,8 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class CaptionSource:
-    """Captions to read. files: what is read whole and hashed; sized: tars, of which only the names are read."""
+    """One file or folder of captions. files: what is read whole and hashed; sized: tars, of which only the names are
+    read."""
 
     path: Path
     kind: Kind
@@ -45,10 +47,70 @@ class CaptionSource:
         """Captions and what is left out, in the order of the files; memory does not grow with their number."""
         return self._read()
 
+    @property
+    def name(self) -> str:
+        """The file's or folder's name, also where the path is ``.`` or ends with ``..``."""
+        return os.path.basename(os.path.abspath(self.path))
+
+    @property
+    def stem(self) -> str:
+        """The file's name without the suffixes of its kind and of compression, or the folder's name."""
+        return self.name if self.path.is_dir() else Path(self.name.removesuffix(".gz")).stem
+
     def digest(self) -> str:
         """Digest of what is read: sha256 of files, names and sizes of tars."""
         hashed = [[path.name, *sha256_of_file(path)] for path in self.files]
         return digest([self.kind, hashed, [[path.name, path.stat().st_size] for path in self.sized]])
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionSources:
+    """Captions of one or more files or folders, read one after the other.
+
+    Of one alone they are as it says them. Of several, the id of each caption begins with the stem of its source
+    (``captions_val2017/179765``) and its place with the source's name; ids of images stay as they are, so that captions
+    of one photo in several files belong together.
+    """
+
+    each: tuple[CaptionSource, ...]
+
+    def read(self) -> Iterator[Read]:
+        """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
+        for source in self.each:
+            read = _not_empty(source)
+            yield from read if len(self.each) == 1 else _named(source, read)
+
+    def where(self, text: str) -> str:
+        """A message about places: with the path before it, where places do not name their source themselves."""
+        return f"{self.each[0].path}: {text}" if len(self.each) == 1 else text
+
+    def digest(self) -> str:
+        """Digest of what is read, and of the stems where they are part of it."""
+        if len(self.each) == 1:
+            return self.each[0].digest()
+        return digest([[source.stem, source.digest()] for source in self.each])
+
+
+def caption_sources(paths: Sequence[Path]) -> CaptionSources:
+    """The captions at some paths; raises `WrongUse` for one that holds none, and for two that cannot be told apart."""
+    if not paths:
+        raise WrongUse(f"no captions are named; {_KINDS}")
+    sources = tuple(caption_source(path) for path in paths)
+    for one, other in combinations(sources, 2):
+        for source in (one, other):
+            if not source.name.isprintable():
+                raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
+        if one.stem == other.stem:
+            raise WrongUse(
+                f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
+                "would begin; name each file once, or rename one"
+            )
+        if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
+            raise WrongUse(
+                f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
+                "image of each; parse each into a folder of its own"
+            )
+    return CaptionSources(sources)
 
 
 def caption_source(path: Path) -> CaptionSource:
@@ -75,6 +137,33 @@ def caption_source(path: Path) -> CaptionSource:
             return CaptionSource(path, "flickr-tokens", (path,), (), partial(read_flickr_tokens, path))
         return CaptionSource(path, "tsv", (path,), (), partial(read_tsv, path))
     raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
+
+
+def _named(source: CaptionSource, all_read: Iterator[Read]) -> Iterator[Read]:
+    """What is read of a source, with ids and places that begin with its stem and its name."""
+    stem, name = source.stem, source.name
+    for read in all_read:
+        if isinstance(read, Caption):
+            yield replace(read, caption_id=f"{stem}/{read.caption_id}", place=f"{name} {read.place}")
+        else:
+            yield replace(read, place=f"{name} {read.place}")
+
+
+def _not_empty(source: CaptionSource) -> Iterator[Read]:
+    """What is read of a source; raises `WrongUse` at its end when that was no caption."""
+    captions, left_out, first = 0, 0, ""
+    for read in source.read():
+        if isinstance(read, LeftOut):
+            left_out += 1
+            first = first or f", first {read.place}: {read.reason}"
+        else:
+            captions += 1
+        yield read
+    if not captions:
+        raise WrongUse(
+            f"{source.path}: no caption in it can be read as {source.kind} ({left_out} lines or rows left out{first}); "
+            "is it another kind of file, or cut off?"
+        )
 
 
 def _holds_tokens(path: Path) -> bool:

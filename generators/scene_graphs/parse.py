@@ -8,14 +8,14 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from generators.scene_graphs import relations
 from generators.scene_graphs.caption_plan import write_captions
-from generators.scene_graphs.caption_sources import CaptionSource, caption_source
+from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
 from generators.scene_graphs.make import receipt_of
 from generators.scene_graphs.pipelines import EMBEDDED, LIBRARIES, Pipeline, find_pipeline
 from generators.scene_graphs.record import (
@@ -45,20 +45,20 @@ logger = logging.getLogger("twinset")
 
 
 def parse_captions(
-    captions: Path, to: str, pipeline: str = EMBEDDED, workers: int = 1, shard_size: int = SHARD_SIZE
+    captions: Sequence[Path], to: str, pipeline: str = EMBEDDED, workers: int = 1, shard_size: int = SHARD_SIZE
 ) -> Index:
     """Write the relations of all captions below ``to`` (a folder or fsspec URL), or go on with what was begun there.
 
-    captions: a file or folder (`generators.scene_graphs.caption_sources`). pipeline: `EMBEDDED`, an installed package
-    or a folder. workers: processes. The files are the same on any number of them and after any interruption:
-    ``captions/NNNNN.parquet``, ``relations/NNNNN.parquet``, receipts and an index, which is written last.
+    captions: files and folders, read in this order (`generators.scene_graphs.caption_sources`). pipeline: `EMBEDDED`,
+    an installed package or a folder. workers: processes. The files are the same on any number of them and after any
+    interruption: ``captions/NNNNN.parquet``, ``relations/NNNNN.parquet``, receipts and an index, which is written last.
     Raises `WrongUse` for captions or a pipeline that cannot be used, `BuildFailed` and OSError for what went wrong on
     the way; the same call resumes.
     """
     found = find_pipeline(pipeline)
     store = Store(to)
     store.sweep()
-    record, planned = prepare(store, caption_source(captions), found, shard_size)
+    record, planned = prepare(store, caption_sources(captions), found, shard_size)
     receipts = {shard.shard: receipt_of(store, record.content, shard) for shard in planned}
     todo = [shard for shard in planned if receipts[shard.shard] is None]
     if todo:
@@ -84,10 +84,10 @@ def parse_captions(
 
 
 def prepare(
-    store: Store, source: CaptionSource, pipeline: Pipeline, shard_size: int
+    store: Store, sources: CaptionSources, pipeline: Pipeline, shard_size: int
 ) -> tuple[PlanRecord, list[PlannedShard]]:
     """The plan below a store: that which is there when it is of the same captions and settings, else a new one."""
-    facts = _facts(source, pipeline, shard_size)
+    facts = _facts(sources, pipeline, shard_size)
     record = parsed(PlanRecord, store.read(RECORD)) if store.size(RECORD) is not None else None
     if record is not None and record.facts == facts and (planned := _planned(store, record)) is not None:
         return record, planned
@@ -96,7 +96,7 @@ def prepare(
     store.write(BEGUN, json.dumps(log).encode())
     for path in (INDEX, RECORD):
         store.remove(path)
-    plan = write_captions(source, store, shard_size)
+    plan = write_captions(sources, store, shard_size)
     record = PlanRecord(
         facts=facts,
         content=digest(facts),
@@ -133,7 +133,7 @@ def _refuse_foreign(store: Store) -> None:
             )
 
 
-def _facts(source: CaptionSource, pipeline: Pipeline, shard_size: int) -> dict[str, Any]:
+def _facts(sources: CaptionSources, pipeline: Pipeline, shard_size: int) -> dict[str, Any]:
     try:
         libraries = {name: version(name) for name in LIBRARIES}
     except PackageNotFoundError as error:
@@ -145,7 +145,7 @@ def _facts(source: CaptionSource, pipeline: Pipeline, shard_size: int) -> dict[s
         "kind": "scene-graphs",
         "version": relations.VERSION,
         "batch": relations.BATCH,
-        "inputs": source.digest(),
+        "inputs": sources.digest(),
         "pipeline": pipeline.digest,
         "libraries": libraries,
         "runtime": runtime_class(neural=True, micro_batch=relations.BATCH),

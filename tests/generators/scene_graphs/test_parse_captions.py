@@ -37,7 +37,7 @@ def contents(out: Path) -> dict[str, bytes]:
 
 
 def parse(captions: Path, out: Path, count: int = 1, shard_size: int = SHARD) -> Index:
-    return parse_captions(captions, str(out), workers=count, shard_size=shard_size)
+    return parse_captions([captions], str(out), workers=count, shard_size=shard_size)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,7 +87,7 @@ def test_killed_and_resumed(own_tsv: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     code = (
         "import sys; from pathlib import Path; from generators.scene_graphs.parse import parse_captions; "
-        f"parse_captions(Path(sys.argv[1]), sys.argv[2], workers=2, shard_size={SHARD})"
+        f"parse_captions([Path(sys.argv[1])], sys.argv[2], workers=2, shard_size={SHARD})"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(own_tsv), str(out)], cwd=ROOT)
     receipts = out / "_meta" / "receipts"
@@ -130,7 +130,7 @@ def test_a_worker_that_dies_is_said_and_the_same_call_resumes(own_tsv: Path, who
 
 def test_an_object_store_gets_the_same_bytes(own_tsv: Path, whole: Path) -> None:
     for _ in range(2):
-        parse_captions(own_tsv, "memory://graphs/out", shard_size=SHARD)
+        parse_captions([own_tsv], "memory://graphs/out", shard_size=SHARD)
         store = Store("memory://graphs/out")
         assert {name: store.read(name) for name in contents(whole)} == contents(whole)
 

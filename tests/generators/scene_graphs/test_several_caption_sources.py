@@ -1,0 +1,146 @@
+"""Several files of captions are read as one: their ids cannot collide, and each place says where it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import zlib
+from pathlib import Path
+
+import pyarrow.dataset
+import pytest
+
+from flows.command_line import main
+from generators.scene_graphs.caption_sources import caption_source, caption_sources
+from generators.scene_graphs.captions import Caption, LeftOut
+from manifests.errors import WrongUse
+from shards.tar_writer import TarWriter
+
+MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """COCO's captions, a token file, and a folder of Parquet files, all of which have a caption 1."""
+    coco = tmp_path / "captions_val2017.json"
+    annotations = [{"id": 1, "image_id": 7, "caption": "a dog on a sofa"}, {"id": 2, "image_id": 8, "caption": "lost"}]
+    coco.write_text(json.dumps({"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": annotations}))
+    tokens = tmp_path / "photos.token.txt.gz"
+    tokens.write_bytes(gzip.compress(b"1.jpg#0\ta cat under a table\nno tab\n1.jpg#1\tdogs\n"))
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    table = pyarrow.table({"caption": ["a man with a hat"], "image_id": ["7"], "caption_id": ["1"]})
+    pyarrow.parquet.write_table(table, folder / "a.parquet")
+    return [coco, tokens, folder]
+
+
+def test_ids_and_places_begin_with_the_file(files: list[Path]) -> None:
+    read = list(caption_sources(files).read())
+    assert [(c.caption_id, c.image_id, c.place) for c in read if isinstance(c, Caption)] == [
+        ("captions_val2017/1", "7", "captions_val2017.json annotation 1"),
+        ("photos.token/1.jpg#0", "1.jpg", "photos.token.txt.gz line 1"),
+        ("photos.token/1.jpg#1", "1.jpg", "photos.token.txt.gz line 3"),
+        ("tables/1", "7", "tables row 1"),
+    ]
+    assert [(one.place, one.reason) for one in read if isinstance(one, LeftOut)] == [
+        ("captions_val2017.json annotation 2", "unknown-image"),
+        ("photos.token.txt.gz line 2", "no-tab"),
+    ]
+
+
+def test_one_alone_is_read_as_it_is(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in files:
+        assert list(caption_sources([path]).read()) == list(caption_source(path).read())
+        assert caption_sources([path]).digest() == caption_source(path).digest()
+    monkeypatch.chdir(files[2])
+    assert caption_source(Path(".")).stem == "tables"
+
+
+def test_order_and_names_are_part_of_the_digest(files: list[Path], tmp_path: Path) -> None:
+    digests = {caption_sources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
+    renamed = files[2].rename(tmp_path / "renamed")
+    assert len({*digests, caption_sources([*files[:2], renamed]).digest()}) == 5
+
+
+@pytest.mark.parametrize("other", ["captions_val2017.json", "photos.token.tsv", "tables"])
+def test_two_of_one_name_are_refused(files: list[Path], tmp_path: Path, other: str) -> None:
+    again = tmp_path / "more" / other
+    again.mkdir(parents=True) if other == "tables" else again.parent.mkdir()
+    if other == "tables":
+        (again / "a.parquet").write_bytes((files[2] / "a.parquet").read_bytes())
+    else:
+        again.write_text("a dog\thttp://x.org/1.jpg\n")
+    with pytest.raises(WrongUse, match=r"both are called '[a-z0-9_.]+', with which the ids.*rename one"):
+        caption_sources([*files, again])
+
+
+def test_folders_of_img2dataset_with_the_same_keys_are_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        pyarrow.parquet.write_table(pyarrow.table({"caption": ["A dog."]}), tmp_path / name / "00000.parquet")
+        with TarWriter(tmp_path / name / "00000.tar") as tar:
+            tar.add_sample("000000000", [("jpg", name.encode())])
+    with pytest.raises(WrongUse, match=r"/a and .*/b: both have 00000\.tar.*parse each into a folder of its own"):
+        caption_sources([tmp_path / "a", tmp_path / "b"])
+
+
+def test_names_that_cannot_begin_an_id_are_refused(tmp_path: Path) -> None:
+    for name in (b"caf\xe9.tsv", b"a\nb.tsv"):
+        odd = Path(bytes(tmp_path).decode(), name.decode("utf-8", "surrogateescape"))
+        odd.write_text("a dog\thttp://x.org/1.jpg\n")
+        (tmp_path / "c.tsv").write_text("a dog\thttp://x.org/1.jpg\n")
+        assert len(list(caption_sources([odd]).read())) == 1
+        with pytest.raises(WrongUse, match="a name with such characters cannot begin an id; rename it"):
+            caption_sources([tmp_path / "c.tsv", odd])
+
+
+def test_one_without_a_caption_is_refused_though_others_have_some(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "none.tsv").write_text("no url\nnor here\n")
+    with pytest.raises(WrongUse, match=r"none\.tsv: no caption in it can be read as tsv \(2 lines.*line 1: wrong"):
+        list(caption_sources([*files, tmp_path / "none.tsv"]).read())
+    with pytest.raises(WrongUse, match="no captions are named"):
+        caption_sources([])
+
+
+def test_the_command_reads_them_into_one_folder(
+    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    command = ["parse", *map(str, files), "--to", str(out), "--workers", "1"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("4 captions, 3 relations, 1 captions without one\n1 left out: no-tab\n")
+    assert said.err.splitlines() == [
+        "captions_val2017.json annotation 2: left out, unknown-image",
+        "photos.token.txt.gz line 2: left out, no-tab",
+    ]
+    rows = pyarrow.dataset.dataset(out / "relations").to_table().to_pylist()
+    assert [(row["caption_id"], row["image_id"], row["subject"]) for row in rows] == [
+        ("captions_val2017/1", "7", "dog"),
+        ("photos.token/1.jpg#0", "1.jpg", "cat"),
+        ("tables/1", "7", "man"),
+    ]
+    files[1].write_bytes(gzip.compress(b"1.jpg#0\ta cat\n1.jpg#0\ta cow\n"))
+    assert main(command) == 2
+    twice = (
+        "'photos.token/1.jpg#0' stands twice, at photos.token.txt.gz line 1 and photos.token.txt.gz line 2; ids tell"
+    )
+    assert f"twinset: caption id {twice}" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not MULTI30K.is_dir(), reason="the captions of ../shared/data are not here")
+def test_the_readme_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
+    (line,) = (line.strip() for line in readme.splitlines() if line.strip().startswith("paste "))
+    for number in "15":
+        one = line.replace("train.1", f"train.{number}").replace("#1", f"#{number}").replace("30k.1", f"30k.{number}")
+        one = one.replace("> ", f"> {tmp_path}/")
+        subprocess.run(["bash", "-c", one], cwd=MULTI30K, check=True)
+        source = caption_source(tmp_path / f"flickr30k.{number}.txt")
+        images = (MULTI30K / "flickr30k_images_train.txt").read_text().split()
+        captions = zlib.decompress((MULTI30K / f"flickr30k_train.{number}.txt.gz").read_bytes(), 31).decode()
+        read = [one for one in source.read() if isinstance(one, Caption)]
+        assert source.kind == "flickr-tokens" and len(read) == 29_000
+        assert [(one.image_id, one.caption) for one in read] == list(zip(images, captions.splitlines(), strict=True))
+        assert read[7].caption_id == f"{images[7]}#{number}"
