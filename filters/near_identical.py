@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manifests.filter_settings import NearIdentical
 from shards.contracts import Isolation
-from shards.samples import Drop, Keep, Pixels, Sample, Verdict
+from shards.samples import Drop, Keep, Pair, Pixels, Verdict
 
 SIDE = 64
 PARTS = 256  # of a grey level, so that the mean of a cell keeps its fraction
@@ -47,7 +47,7 @@ class NearIdenticalFilter:
     def __init__(self, settings: NearIdentical) -> None:
         self.threshold = settings.threshold
 
-    def __call__(self, samples: Sequence[Sample]) -> list[Verdict]:
+    def __call__(self, samples: Sequence[Pair]) -> list[Verdict]:
         # Frames are shared by many pairs of a video.
         frames = {frame.id: frame for sample in samples for frame in (sample.image0, sample.image1)}
         thumbnails = {name: thumbnail(frame.pixels) for name, frame in frames.items()}

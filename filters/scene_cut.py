@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from manifests.filter_settings import SceneCut
 from shards.contracts import Isolation
-from shards.samples import Drop, Keep, Pixels, Sample, Verdict
+from shards.samples import Drop, Keep, Pair, Pixels, Verdict
 
 # Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
 # 0.3 of these bins, frames of one scene more.
@@ -48,7 +48,7 @@ class SceneCutFilter:
     def __init__(self, settings: SceneCut) -> None:
         self.least = settings.similarity
 
-    def __call__(self, samples: Sequence[Sample]) -> list[Verdict]:
+    def __call__(self, samples: Sequence[Pair]) -> list[Verdict]:
         # Frames are shared by many pairs of a video.
         frames = {frame.id: frame for sample in samples for frame in (sample.image0, sample.image1)}
         histograms = {name: histogram(frame.pixels) for name, frame in frames.items()}

@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from manifests.errors import WrongUse
-from manifests.source_settings import Settings
+from manifests.settings import Settings
 from manifests.strict_yaml import load_yaml
 
 FOLDER = Path(__file__).parent / "vocabularies"

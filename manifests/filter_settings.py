@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from manifests.source_settings import Settings
+from manifests.settings import Settings
 
 
 class MotionWords(Settings):
@@ -72,5 +72,8 @@ class SceneCut(Settings):
     kind: Literal["scene-cut"]
     similarity: float = Field(default=0.3, ge=0, le=1)
 
+
+#: Filters that judge each image by itself, and so samples of every kind.
+OF_ONE_IMAGE = ("faces", "blank")
 
 Filter = Annotated[MotionWords | EqualCaptions | Faces | NearIdentical | Blank | SceneCut, Field(discriminator="kind")]

@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from manifests.errors import WrongUse
-from manifests.source_settings import Settings
+from manifests.settings import Settings
 from manifests.strict_yaml import load_yaml
 
 SHIPPED = Path(__file__).parent / "vocabularies" / "eq_kubric.yaml"

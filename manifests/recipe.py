@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,13 +13,14 @@ from pydantic import Field, ValidationError, model_validator
 
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
-from manifests.filter_settings import Filter
-from manifests.locations import SMALL, is_model_folder, is_symbolic
-from manifests.source_settings import Kubric, MediaSource, Settings, Source, StableDiffusion
+from manifests.filter_settings import OF_ONE_IMAGE, Filter
+from manifests.overrides import absolute, cut, override, spelled_out
+from manifests.sample_kinds import PAIR, kind_of_source
+from manifests.settings import Settings
+from manifests.source_settings import Source
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parent / "recipes"
-LOCATIONS = (*MediaSource.locations, *Kubric.locations)
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
 SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -50,9 +50,18 @@ class Subset(Settings):
     pool: Literal["cpu", "render", "gpu"] = "cpu"
 
     @model_validator(mode="after")
-    def _drawn_without_end(self) -> Subset:
-        if self.source.drawn and self.count is None:
-            raise ValueError("set count, the number of pairs to draw")
+    def _ends(self) -> Subset:
+        if self.source.endless and self.count is None:
+            raise ValueError(f"set count, the number of {kind_of_source(self.source.kind).name}s to draw")
+        return self
+
+    @model_validator(mode="after")
+    def _filters_fit(self) -> Subset:
+        kind = kind_of_source(self.source.kind)
+        for chosen in self.filters:
+            if kind is not PAIR and chosen.kind not in OF_ONE_IMAGE:
+                fitting = ", ".join(OF_ONE_IMAGE)
+                raise ValueError(f"filter {chosen.kind} judges pairs, and these are {kind.name}s; use {fitting} alone")
         return self
 
 
@@ -93,10 +102,10 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise WrongUse(f"{path}: cannot be read as YAML ({error}); correct the file") from error
     if not isinstance(raw, dict):
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
-    _absolute(raw, base)
+    absolute(raw, base)
     settings = list(settings)
     for setting in settings:
-        _override(raw, setting)
+        override(raw, setting)
     subsets = raw.get("subsets")
     for name in subsets if isinstance(subsets, dict) else ():
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
@@ -105,7 +114,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        keys = [_spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
+        keys = [spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.errors())) from error
 
 
@@ -127,64 +136,6 @@ def _locate(recipe: str) -> tuple[Path, Path]:
     raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped_recipes())}, or the path of a YAML file")
 
 
-def _absolute(raw: Mapping[str, Any], base: Path) -> None:
-    for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
-        source = subset.get("source") if isinstance(subset, dict) else None
-        for key in (*LOCATIONS, *StableDiffusion.models):
-            if isinstance(source, dict) and isinstance(source.get(key), str):
-                source[key] = _located(key, source[key], base)
-
-
-def _located(key: str, value: str, base: Path) -> str:
-    """A location of a source as a path of this machine; as it stands where it is none."""
-    path = os.path.normpath(base / os.path.expanduser(value))
-    if key in LOCATIONS:
-        return value if is_symbolic(value) else path
-    # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-    return path if is_model_folder(value) or (value not in ("", SMALL) and os.path.isdir(path)) else value
-
-
-def _override(raw: dict[str, Any], setting: str) -> None:
-    key, equals, value = setting.partition("=")
-    parts = _spelled_out(key.split("."))
-    if not equals or not all(parts) or (parts[-1] in LOCATIONS and not value):
-        raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
-    try:
-        parsed = load_yaml(value)
-        setting.encode("utf-8")  # a location is taken as it stands, and must be text too
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"--set {_cut(repr(setting))}: {_cut(repr(value))} is not a YAML value ({error})") from error
-    if "source" in parts and (parts[-1] in LOCATIONS or (parts[-1] in StableDiffusion.models and parsed is not None)):
-        parsed = _located(parts[-1], value, Path.cwd())
-    here: Any = raw
-    for depth, part in enumerate(parts[:-1]):
-        here = _step(here, part, setting, ".".join(parts[:depth]))
-    if isinstance(here, list):
-        _step(here, parts[-1], setting, ".".join(parts[:-1]))
-        here[int(parts[-1])] = parsed
-    elif isinstance(here, dict):
-        here[parts[-1]] = parsed
-    else:
-        raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
-
-
-def _spelled_out(parts: list[str]) -> list[str]:
-    """A key path of --set, in which ``subsets.NAME.model`` is short for ``subsets.NAME.source.model``."""
-    short = len(parts) == 3 and parts[0] == "subsets" and parts[2] == "model"
-    return [*parts[:2], "source", "model"] if short else parts
-
-
-def _step(here: Any, part: str, setting: str, where: str) -> Any:
-    if isinstance(here, dict):
-        if part not in here and where == "subsets":
-            raise WrongUse(f"--set {setting!r}: no subset {part!r}; the recipe has: {', '.join(here)}")
-        return here.setdefault(part, {})
-    # Not isdigit: that takes '²' for a digit, and int() does not.
-    if isinstance(here, list) and part.isdecimal() and len(part) < 10 and int(part) < len(here):
-        return here[int(part)]
-    raise WrongUse(f"--set {setting!r}: there is no {part!r} under {where or 'the recipe'}")
-
-
 def _explain(path: Path, keys: list[list[str]], raw: Any, problem: Any) -> str:
     """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
     where = [str(part) for part in problem["loc"]]
@@ -200,12 +151,7 @@ def _explain(path: Path, keys: list[list[str]], raw: Any, problem: Any) -> str:
     asked = any(key == place[: len(key)] for key in keys)
     # An unknown key can be one that leads to what was set.
     asked |= problem["type"] == "extra_forbidden" and any(place == key[: len(place)] for key in keys)
-    return f"{'--set ' if asked else f'{path}: '}{_cut('.'.join(place)) or 'recipe'}: {_cut(message)}{hint}"
-
-
-def _cut(text: str, most: int = 300) -> str:
-    """A message quotes what it refuses, which can be as long as a file."""
-    return text if len(text) <= most else f"{text[:most]}..."
+    return f"{'--set ' if asked else f'{path}: '}{cut('.'.join(place)) or 'recipe'}: {cut(message)}{hint}"
 
 
 def _without_kinds(raw: Any, where: list[str]) -> list[str]:

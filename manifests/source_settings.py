@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from manifests.locations import (
     PROCEDURAL,
@@ -15,12 +15,7 @@ from manifests.locations import (
     procedural_assets_folder,
     small_model_folder,
 )
-
-
-class Settings(BaseModel):
-    """Strict: an unknown key is an error, and nothing changes after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from manifests.settings import Settings
 
 
 class MediaSource(Settings):
@@ -40,8 +35,9 @@ class MediaSource(Settings):
     #: Nor is how it is made: a device that rounds differently is named by the runtime class.
     execution: ClassVar[tuple[str, ...]] = ()
 
-    #: Whether its samples are drawn, without end and without annotations, rather than found.
+    #: Whether its samples are drawn, without annotations, rather than found. Whether it could plan without end.
     drawn: ClassVar[bool] = False
+    endless: ClassVar[bool] = False
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -132,6 +128,7 @@ class Kubric(Settings):
     locations: ClassVar[tuple[str, ...]] = ("assets", "backgrounds")
     execution: ClassVar[tuple[str, ...]] = ("device", "threads")
     drawn: ClassVar[bool] = True
+    endless: ClassVar[bool] = True
 
     @model_validator(mode="after")
     def _foreign_assets_have_a_licence(self) -> Kubric:
@@ -216,6 +213,7 @@ class StableDiffusion(Settings):
     models: ClassVar[tuple[str, ...]] = ("model", "scorer")
     execution: ClassVar[tuple[str, ...]] = ("device", "threads", "micro_batch")
     drawn: ClassVar[bool] = True
+    endless: ClassVar[bool] = True
 
     @model_validator(mode="before")
     @classmethod

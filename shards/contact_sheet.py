@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from PIL import Image, ImageDraw, ImageFont
 
 from shards.decode import decode
-from shards.read import StoredPair
+from shards.stored import StoredPair
 from shards.word_diff import Marked, mark_difference
 
 COLUMNS = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from manifests.candidate import Candidate, CaptionedCandidate
-from shards.samples import Drop, Frame, Rejected, Sample, Verdict
+from shards.samples import Drop, Frame, Pair, Rejected, Sample, Verdict
 
 Isolation = Literal["thread", "process"]
 
@@ -92,11 +92,11 @@ class FrameFilter(Protocol):
 
 
 class PairFilter(Protocol):
-    """Judges a whole sample."""
+    """Judges a whole pair."""
 
     judges: ClassVar[Literal["pairs"]]
     version: ClassVar[int]
     libraries: ClassVar[tuple[str, ...]]
     isolation: ClassVar[Isolation]
 
-    def __call__(self, samples: Sequence[Sample]) -> Sequence[Verdict]: ...
+    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]: ...

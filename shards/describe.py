@@ -10,6 +10,7 @@ from manifests.card import card
 from manifests.croissant import FileFacts, croissant
 from manifests.errors import WrongUse
 from manifests.recipe import Recipe
+from manifests.sample_kinds import kind_of_source
 from manifests.summary import IndexSummary
 from shards import layout
 from shards.histograms import histograms
@@ -45,7 +46,8 @@ def _describe(store: Store, subset: str) -> IndexSummary:
     stage = read_stage(store, subset)
     if stage is None:
         raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first")
-    summary = write_index(store, subset)
+    kind = kind_of_source(stage.facts["settings"]["source"]["kind"])
+    summary = write_index(store, subset, kind)
     numbers = statistics(store, subset)
     store.write(layout.meta(subset, "histograms.png"), histograms(numbers))
     index = layout.meta(subset, "index.parquet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image
 from manifests.canonical import canonical_json
 from manifests.recipe import Encoding
 from manifests.stage import SCHEMA_VERSION
-from shards.samples import Frame, Pair, Pixels, Source
+from shards.samples import Frame, Pair, Pixels, Sample, Source, Template, Triplet
 
 LONGEST_SIDE = 16_383  # pixels
 
@@ -47,33 +48,51 @@ def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
     return EncodedImage(content, hashlib.sha256(content).hexdigest(), picture.size, frame.pts, frame.source)
 
 
-def pair_fields(
-    pair: Pair, image0: EncodedImage, image1: EncodedImage, dataset: str, licence: str, extension: str
+def fields_of(
+    sample: Sample, images: Mapping[str, EncodedImage], dataset: str, licence: str, extension: str
 ) -> list[tuple[str, bytes]]:
-    """The tar fields of a pair, in the order that they are written. dataset: kind of the source."""
-    described: dict[str, Any] = {
+    """The tar fields of a sample, in the order that they are written. images: by role. dataset: kind of the source."""
+    described = {
         "schema_version": SCHEMA_VERSION,
-        "kind": "pair",
-        "split": pair.split,
-        "group": pair.group,
-        "change": pair.change,
-        "source": {"dataset": dataset, "image0": _source(image0.source), "image1": _source(image1.source)},
-        "image0": _image(image0),
-        "image1": _image(image1),
-        "captions": {"caption0": list(pair.captions0), "caption1": list(pair.captions1)},
-        "scores": pair.scores,
-        "provenance": dict(pair.provenance),
+        "kind": sample.kind.name,
+        "split": sample.split,
+        "group": sample.group,
+        **(_of_pair(sample, images, dataset) if isinstance(sample, Pair) else _of_others(sample, images, dataset)),
+        "scores": sample.scores,
+        "provenance": dict(sample.provenance),
         "licence": licence,
     }
-    masks = [(f"mask{number}.png", _png(mask)) for number, mask in enumerate(pair.masks or ())]
+    masks = sample.masks or () if isinstance(sample, Pair) else ()
+    words = sample.described()
     return [
-        (f"image0.{extension}", image0.content),
-        (f"image1.{extension}", image1.content),
-        ("caption0.txt", pair.captions0[0].encode("utf-8")),
-        ("caption1.txt", pair.captions1[0].encode("utf-8")),
-        *masks,
+        *((f"{role}.{extension}", image.content) for role, image in images.items()),
+        *((f"{name}.txt", words[name].encode("utf-8")) for name in sample.kind.texts),
+        *((f"mask{number}.png", _png(mask)) for number, mask in enumerate(masks)),
         ("json", canonical_json(described)),
     ]
+
+
+def _of_pair(pair: Pair, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    return {
+        "change": pair.change,
+        "source": {"dataset": dataset, **{role: _source(image.source) for role, image in images.items()}},
+        **{role: _image(image) for role, image in images.items()},
+        "captions": {"caption0": list(pair.captions0), "caption1": list(pair.captions1)},
+    }
+
+
+def _of_others(sample: Triplet | Template, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    own: dict[str, Any]
+    if isinstance(sample, Triplet):
+        own = {"captions": dict(sample.captions), "image_ids": dict(sample.images)}
+    else:
+        own = {"task": sample.task, "entry": dict(sample.entry)}
+    return {
+        "condition": sample.condition,
+        "source": {"dataset": dataset, "files": {role: _source(image.source) for role, image in images.items()}},
+        "images": {role: _image(image) for role, image in images.items()},
+        **own,
+    }
 
 
 def _png(mask: Pixels) -> bytes:

@@ -21,8 +21,9 @@ import numpy as np
 
 from manifests.errors import WrongUse
 from shards.decode import decode
-from shards.read import StoredPair, read_samples
+from shards.read import read_samples
 from shards.store import Store
+from shards.stored import StoredPair, pairs
 
 ALL = "ann_json_finegrained_random.json"
 
@@ -39,19 +40,19 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     Action Genome: ``{video: {object: [pair]}}`` with lists of captions; YouCook2 and GEBC: ``{video: [pair]}``; other
     sources: ``[pair]``. Images that pairs share are written once, named by their sha256.
     """
-    annotations, pairs = folder / "annotation", 0
+    annotations, count = folder / "annotation", 0
     annotations.mkdir()
     with (annotations / ALL).open("w", encoding="utf-8") as everything:
         flat = _JsonArray(everything)
         for subset in subsets:
-            samples = read_samples(store, subset)
+            samples = pairs(read_samples(store, subset), "--format eqben")
             first = next(samples, None)
             kind = first.json.source.dataset if first is not None else ""
             exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
             with (annotations / f"{subset}.json").open("w", encoding="utf-8") as stream:
-                pairs += _LAYOUTS.get(kind, _write_list)(exported, stream)
+                count += _LAYOUTS.get(kind, _write_list)(exported, stream)
         flat.close()
-    return pairs
+    return count
 
 
 def _exported(

@@ -9,6 +9,7 @@ from pathlib import Path
 from shards import layout
 from shards.read import read_receipts, read_tar
 from shards.store import Store
+from shards.stored import pairs
 from shards.tar_writer import TarWriter
 
 
@@ -25,7 +26,8 @@ def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
                 continue
             name, rows = f"{subset}-{receipt.shard:05d}.tar", 0
             with TarWriter(folder / name) as tar:
-                for sample in read_tar(store, layout.tar(subset, receipt.split, receipt.shard)):
+                samples = read_tar(store, layout.tar(subset, receipt.split, receipt.shard))
+                for sample in pairs(samples, "--format openclip"):
                     twins = ((sample.image0, sample.caption0), (sample.image1, sample.caption1))
                     for number, (image, caption) in enumerate(twins):
                         fields = [(sample.extension, image), ("txt", caption.encode("utf-8"))]

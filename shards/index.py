@@ -14,6 +14,7 @@ from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed
 from manifests.parquet import read_parquet
 from manifests.receipt import Receipt
+from manifests.sample_kinds import PAIR, SampleKind
 from manifests.summary import IndexSummary
 from shards import layout, rows
 from shards.read import read_receipts
@@ -21,13 +22,23 @@ from shards.store import Store
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
 
-_KEPT = ("key", "split", "group", "caption0", "caption1", "image0_sha256", "image1_sha256", "content", "sources")
-_REJECTED = ("key", "split", "group", "filter", "reason", "score", "detail", "caption0", "caption1")
-INDEX_SCHEMA = pa.schema([rows.SCHEMA.field("key"), ("tar", pa.string()), *(rows.SCHEMA.field(n) for n in _KEPT[1:])])
-REJECTIONS_SCHEMA = pa.schema([rows.SCHEMA.field(name) for name in _REJECTED])
+_REJECTED = ("key", "split", "group", "filter", "reason", "score", "detail")
 
 
-def write_index(store: Store, subset: str) -> IndexSummary:
+def index_schema(kind: SampleKind) -> pa.Schema:
+    """Columns of ``index.parquet``. tar: below the subset; empty where a sample has no images."""
+    schema = rows.schema_of(kind)
+    kept = ("split", "group", *kind.described, *kind.hashed, "content", "sources")
+    return pa.schema([schema.field("key"), ("tar", pa.string()), *(schema.field(name) for name in kept)])
+
+
+def rejections_schema(kind: SampleKind) -> pa.Schema:
+    """Columns of ``rejections.parquet``."""
+    schema = rows.schema_of(kind)
+    return pa.schema([schema.field(name) for name in (*_REJECTED, *kind.described)])
+
+
+def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSummary:
     """Write ``index.parquet``, ``rejections.parquet`` and ``sizes.json`` from the rows of all finished shards.
 
     The bytes depend on the rows alone. Raises BuildFailed when rows and receipt of a shard disagree.
@@ -38,7 +49,10 @@ def write_index(store: Store, subset: str) -> IndexSummary:
     tars: dict[str, int] = {}
     with store.spool() as spool:
         index_file, rejections_file = spool / "index", spool / "rejections"
-        with _Streamed(index_file, INDEX_SCHEMA) as index, _Streamed(rejections_file, REJECTIONS_SCHEMA) as rejections:
+        with (
+            _Streamed(index_file, index_schema(kind)) as index,
+            _Streamed(rejections_file, rejections_schema(kind)) as rejections,
+        ):
             for receipt in receipts:
                 table = _rows_of(store, subset, receipt)
                 kept = table.filter(pc.equal(table["verdict"], rows.KEPT))
@@ -50,8 +64,10 @@ def write_index(store: Store, subset: str) -> IndexSummary:
                         f"{layout.receipt(subset, receipt.shard)} and run the build again"
                     )
                 tar = layout.tar(subset, receipt.split, receipt.shard).removeprefix(f"{subset}/")
-                if receipt.kept:
+                tar = tar if receipt.tar_size else ""
+                if tar:
                     tars[tar] = receipt.kept
+                if receipt.kept:
                     kept_by_split[receipt.split] += receipt.kept
                 index.add(kept.append_column("tar", pa.array([tar] * len(kept), pa.string())))
                 rejections.add(rejected)

@@ -18,8 +18,9 @@ from manifests.stage import Stage
 from shards import layout
 from shards.contact_sheet import contact_sheet, thumbnail
 from shards.progress import read_stage, subsets_in
-from shards.read import StoredPair, read_receipts, read_spread
+from shards.read import read_receipts, read_spread
 from shards.store import Store
+from shards.stored import StoredPair, pairs
 from shards.word_diff import Marked, mark_difference
 
 PAGE_IMAGE = (480, 480)
@@ -69,10 +70,10 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         stage = read_stage(store, subset)
         if stage is None:
             raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first, or name another --only")
-        pairs = read_spread(store, subset, count)
-        section = _section(store, stage, pairs)
-        subtitle = f"{len(pairs):,} of {section.kept:,} kept pairs, evenly spread; {section.planned:,} planned"
-        sheet = contact_sheet(pairs, subset, f"{subtitle}. {section.licence}")
+        shown = list(pairs(read_spread(store, subset, count), "the page"))
+        section = _section(store, stage, shown)
+        subtitle = f"{len(shown):,} of {section.kept:,} kept pairs, evenly spread; {section.planned:,} planned"
+        sheet = contact_sheet(shown, subset, f"{subtitle}. {section.licence}")
         written.append(layout.meta(subset, f"{name}.png"))
         store.write(written[-1], sheet)
         sections.append(section)
@@ -92,7 +93,7 @@ def render_page(sections: Sequence[_Section]) -> str:
     return templates.get_template("look.html.j2").render(sections=sections)
 
 
-def _section(store: Store, stage: Stage, pairs: Sequence[StoredPair]) -> _Section:
+def _section(store: Store, stage: Stage, shown: Sequence[StoredPair]) -> _Section:
     receipts = read_receipts(store, stage.name)
     rejected = sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())
     source: dict[str, Any] = stage.facts["settings"]["source"]
@@ -106,7 +107,7 @@ def _section(store: Store, stage: Stage, pairs: Sequence[StoredPair]) -> _Sectio
         kept=sum(receipt.kept for receipt in receipts),
         rejected=sorted(rejected.items(), key=lambda item: (-item[1], item[0])),
         excluded=sorted(stage.excluded.items(), key=lambda item: (-item[1], item[0])),
-        twins=[_twins(pair) for pair in pairs],
+        twins=[_twins(pair) for pair in shown],
     )
 
 

@@ -9,22 +9,23 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, slice_digest
 from manifests.receipt import Receipt, parse_receipt
+from manifests.sample_kinds import kind_of_source
 from manifests.stage import Stage
 from shards import layout
 from shards.contracts import OutOfMemory
-from shards.encode import EncodedImage, encodable, encode_image, pair_fields
+from shards.encode import EncodedImage, encodable, encode_image, fields_of
 from shards.media import media_of
 from shards.progress import read_stage, why_stale
 from shards.publish import publish_shard
 from shards.rows import KEPT, REJECTED, Row, content_digest
-from shards.samples import Drop, Keep, Pair, Rejected, Score, Verdict
+from shards.samples import Drop, Keep, Pair, Rejected, Sample, Score, Verdict
 from shards.store import Store
 from shards.tar_writer import TarWriter
 from shards.workshop import Workshop
@@ -143,9 +144,10 @@ def _make_batch(
     candidates: Sequence[Candidate], shop: Workshop, missing: dict[str, int | None]
 ) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
-    rows = {c.key: Row(key=c.key, group=c.group, split=c.split, verdict=KEPT) for c in candidates}
+    kind = kind_of_source(shop.subset.source.kind)
+    rows = {c.key: Row(kind=kind, key=c.key, group=c.group, split=c.split, verdict=KEPT) for c in candidates}
     wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, shop, rows[c.key])) is not None]
-    pairs: dict[str, Pair] = {}
+    samples: dict[str, Sample] = {}
     for candidate, made in zip(wanted, shop.generator.make(wanted), strict=True):
         row = rows[candidate.key]
         if made.key != candidate.key:
@@ -154,13 +156,13 @@ def _make_batch(
             _reject(row, "generator", Drop(made.reason), made.detail)
             if made.media is not None:
                 missing[made.media] = made.media_size
-        elif not (encodable(made.image0) and encodable(made.image1)):
+        elif not all(map(encodable, made.pictures().values())):
             _reject(row, "generator", Drop("too-large"), "a side is too long for an image file")
         else:
-            pairs[made.key] = made
-            row.caption0, row.caption1 = made.captions0[0], made.captions1[0]
-            row.sources = tuple(dict.fromkeys((made.image0.source, made.image1.source, *made.sources)))
-    kept = _judge_pixels(list(pairs.values()), shop, rows)
+            samples[made.key] = made
+            row.words = made.described()
+            row.sources = tuple(dict.fromkeys((*(one.source for one in made.pictures().values()), *made.sources)))
+    kept = _judge_pixels(list(samples.values()), shop, rows)
     encoded: dict[str, EncodedImage] = {}
     for key, row in rows.items():
         yield row, (_encode(kept[key], row, shop, encoded) if key in kept else None)
@@ -171,56 +173,60 @@ def _judge_captions(candidate: Candidate, shop: Workshop, row: Row) -> Candidate
         if judge.judges == "captions" and isinstance(candidate, CaptionedCandidate):
             judged = judge(candidate)
             if isinstance(judged, Drop):
-                row.caption0, row.caption1 = candidate.captions0[0], candidate.captions1[0]
+                row.words = {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
                 _reject(row, name, judged)
                 return None
             candidate = judged
     return candidate
 
 
-def _judge_pixels(pairs: Sequence[Pair], shop: Workshop, rows: dict[str, Row]) -> dict[str, Pair]:
-    """Pairs that pass all frame and pair filters; each filter sees only what those before it kept."""
+def _judge_pixels(samples: Sequence[Sample], shop: Workshop, rows: dict[str, Row]) -> dict[str, Sample]:
+    """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
     for name, judge in shop.filters:
+        judged: list[tuple[Sample, Verdict]]
         if judge.judges == "frames":
-            frames = {frame.id: frame for pair in pairs for frame in (pair.image0, pair.image1)}
+            frames = {frame.id: frame for sample in samples for frame in sample.pictures().values()}
             verdicts = dict(zip(frames, judge(list(frames.values())), strict=True))
-            judged = [_of_both(pair, verdicts[pair.image0.id], verdicts[pair.image1.id]) for pair in pairs]
+            judged = [_of_all(sample, verdicts) for sample in samples]
         elif judge.judges == "pairs":
+            pairs = [sample for sample in samples if isinstance(sample, Pair)]
             judged = list(zip(pairs, judge(pairs), strict=True))
         else:
             continue
-        pairs = []
-        for pair, verdict in judged:
+        samples = []
+        for sample, verdict in judged:
             if isinstance(verdict, Drop):
-                _reject(rows[pair.key], name, verdict)
+                _reject(rows[sample.key], name, verdict)
                 continue
             if isinstance(verdict, Score):
-                pair = replace(pair, scores={**pair.scores, verdict.name: verdict.value})
-            pairs.append(pair)
-    return {pair.key: pair for pair in pairs}
+                sample = replace(sample, scores={**sample.scores, verdict.name: verdict.value})
+            samples.append(sample)
+    return {sample.key: sample for sample in samples}
 
 
-def _of_both(pair: Pair, verdict0: Verdict, verdict1: Verdict) -> tuple[Pair, Verdict]:
-    """A pair's verdict from those on its two frames: either can drop it; scores are told apart by image."""
-    scores = dict(pair.scores)
-    for number, verdict in enumerate((verdict0, verdict1)):
+def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Verdict]:
+    """A sample's verdict from those on its frames: any can drop it; scores are told apart by image (`name0`)."""
+    scores = dict(sample.scores)
+    for role, frame in sample.pictures().items():
+        verdict = verdicts[frame.id]
         if isinstance(verdict, Drop):
-            return pair, verdict
+            return sample, verdict
         if isinstance(verdict, Score):
-            scores[f"{verdict.name}{number}"] = verdict.value
-    return replace(pair, scores=scores), Keep()
+            scores[f"{verdict.name}{role.removeprefix('image')}"] = verdict.value
+    return replace(sample, scores=scores), Keep()
 
 
-def _encode(pair: Pair, row: Row, shop: Workshop, encoded: dict[str, EncodedImage]) -> Fields:
-    images = []
-    for frame in (pair.image0, pair.image1):
+def _encode(sample: Sample, row: Row, shop: Workshop, encoded: dict[str, EncodedImage]) -> Fields | None:
+    """The fields of a sample; None where it has no images, and its row is all there is of it."""
+    images = {}
+    for role, frame in sample.pictures().items():
         if frame.id not in encoded:
             encoded[frame.id] = encode_image(frame, shop.subset.encoding)
-        images.append(encoded[frame.id])
-    row.image0_sha256, row.image1_sha256 = images[0].sha256, images[1].sha256
-    row.content = content_digest((images[0].sha256, images[1].sha256), (pair.captions0[0], pair.captions1[0]))
+        images[role] = encoded[frame.id]
+    row.images = {role: image.sha256 for role, image in images.items()}
+    row.content = content_digest(sample, row.images)
     source = shop.subset.source
-    return pair_fields(pair, images[0], images[1], source.kind, source.licence, shop.subset.encoding.format)
+    return fields_of(sample, images, source.kind, source.licence, shop.subset.encoding.format) if images else None
 
 
 def _reject(row: Row, judge: str, drop: Drop, detail: str = "") -> None:

@@ -12,6 +12,7 @@ from manifests.summary import Statistics, WordUse
 from shards import layout
 from shards.read import read_spread
 from shards.store import Store
+from shards.stored import pairs
 from shards.word_balance import lopsided
 
 SAMPLED = 64  # pairs whose images are looked at: each may cost a read of its whole tar
@@ -37,7 +38,7 @@ def statistics(store: Store, subset: str) -> Statistics:
     either: Counter[str] = Counter()
     captions: set[int] = set()  # 64-bit hashes: millions of whole captions would fill the memory
     images: set[int] = set()
-    pairs = longer0 = 0
+    count = longer0 = 0
     for row in _index_rows(store, subset):
         words0, words1 = _words(row["caption0"]), _words(row["caption1"])
         caption_words[len(words0)] += 1
@@ -50,20 +51,20 @@ def statistics(store: Store, subset: str) -> Statistics:
         captions |= {hash(row["caption0"]), hash(row["caption1"])}
         images |= {hash(row["image0_sha256"]), hash(row["image1_sha256"])}
         longer0 += len(words0) > len(words1)
-        pairs += 1
-    uses = [WordUse(word, only0[word], only1[word], count) for word, count in either.items()]
+        count += 1
+    uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]
     sizes = sorted(groups.values(), reverse=True)
-    sampled = read_spread(store, subset, SAMPLED)
+    sampled = list(pairs(read_spread(store, subset, SAMPLED), "this"))
     timed = [one.json for one in sampled if one.json.image0.pts >= 0 and one.json.image1.pts >= 0]
     return Statistics(
         caption_words=dict(sorted(caption_words.items())),
         group_pairs=dict(sorted(Counter(sizes).items())),
-        top_groups_share=sum(sizes[: -(-len(sizes) // 10)]) / pairs if pairs else 0.0,
+        top_groups_share=sum(sizes[: -(-len(sizes) // 10)]) / count if count else 0.0,
         frequent=tuple(
             sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))[:WORDS]
         ),
         lopsided=lopsided(uses, WORDS),
-        longer0=longer0 / pairs if pairs else 0.0,
+        longer0=longer0 / count if count else 0.0,
         distinct_captions=len(captions),
         distinct_images=len(images),
         sampled=len(sampled),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -41,19 +41,22 @@ def verify_subset(
     for number, why in state.stale.items():
         yield f"{stage.name} shard {number:05d}: stale, {why}; run the same build again"
     sources: defaultdict[Source, list[int]] = defaultdict(list)
-    kept: dict[str, str] = {}
+    kept: defaultdict[str, _Keys] = defaultdict(_Keys)
+    whole = 0
     for number, receipt in sorted(state.done.items()):
         planned = state.planned[number]
         yield from _plan_problems(store, stage, planned, kind)
         rows = yield from _row_problems(store, stage, receipt)
         yield from _tar_problems(store, stage, receipt, rows)
         if rows:
-            tar = layout.tar(stage.name, receipt.split, number).removeprefix(f"{stage.name}/")
-            kept[tar] = _keys_digest(row.key for row in rows if row.verdict == KEPT)
+            whole += 1
+            for row in rows:
+                if row.verdict == KEPT:
+                    kept[_tar_named(stage.name, receipt)].add(row.key)
         for source in {source for row in rows for source in row.sources if "://" not in source.path}:
             sources[source].append(number)  # what lies in a bucket is in no media folder
     # Of a subset that is not finished, or whose rows are broken, the index is not asked to be right.
-    if not state.todo and len(kept) == len(state.planned):
+    if not state.todo and whole == len(state.planned):
         yield from _index_problems(store, state, kept)
     if media is not None:
         for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
@@ -112,15 +115,28 @@ def _tar_problems(store: Store, stage: Stage, receipt: Receipt, rows: list[Row])
         yield f"{path}: its samples are not those that {layout.rows(stage.name, receipt.shard)} keeps"
 
 
-def _keys_digest(keys: Iterable[str]) -> str:
-    return digest(list(keys))
+class _Keys:
+    """The keys of a tar's samples, in order, as a digest."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, key: str) -> None:
+        self._hash.update(f"{key}\n".encode())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keys) and self._hash.digest() == other._hash.digest()
 
 
-def _index_problems(store: Store, state: Progress, kept: dict[str, str]) -> Iterator[str]:
-    """Where index and sizes, if they are there, are not those of the shards. kept: digest of the keys of each tar."""
+def _tar_named(name: str, receipt: Receipt) -> str:
+    """The tar of a shard as the index names it: not at all where samples have no images."""
+    return layout.tar(name, receipt.split, receipt.shard).removeprefix(f"{name}/") if receipt.tar_size else ""
+
+
+def _index_problems(store: Store, state: Progress, kept: dict[str, _Keys]) -> Iterator[str]:
+    """Where index and sizes, if they are there, are not those of the shards. kept: keys of each tar."""
     name = state.stage.name
-    tars = {layout.tar(name, one.split, one.shard).removeprefix(f"{name}/"): one.kept for one in state.done.values()}
-    sizes = {tar: count for tar, count in tars.items() if count}
+    sizes = {_tar_named(name, one): one.kept for one in state.done.values() if one.tar_size}
     again = "run the same build again"
     path = layout.meta(name, "sizes.json")
     if store.size(path) is not None:
@@ -133,18 +149,18 @@ def _index_problems(store: Store, state: Progress, kept: dict[str, str]) -> Iter
                 yield f"{path}: not the counts that the receipts of {name} add up to; {again}"
     path = layout.meta(name, "index.parquet")
     if store.size(path) is not None:
+        listed: defaultdict[str, _Keys] = defaultdict(_Keys)
         try:
             with store.open(path) as stream:
-                listed = {
-                    tar: _keys_digest(row["key"] for row in rows)
-                    for tar, rows in itertools.groupby(parquet_rows(stream, ["key", "tar"]), lambda row: row["tar"])
-                }
+                for row in parquet_rows(stream, ["key", "tar"]):
+                    listed[row["tar"]].add(row["key"])
         except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
             yield f"{path}: cannot be read ({error}); {again}"
             return
-        wrong = sorted(tar for tar in listed.keys() | sizes.keys() if listed.get(tar) != kept.get(tar))
+        wrong = sorted(tar for tar in listed.keys() | kept.keys() if listed.get(tar) != kept.get(tar))
         if wrong:
-            yield f"{path}: of {', '.join(wrong[:3])} it lists other samples than the shards hold; {again}"
+            which = ", ".join(tar or "the samples without images" for tar in wrong[:3])
+            yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
 
 
 def _source_problems(media: MediaFolder, stage: Stage, source: Source, numbers: Sequence[int]) -> Iterator[str]:

@@ -12,8 +12,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from shards.read import StoredPair, read_samples
+from shards.read import read_samples
 from shards.store import Store
+from shards.stored import StoredPair
 
 SUBSETS = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 PIXELS = 96

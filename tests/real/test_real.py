@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shards.read import StoredPair, read_samples
+from shards.read import read_samples
 from shards.samples import Pixels
 from shards.store import Store
+from shards.stored import StoredPair
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

@@ -12,7 +12,8 @@ from PIL import EpsImagePlugin, Image
 
 from shards.contact_sheet import contact_sheet
 from shards.export_eqben import export_eqben
-from shards.read import StoredPair, read_samples
+from shards.read import read_samples
+from shards.stored import StoredPair
 from shards.tar_reader import BrokenTar
 from shards.tar_writer import TarWriter
 

@@ -90,7 +90,7 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
     assert list(kept) == [rows[1].key]
     described = json.loads(kept[rows[1].key]["json"])
     assert described["scores"] == {"grey0": 1.0, "grey1": 3.0}
-    assert described["image0"]["sha256"] == rows[1].image0_sha256 and rows[1].content
+    assert described["image0"]["sha256"] == rows[1].images["image0"] and rows[1].content
 
 
 def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
