@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from manifests.errors import WrongUse
-from manifests.sample_kinds import KINDS, PAIR, PARTS, TRIPLET, SampleKind
+from manifests.sample_kinds import GALLERY, KINDS, PAIR, PARTS, TEMPLATE, TRIPLET, SampleKind
 from shards.tar_reader import BrokenTar
 
 EXTENSIONS = ("jpg", "png", "webp")
@@ -155,9 +155,9 @@ def pairs(samples: Iterable[Stored], use: str) -> Iterator[StoredPair]:
 def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored:
     """The sample that the fields of a tar make, of whatever kind; raises `BrokenTar` when they make none."""
     extension = next((one for one in EXTENSIONS for kind in KINDS if f"{kind.images[0]}.{one}" in fields), "jpg")
-    kind = next((kind for kind in KINDS if f"{kind.texts[0]}.txt" in fields), PAIR)
-    if kind is not PAIR and f"gallery00.{extension}" not in fields:
-        kind = TRIPLET
+    kind = PAIR
+    if f"{TRIPLET.texts[0]}.txt" in fields:
+        kind = TEMPLATE if f"{GALLERY[0]}.{extension}" in fields else TRIPLET
     _check_fields(key, kind, fields, extension, where)
     images = {role: fields[name] for role in kind.images if (name := f"{role}.{extension}") in fields}
     try:
