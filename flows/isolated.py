@@ -15,16 +15,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 import traceback
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any
 
 from flows.orphans import SCRATCH
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
+from shards.worker_process import end_with_parent
 
-PARENT_CHECK_SECONDS = 1.0
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
 
 
@@ -36,7 +35,7 @@ class _Child:
     def __init__(self) -> None:
         self._scratch = tempfile.mkdtemp(prefix="twinset-", dir=os.environ.get(SCRATCH))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "flows.isolated", self._scratch],
+            [sys.executable, "-m", "flows.isolated", str(os.getpid()), self._scratch],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -130,22 +129,15 @@ def _died(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _end_with(parent: int, scratch: str) -> None:
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_SECONDS)
-    _end(scratch)
-
-
-def _end(scratch: str) -> NoReturn:
+def _remove(scratch: str) -> None:
     for _ in range(SWEEPS):
         shutil.rmtree(scratch, ignore_errors=True)
         if not os.path.exists(scratch):
             break
-    os._exit(1)
 
 
-def _serve(scratch: str) -> None:
-    threading.Thread(target=_end_with, args=(os.getppid(), scratch), daemon=True).start()
+def _serve(parent: int, scratch: str) -> None:
+    end_with_parent(parent, partial(_remove, scratch))
     # Blender and dlib print what they like on stdout: answers get a channel of their own.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -170,7 +162,8 @@ def _serve(scratch: str) -> None:
             answer = {"kind": "failed", "message": message}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
-    _end(scratch)  # the parent has ended: nobody else removes it
+    _remove(scratch)  # the parent has ended: nobody else does
+    os._exit(1)
 
 
 def _name(filename: str | bytes | int | None) -> str | None:
@@ -178,4 +171,4 @@ def _name(filename: str | bytes | int | None) -> str | None:
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(int(sys.argv[1]), sys.argv[2])

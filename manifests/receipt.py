@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,17 @@ class Model(BaseModel):
     def to_bytes(self) -> bytes:
         """Canonical JSON and a newline: the same bytes for the same content."""
         return canonical_json(self.model_dump(mode="json")) + b"\n"
+
+
+M = TypeVar("M", bound=Model)
+
+
+def parsed(kind: type[M], content: bytes) -> M | None:
+    """The file of a kind, or None when the bytes are not one of this version."""
+    try:
+        return kind.model_validate(json.loads(content))
+    except (ValueError, RecursionError, ValidationError):
+        return None
 
 
 class Receipt(Model):
@@ -58,8 +69,4 @@ class Receipt(Model):
 
 def parse_receipt(content: bytes) -> Receipt | None:
     """The receipt, or None when the bytes are not one: then its shard is not done."""
-    try:
-        raw: Any = json.loads(content)
-        return Receipt.model_validate(raw)
-    except (ValueError, RecursionError, ValidationError):
-        return None
+    return parsed(Receipt, content)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import json
 import logging
-import os
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +19,7 @@ from shards.contracts import OutOfMemory
 from shards.encode import EncodedImage, encodable, encode_image, fields_of
 from shards.media import media_of
 from shards.progress import read_stage, why_stale
-from shards.publish import publish_shard
+from shards.publish import log_shard, publish_shard
 from shards.rows import KEPT, REJECTED, Row, content_digest
 from shards.samples import Drop, Keep, Pair, Rejected, Sample, Score, Verdict
 from shards.store import Store
@@ -101,10 +97,7 @@ def _make(
         if (before := _made_meanwhile(store, stage, planned, shop)) is not None:
             return before
         receipt = publish_shard(store, stage.name, receipt, rows, spool)
-    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
-    # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
-    with contextlib.suppress(OSError):
-        store.write(layout.log(stage.name, planned.shard), json.dumps(log).encode())
+    log_shard(store, layout.log(stage.name, planned.shard), began)
     return receipt
 
 

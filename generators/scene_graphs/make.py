@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +13,7 @@ from generators.scene_graphs.record import (
     RECORD,
     GraphReceipt,
     PlanRecord,
-    parsed,
+    log_file,
     receipt_file,
     relations_file,
 )
@@ -25,6 +21,8 @@ from generators.scene_graphs.relations import Relation, SceneGraphParser
 from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard
+from manifests.receipt import parsed
+from shards.publish import log_shard, publish_with_receipt
 from shards.store import Store
 
 WORDS = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
@@ -51,22 +49,19 @@ def make_shard(store: Store, content: str, planned: PlannedShard, parser: SceneG
         record = parsed(PlanRecord, store.read(RECORD)) if store.size(RECORD) is not None else None
         if record is None or record.content != content:
             raise BuildFailed(f"{store.root}: planned anew by another run meanwhile; run the command again")
-        store.remove(receipt_file(planned.shard))  # an old receipt must not vouch for the new file
-        store.publish(spool / "relations", relations_file(planned.shard))
-    receipt = GraphReceipt(
-        shard=planned.shard,
-        content=content,
-        slice=planned.slice,
-        captions=len(found),
-        without=sum(not relations for relations in found),
-        relations=table.num_rows,
-        sha256=sha256,
-        size=size,
-    )
-    store.write(receipt_file(planned.shard), receipt.to_bytes())
-    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
-    with suppress(OSError):  # the shard is done
-        store.write(f"_meta/log/{planned.shard:05d}.json", json.dumps(log).encode())
+        receipt = GraphReceipt(
+            shard=planned.shard,
+            content=content,
+            slice=planned.slice,
+            captions=len(found),
+            without=sum(not relations for relations in found),
+            relations=table.num_rows,
+            sha256=sha256,
+            size=size,
+        )
+        files = {relations_file(planned.shard): spool / "relations"}
+        publish_with_receipt(store, files, receipt_file(planned.shard), receipt)
+    log_shard(store, log_file(planned.shard), began)
     return receipt
 
 

@@ -27,7 +27,6 @@ from generators.scene_graphs.record import (
     Place,
     PlanRecord,
     captions_file,
-    parsed,
     receipt_file,
     relations_file,
 )
@@ -35,6 +34,7 @@ from generators.scene_graphs.workers import make_shards
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.plan import PlannedShard, plan_digest, read_shards
+from manifests.receipt import parsed
 from manifests.stage import runtime_class
 from shards.store import Store
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
+from typing import Any
 
 from manifests.receipt import Model
-
-R = TypeVar("R", bound=Model)
 
 SCHEMA_VERSION = 1  # raised with any change to the bytes below
 
@@ -31,6 +26,11 @@ def relations_file(shard: int) -> str:
 def receipt_file(shard: int) -> str:
     """The file whose presence says that a shard is done."""
     return f"_meta/receipts/{shard:05d}.json"
+
+
+def log_file(shard: int) -> str:
+    """Host, process and times of a shard's making."""
+    return f"_meta/log/{shard:05d}.json"
 
 
 class Place(Model):
@@ -85,11 +85,3 @@ class Index(Model):
     shards: int
     left_out: dict[str, int]
     examples: list[Place]
-
-
-def parsed(kind: type[R], content: bytes) -> R | None:
-    """The record, or None when the bytes are not one of this version."""
-    try:
-        return kind.model_validate(json.loads(content))
-    except (ValueError, RecursionError, ValidationError):
-        return None

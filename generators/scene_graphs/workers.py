@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -19,8 +17,7 @@ from generators.scene_graphs.relations import SceneGraphParser
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard
 from shards.store import Store
-
-PARENT_CHECK_SECONDS = 1.0
+from shards.worker_process import end_with_parent
 
 
 def make_shards(
@@ -61,13 +58,6 @@ def make_one(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -
 
 def _start(parent: int, torch: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    end_with_parent(parent)
     if not torch:
         import_spacy_alone()
-
-
-def _end_with(parent: int) -> None:
-    # A worker of a parent that was killed would wait for work for ever.
-    while os.getppid() == parent:
-        time.sleep(PARENT_CHECK_SECONDS)
-    os._exit(1)
