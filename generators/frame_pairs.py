@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +14,10 @@ from generators.video import Unavailable, read_frames
 from generators.video_file import BrokenMedia
 from manifests.candidate import CaptionedCandidate
 from manifests.canonical import sha256_of_file
-from shards.media import EscapesRoot, MediaFolder
+from shards.media import FILE_ERRORS, EscapesRoot, MediaFolder
 from shards.samples import Frame, Pair, Rejected, Source
 
 Addressing = Literal["seconds", "numbers", "dump"]
-
-# Errors of the operating system that blame one file. Any other (a full or failing disk, a lost mount, too many open
-# files) is trouble of the machine, which another try may not have: it ends the shard instead of rejecting candidates.
-FILE_ERRORS = frozenset(
-    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

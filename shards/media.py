@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
+from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError
+from manifests.sample_kinds import PAIR, kind_of_source
 from manifests.source_settings import Source
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
+
+# Errors of the operating system that blame one file. Any other (a full or failing disk, a lost mount, too many open
+# files) is trouble of the machine, which another try may not have: it ends the shard instead of rejecting candidates.
+FILE_ERRORS = frozenset(
+    {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+)
+
+
+class Media(Protocol):
+    """Where the files of a source are looked for: for samples, for whether what was missing has appeared, for audit."""
+
+    root: Path
+
+    def size(self, name: str) -> int | None:
+        """Bytes of what a name stands for now; None when it is not there."""
+        ...
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """sha256 (hexadecimal) and size in bytes of what a name stands for now; None when it is not there."""
+        ...
 
 
 class EscapesRoot(TwinsetError):
@@ -37,9 +61,19 @@ class MediaFolder:
         """The file called ``name``, or ``name`` + a video suffix, directly in the folder or in a folder below it."""
         for suffix in ("", *VIDEO_SUFFIXES):
             path = inside(self.root, name + suffix)
-            if _is_file(path):
+            if is_file(path):
                 return path
         return self._nested.get(name)
+
+    def size(self, name: str) -> int | None:
+        """As `Media.size`."""
+        found = self.find(name)
+        return found.stat().st_size if found is not None else None
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """As `Media.sha256`."""
+        found = self.find(name)
+        return sha256_of_file(found) if found is not None else None
 
     def relative(self, path: Path) -> str:
         """How a found file is recorded: relative to the folder, with '/'."""
@@ -53,18 +87,24 @@ class MediaFolder:
             folders.sort()
             for file in sorted(files):
                 path = Path(folder, file)
-                if path.suffix in VIDEO_SUFFIXES and _is_file(path):
+                if path.suffix in VIDEO_SUFFIXES and is_file(path):
                     found.setdefault(path.stem, path)
                     found.setdefault(path.name, path)
         return found
 
 
-def media_of(source: Source) -> MediaFolder | None:
+def media_of(source: Source) -> Media | None:
     """The folder of the files that a source's samples are made from, if it is on this machine."""
-    return MediaFolder(source.media_root) if source.media_root is not None else None
+    if source.media_root is None:
+        return None
+    if kind_of_source(source.kind) is not PAIR:
+        from shards.image_folder import ImageFolder  # which finds its files with what is above
+
+        return ImageFolder(source.media_root)
+    return MediaFolder(source.media_root)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
     """Whether it is a regular file that can be reached: no pipe or device, which would be read for ever."""
     try:
         return path.is_file()

@@ -14,7 +14,7 @@ from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import SUBSET_NAME
 from manifests.stage import Stage, parse_stage
 from shards import layout
-from shards.media import MediaFolder
+from shards.media import Media
 from shards.store import Store
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
@@ -86,7 +86,7 @@ def progress(
     store: Store,
     stage: Stage,
     planned: list[PlannedShard],
-    media: MediaFolder | None = None,
+    media: Media | None = None,
     numbers: Iterable[int] | None = None,
 ) -> Progress:
     """State of all shards, or of those with the given numbers.
@@ -118,9 +118,7 @@ def progress(
     return state
 
 
-def why_stale(
-    store: Store, stage: Stage, planned: PlannedShard, receipt: Receipt | None, media: MediaFolder | None
-) -> str:
+def why_stale(store: Store, stage: Stage, planned: PlannedShard, receipt: Receipt | None, media: Media | None) -> str:
     """Why a receipt (None: one that cannot be read) does not vouch for a planned shard; empty when it does."""
     if receipt is None:
         return "its receipt cannot be read"
@@ -134,7 +132,6 @@ def why_stale(
         return "its rows are missing or have another size"
     if media is not None:
         for name, size in receipt.missing.items():
-            found = media.find(name)
-            if (found.stat().st_size if found else None) != size:
+            if media.size(name) != size:
                 return f"{name} was {'absent' if size is None else 'unreadable'} and has changed"
     return ""

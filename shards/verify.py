@@ -10,13 +10,13 @@ from collections.abc import Generator, Iterator, Sequence
 import pyarrow as pa
 
 from manifests.candidate import Candidate
-from manifests.canonical import digest, sha256_of_file
+from manifests.canonical import digest
 from manifests.parquet import parquet_rows
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
 from manifests.stage import Stage
 from shards import layout
-from shards.media import MediaFolder
+from shards.media import Media
 from shards.progress import Progress
 from shards.rows import KEPT, REJECTED, Row, read_rows
 from shards.samples import Source
@@ -24,9 +24,7 @@ from shards.store import Store
 from shards.tar_reader import BrokenTar, read_members
 
 
-def verify_subset(
-    store: Store, state: Progress, kind: type[Candidate], media: MediaFolder | None = None
-) -> Iterator[str]:
+def verify_subset(store: Store, state: Progress, kind: type[Candidate], media: Media | None = None) -> Iterator[str]:
     """Problems of one subset, each a sentence with file, shard and remedy; none when all is well.
 
     kind: type of the subset's candidates. media: the source folder, to hash the sources too.
@@ -163,16 +161,16 @@ def _index_problems(store: Store, state: Progress, kept: dict[str, _Keys]) -> It
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
 
 
-def _source_problems(media: MediaFolder, stage: Stage, source: Source, numbers: Sequence[int]) -> Iterator[str]:
-    found = media.find(source.path)
+def _source_problems(media: Media, stage: Stage, source: Source, numbers: Sequence[int]) -> Iterator[str]:
+    found = media.sha256(source.path)
     receipts = ", ".join(layout.receipt(stage.name, number) for number in numbers)
     if found is None:
         yield (
             f"{media.root}/{source.path}: the source is gone; put it back, or remove {receipts} and run the same build "
             "again to do without it"
         )
-    elif sha256_of_file(found) != (source.sha256, source.size):
+    elif found != (source.sha256, source.size):
         yield (
-            f"{found}: not the file that the samples were made from (sha256 was {source.sha256}); put that one back, "
-            f"or remove {receipts} and run the same build again"
+            f"{media.root}/{source.path}: not the file that the samples were made from (sha256 was {source.sha256}); "
+            f"put that one back, or remove {receipts} and run the same build again"
         )

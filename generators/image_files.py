@@ -1,0 +1,105 @@
+"""Images by name or id, from files or tars: decoded once for all that ask for them together, or why there is none."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from shards.decode import FORMATS, MOST_PIXELS
+from shards.image_folder import ImageFolder, StoredImage
+from shards.media import FILE_ERRORS, EscapesRoot
+from shards.samples import Frame, Pixels, Rejected, Source
+from shards.tar_reader import MEMBER_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableImage:
+    """Why a name gave no image; the fields of `shards.samples.Rejected`."""
+
+    reason: str
+    detail: str
+    media: str | None = None
+    media_size: int | None = None
+
+    def rejected(self, key: str) -> Rejected:
+        """The rejection of a candidate that needs the image."""
+        return Rejected(key, self.reason, self.detail, self.media, self.media_size)
+
+
+class ImageFiles:
+    """The images of a folder (`shards.image_folder.ImageFolder`), read and decoded.
+
+    upright: whether a picture is turned as its EXIF orientation says. Boxes and masks count the stored pixels, as
+    COCO's and Visual Genome's tools do, and need it as it lies; where it is shown whole, what twinset stores says no
+    more about its orientation.
+    """
+
+    def __init__(self, root: Path, upright: bool) -> None:
+        self.folder = ImageFolder(root)
+        self.upright = upright
+
+    def read(self, names: Iterable[str]) -> dict[str, Frame | UnusableImage]:
+        """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
+
+        Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
+        ``missing-media``, ``broken-media`` (not a whole JPEG, PNG or WebP, more than `MOST_PIXELS` or `MEMBER_LIMIT`
+        bytes, not readable) and ``unsafe-path``. Raises OSError for trouble of the machine, such as a failing disk.
+        """
+        outcomes: dict[str, Frame | UnusableImage] = {}
+        read: dict[str, Frame | UnusableImage] = {}
+        for name in dict.fromkeys(names):
+            size = None
+            try:
+                stored = self.folder.find(name)
+                if stored is None:
+                    detail = f"no image {name} in {self.folder.root.name}; add it and build again"
+                    outcomes[name] = UnusableImage("missing-media", detail, name)
+                    continue
+                size = stored.size
+                if stored.name not in read:
+                    read[stored.name] = self._decoded(stored)
+                outcomes[name] = read[stored.name]
+            except EscapesRoot as error:
+                outcomes[name] = UnusableImage("unsafe-path", str(error))
+            except OSError as error:
+                if error.errno not in FILE_ERRORS:
+                    raise
+                detail = f"{name}: {error.strerror}; make it readable"
+                outcomes[name] = UnusableImage("broken-media", detail, name, size)
+        return outcomes
+
+    def _decoded(self, stored: StoredImage) -> Frame | UnusableImage:
+        if stored.size > MEMBER_LIMIT:
+            return _broken(stored, f"{stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read")
+        content = stored.read()
+        source = Source(stored.name, len(content), hashlib.sha256(content).hexdigest())
+        try:
+            # From memory, so that an OSError of Pillow's is about the picture, never about the disk.
+            with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
+                if picture.width * picture.height > MOST_PIXELS:
+                    return _broken(stored, f"{picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,}")
+                upright = ImageOps.exif_transpose(picture) if self.upright else picture
+                return Frame(stored.name, _rgb(upright), -1.0, source)
+        except Image.DecompressionBombError:
+            return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
+        except (OSError, SyntaxError, ValueError, LookupError, zlib.error) as error:
+            # Pillow's own words can hold a memory address, which would make rows differ from run to run.
+            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({type(error).__name__}); fetch it again")
+
+
+def _broken(stored: StoredImage, problem: str) -> UnusableImage:
+    return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
+
+
+def _rgb(picture: Image.Image) -> Pixels:
+    if picture.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scaling
+        grey = (np.asarray(picture, dtype=np.uint32) >> 8).astype(np.uint8)
+        return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
+    return np.array(picture.convert("RGB"), dtype=np.uint8)

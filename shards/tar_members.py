@@ -1,0 +1,59 @@
+"""Where the images of a tar lie in it: its headers are read once, and what they say is kept small."""
+
+from __future__ import annotations
+
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
+
+
+@dataclass(frozen=True, slots=True)
+class TarMembers:
+    """Members of a tar by name, and by the last part of it: some 50 bytes each, for tars of ten thousand images.
+
+    names: sorted. offsets, sizes: of each member's bytes in the file.
+    """
+
+    names: NDArray[np.bytes_]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        """Offset and size of a member's bytes; of the first, where several have the name."""
+        wanted = name.encode("utf-8", "surrogateescape")
+        at = int(np.searchsorted(self.names, np.bytes_(wanted)))
+        if at == len(self.names) or bytes(self.names[at]) != wanted:
+            return None
+        return int(self.offsets[at]), int(self.sizes[at])
+
+
+def tar_members(tar: Path, suffixes: tuple[str, ...]) -> TarMembers:
+    """The regular files of an uncompressed tar whose names end with one of some suffixes (lower case).
+
+    What comes behind something that is no tar is left out: a download that is not finished holds what it holds.
+    """
+    found: dict[bytes, tuple[int, int]] = {}
+    lasts: dict[bytes, tuple[int, int]] = {}
+    try:
+        with tarfile.open(tar, "r:") as members:
+            for member in members:
+                if member.size < 0:  # tarfile would step back, and read the same headers for ever
+                    break
+                if member.isreg() and not member.issparse() and member.name.lower().endswith(suffixes):
+                    where = (member.offset_data, member.size)
+                    for names, name in ((found, member.name), (lasts, PurePosixPath(member.name).name)):
+                        encoded = name.encode("utf-8", "surrogateescape")
+                        if 0 < len(encoded) <= LONGEST_NAME and b"\0" not in encoded:
+                            names.setdefault(encoded, where)
+                members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError):  # it trusts numbers in headers
+        pass
+    everything = sorted({**lasts, **found}.items())
+    places = np.array([where for _, where in everything], dtype=np.int64).reshape(-1, 2)
+    sorted_names = np.array([name for name, _ in everything], dtype=np.bytes_)
+    return TarMembers(sorted_names, places[:, 0].copy(), places[:, 1].copy())

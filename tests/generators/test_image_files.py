@@ -1,0 +1,215 @@
+"""Images are found by name or id in files and tars, decoded once, and what is wrong with one is said."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import tarfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from generators.image_files import ImageFiles, UnusableImage
+from manifests.genecis_settings import ObjectTemplates
+from shards.image_folder import ImageFolder
+from shards.media import EscapesRoot, media_of
+from shards.samples import Frame
+
+RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
+
+
+def png(colour: tuple[int, int, int] = RED, size: tuple[int, int] = (4, 2)) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", size, colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def write_tar(path: Path, members: dict[str, bytes]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+
+
+def colour_of(root: Path, name: str) -> tuple[int, ...]:
+    frame = ImageFiles(root, upright=True).read([name])[name]
+    assert isinstance(frame, Frame), frame
+    return tuple(map(int, frame.pixels[0, 0]))
+
+
+def problem_of(root: Path, name: str) -> UnusableImage:
+    found = ImageFiles(root, upright=True).read([name])[name]
+    assert isinstance(found, UnusableImage)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("000000000139.jpg", ["139", "000000000139", "000000000139.jpg", "val2017/000000000139.jpg"]),
+        ("VG_100K_2/2370799.jpg", ["2370799", "2370799.jpg", "VG_100K_2/2370799.jpg"]),
+        ("a/b/one.two.PNG", ["one.two", "one.two.PNG", "a/b/one.two"]),
+        ("x/dog.webp", ["dog", "dog.webp"]),
+    ],
+)
+def test_files_are_found_by_name_and_by_id(tmp_path: Path, file: str, names: list[str]) -> None:
+    write(tmp_path / file, png())
+    for name in names:
+        found = ImageFolder(tmp_path).find(name)
+        assert found is not None and found.name == file
+        assert colour_of(tmp_path, name) == RED
+
+
+def test_members_of_tars_are_found_by_place_and_by_key(tmp_path: Path) -> None:
+    write_tar(tmp_path / "00000.tar", {"000000001.jpg": png(RED), "000000001.json": b"{}"})
+    write_tar(tmp_path / "more/00001.tar", {"deep/000010001.jpg": png(BLUE), "ü" * 200 + ".png": png(GREEN)})
+    write(tmp_path / "000000002.png", png(GREEN))
+    for name in ("00000.tar/000000001.jpg", "000000001", "000000001.jpg"):
+        assert colour_of(tmp_path, name) == RED
+    for name in ("00001.tar/deep/000010001.jpg", "more/00001.tar/deep/000010001.jpg", "000010001"):
+        assert colour_of(tmp_path, name) == BLUE
+    assert colour_of(tmp_path, "000000002") == GREEN
+    assert problem_of(tmp_path, "00000.tar/000000002.jpg").reason == "missing-media"
+    assert problem_of(tmp_path, "000000001.json").reason == "missing-media"
+
+
+def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(tmp_path: Path) -> None:
+    content = png(BLUE)
+    write_tar(tmp_path / "deep/00000.tar", {"first.jpg": png(), "k.jpg": content})
+    frame = ImageFiles(tmp_path, upright=True).read(["k"])["k"]
+    assert isinstance(frame, Frame)
+    assert (frame.source.path, frame.source.size, frame.pts) == ("deep/00000.tar/k.jpg", len(content), -1.0)
+    media = media_of(ObjectTemplates(kind="genecis-objects", task="focus", annotations=tmp_path, media=tmp_path))  # type: ignore[arg-type]
+    assert media is not None
+    assert media.sha256(frame.source.path) == (frame.source.sha256, frame.source.size)
+    assert media.sha256("deep/00000.tar/gone.jpg") is None
+
+
+def test_names_of_one_file_share_its_frame(tmp_path: Path) -> None:
+    write(tmp_path / "000000000007.jpg", png())
+    read = ImageFiles(tmp_path, upright=True).read(["7", "000000000007.jpg", "7"])
+    assert list(read) == ["7", "000000000007.jpg"]
+    assert read["7"] is read["000000000007.jpg"]
+
+
+def test_a_missing_image_is_there_once_its_file_or_its_tar_is(tmp_path: Path) -> None:
+    media = ImageFolder(tmp_path)
+    missing = problem_of(tmp_path, "00000.tar/k.jpg")
+    assert (missing.reason, missing.media, missing.media_size) == ("missing-media", "00000.tar/k.jpg", None)
+    assert media.size("00000.tar/k.jpg") is None
+    write_tar(tmp_path / "00000.tar", {"other.jpg": png()})
+    assert media.size("00000.tar/k.jpg") is None
+    write_tar(tmp_path / "00000.tar", {"other.jpg": png(), "k.jpg": png()})
+    assert media.size("00000.tar/k.jpg") == len(png())
+
+
+def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
+    whole = tmp_path / "00000.tar"
+    write_tar(whole, {"a.jpg": png(RED), "b.jpg": png(BLUE), "c.jpg": os.urandom(5000)})
+    content = whole.read_bytes()
+    for length in (512 * 5 + 20, 512 * 4 + 20):  # within the bytes of c.jpg, and within its header
+        whole.write_bytes(content[:length])
+        assert colour_of(tmp_path, "a") == RED
+        assert problem_of(tmp_path, "00000.tar/c.jpg").reason == "missing-media"
+    whole.write_bytes(content)
+    assert problem_of(tmp_path, "00000.tar/c.jpg").media_size == 5000
+    whole.write_bytes(b"no tar at all" * 100)
+    assert problem_of(tmp_path, "a").reason == "missing-media"
+
+
+def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
+        for name, kind in (
+            ("link.jpg", tarfile.SYMTYPE),
+            ("hard.jpg", tarfile.LNKTYPE),
+            ("pipe.jpg", tarfile.FIFOTYPE),
+        ):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            tar.addfile(info)
+        info = tarfile.TarInfo("../out.jpg")
+        info.size = len(png())
+        tar.addfile(info, io.BytesIO(png()))
+    for name in ("link", "hard", "pipe"):
+        assert problem_of(tmp_path, name).reason == "missing-media"
+    assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
+    assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
+
+    info = tarfile.TarInfo("negative.jpg")
+    header = bytearray(info.tobuf())
+    header[124:136] = b"\xff" * 12  # base-256: minus one
+    header[148:156] = b" " * 8
+    header[148:156] = f"{sum(header):06o}\0 ".encode()
+    (tmp_path / "00001.tar").write_bytes(bytes(header) + bytes(10240))
+    assert problem_of(tmp_path, "negative").reason == "missing-media"
+
+
+@pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a\0b", "a\\b", ""])
+def test_names_that_lead_out_are_unsafe(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EscapesRoot):
+        ImageFolder(tmp_path).find(name)
+    assert problem_of(tmp_path, name).reason == "unsafe-path"
+
+
+def test_what_is_no_regular_file_is_missing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    os.mkfifo(tmp_path / "00000.tar")
+    (tmp_path / "device.jpg").symlink_to("/dev/zero")
+    (tmp_path / "loop.jpg").symlink_to("loop.jpg")
+    (tmp_path / "folder.jpg").mkdir()
+    for name in ("pipe", "device", "loop", "folder", "00000.tar/x.jpg", ".", "http://host/pipe.jpg", "x" * 5000):
+        assert problem_of(tmp_path, name).reason == "missing-media", name
+
+
+def test_broken_pictures_are_told_from_missing_ones(tmp_path: Path) -> None:
+    write(tmp_path / "text.jpg", b"no picture")
+    write(tmp_path / "cut.png", png(size=(50, 50))[:-30])
+    write(tmp_path / "empty.jpg", b"")
+    write(tmp_path / "script.jpg", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    for name in ("text", "cut", "empty", "script"):
+        broken = problem_of(tmp_path, name)
+        assert (broken.reason, broken.media_size) == ("broken-media", ImageFolder(tmp_path).size(name))
+        assert "0x" not in broken.detail
+
+
+@pytest.mark.parametrize("side", [9_000, 60_000])
+def test_a_decompression_bomb_is_refused_by_its_header(tmp_path: Path, side: int) -> None:
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + b"IHDR" + header + struct.pack(">I", zlib.crc32(b"IHDR" + header))
+    write(tmp_path / "bomb.png", b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 0) + b"IDAT")
+    broken = problem_of(tmp_path, "bomb")
+    assert broken.reason == "broken-media" and "64,000,000" in broken.detail
+
+
+def test_a_photograph_is_turned_upright_only_where_it_is_asked(tmp_path: Path) -> None:
+    photograph = Image.new("RGB", (32, 16), RED)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # its top is at the right
+    photograph.save(tmp_path / "p.jpg", exif=exif)
+    shapes = []
+    for upright in (True, False):
+        frame = ImageFiles(tmp_path, upright).read(["p"])["p"]
+        assert isinstance(frame, Frame)
+        shapes.append(frame.pixels.shape)
+    assert shapes == [(32, 16, 3), (16, 32, 3)]
+
+
+@pytest.mark.parametrize(("mode", "colour"), [("L", 100), ("RGBA", (9, 8, 7, 0)), ("P", 3), ("I;16", 25600), ("1", 1)])
+def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, colour: int | tuple[int, ...]) -> None:
+    Image.new(mode, (3, 2), colour).save(tmp_path / "p.png")
+    frame = ImageFiles(tmp_path, upright=False).read(["p"])["p"]
+    assert isinstance(frame, Frame)
+    assert frame.pixels.shape == (2, 3, 3) and frame.pixels.dtype == np.uint8
+    if mode in ("L", "I;16"):
+        assert frame.pixels.tolist() == [[[100] * 3] * 3] * 2
