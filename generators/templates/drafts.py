@@ -1,0 +1,69 @@
+"""A template before it has pixels, and how templates of many cells are told off in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+Task = Literal["focus-attribute", "change-attribute", "focus-object", "change-object"]
+Entry = dict[str, Any]
+
+#: Images of a gallery besides the target: the paper's 10 and 15 (Table 1) count it.
+DISTRACTORS: dict[Task, int] = {
+    "focus-attribute": 9,
+    "change-attribute": 14,
+    "focus-object": 14,
+    "change-object": 14,
+}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One template of ids.
+
+    reference, target, gallery: images as GeneCIS's files name them, ``{val_image_id}`` of COCO or ``{image_id,
+    instance_id, instance_bbox}`` of Visual Genome; the gallery is without the target. identity: what tells it from all
+    others of the task. facts: for its provenance, the same keys for all of a task.
+    """
+
+    task: Task
+    condition: str
+    reference: Entry
+    target: Entry
+    gallery: tuple[Entry, ...]
+    identity: tuple[str | int, ...]
+    facts: Mapping[str, str | int]
+
+    @property
+    def images(self) -> tuple[Entry, ...]:
+        """Reference, target, gallery."""
+        return (self.reference, self.target, *self.gallery)
+
+    def entry(self) -> Entry:
+        """The template as it stands in GeneCIS's own JSON, which its released evaluation reads."""
+        return {
+            "condition": self.condition,
+            "gallery": list(self.gallery),
+            "reference": self.reference,
+            "target": self.target,
+        }
+
+
+def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:
+    """One item of each source after the other, again and again, leaving out those that have ended.
+
+    Nested, it keeps every level even for as long as there is something to draw: types of attributes, attributes of a
+    type, objects of an attribute. What comes first does not depend on how much is taken.
+    """
+    open_sources = list(sources)
+    while open_sources:
+        left = []
+        for source in open_sources:
+            for item in source:
+                yield item
+                left.append(source)
+                break
+        open_sources = left
