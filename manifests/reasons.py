@@ -12,6 +12,7 @@ MEANINGS = {
     "same-frame": "both moments mean one and the same frame",
     "unsafe-path": "the name of its media leads out of the media folder",
     "too-large": "a side of the frame is longer than image files hold",
+    "box-outside": "of an object's box nothing lies in its image",
     # Rejected when they were rendered, each after its last try.
     "no-room": "so many things found no place beside each other",
     "never-still": "what was dropped on another thing was still moving after three seconds",
@@ -55,6 +56,14 @@ MEANINGS = {
     # EQ-Kubric.
     "name-unmapped": "names of the vocabulary for which the asset source has nothing",
     "name-unpaired": "names that are left without another one to differ from",
+    # GeneCIS's templates.
+    "instance-malformed": "instances that are not objects with ids, a name and two lists of attributes",
+    "instance-repeated": "instances with an id that came before; the first counts",
+    "instance-without-box": "instances whose box is no four numbers, has no area or cannot lie in a picture",
+    "attribute-unknown": "attributes of instances that the taxonomy does not have",
+    "attribute-contradicted": "attributes both said and denied of one instance; neither is believed",
+    "reference-few-categories": "images of less than ten categories, which cannot be a reference",
+    "reference-without-gallery": "references for which no target, or too few distractors, were found",
 }
 
 
