@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
 from manifests.recipe import Subset
 from manifests.source_settings import ActionGenome, Gebc, Kubric, StableDiffusion, YouCook2
 from shards.contracts import Generator
@@ -34,3 +35,7 @@ def create(name: str, subset: Subset, seed: int) -> Generator:
             from generators.edited_pairs.generator import EditedPairGenerator
 
             return EditedPairGenerator(name, source, subset.split, seed)
+        case AttributeTemplates() | ObjectTemplates():
+            from generators.templates.generator import TemplateGenerator
+
+            return TemplateGenerator(name, source, subset.split, seed)

@@ -41,11 +41,11 @@ _Numbers = NDArray[np.int64]
 _NONE: _Numbers = np.zeros(0, dtype=np.int64)
 
 
-class AttributeTemplates:
+class AttributeDrafts:
     """Templates of one task from labelled instances.
 
-    excluded: ``reference-without-gallery``: references for which no target, or too few distractors, were found. It
-    grows with what is taken.
+    excluded gains, as they are found, ``reference-without-gallery``: references for which no target, or too few
+    distractors, were found.
     """
 
     def __init__(
@@ -55,11 +55,12 @@ class AttributeTemplates:
         task: AttributeTask,
         seed: int,
         subset: str,
+        excluded: Counter[str],
     ) -> None:
         self.instances = instances
         self.taxonomy = taxonomy
         self.task = task
-        self.excluded: Counter[str] = Counter()
+        self.excluded = excluded
         self._seed, self._subset = seed, subset
         self._image = np.unique([instance.image for instance in instances], return_inverse=True)[1]
         self._has = _cells(instances, [instance.positive for instance in instances])
@@ -71,7 +72,6 @@ class AttributeTemplates:
 
     def __iter__(self) -> Iterator[Draft]:
         """All that can be made, the first ones the same however many are taken."""
-        self.excluded.clear()
         left_out = NO_CONDITIONS if self.task == "focus-attribute" else frozenset()
         kinds = [kind for kind in self.taxonomy if kind not in left_out]
         seen: set[tuple[str | int, ...]] = set()

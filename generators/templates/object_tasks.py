@@ -38,26 +38,26 @@ FAR = 5
 ObjectTask = Literal["focus-object", "change-object"]
 
 
-class ObjectTemplates:
+class ObjectDrafts:
     """Templates of one task from some scenes.
 
-    excluded: what was left out, by reason. ``reference-few-categories``: images with less than ten;
-    ``reference-without-gallery``: those for which not one template could be made.
+    excluded gains, by reason: ``reference-few-categories`` (images with less than ten) and, as they are found,
+    ``reference-without-gallery`` (those for which not one template could be made).
     """
 
-    def __init__(self, scenes: Scenes, task: ObjectTask, seed: int, subset: str) -> None:
+    def __init__(self, scenes: Scenes, task: ObjectTask, seed: int, subset: str, excluded: Counter[str]) -> None:
         self.scenes = scenes
         self.task = task
-        self.excluded: Counter[str] = Counter()
+        self.excluded = excluded
         self._seed, self._subset = seed, subset
         # Counting by a matrix product: float32 is exact far beyond any number of categories, and fast.
         self._counted = scenes.present.astype(np.float32)
+        self._images_of = scenes.present.sum(axis=0)
 
     def __iter__(self) -> Iterator[Draft]:
         """All that can be made, the first ones the same however many are taken."""
-        self.excluded.clear()
         enough = self.scenes.present.sum(axis=1) >= LEAST_CATEGORIES
-        self.excluded["reference-few-categories"] = int(len(enough) - enough.sum())
+        self.excluded["reference-few-categories"] += int(len(enough) - enough.sum())
         references = np.flatnonzero(enough)
         generator_for(self._seed, self._subset, "references").shuffle(references)
         return in_turn(self._of_reference(int(reference)) for reference in references)
@@ -89,7 +89,7 @@ class ObjectTemplates:
         close = close[np.argsort(-shared[close], kind="stable")]
         present = self.scenes.present
         near = len(close) - present[close].sum(axis=0)
-        far = present[shared <= MOST_SHARED_FAR].sum(axis=0)
+        far = self._images_of - present[shared > MOST_SHARED_FAR].sum(axis=0)  # the fewer are counted
         return close, (near >= NEAR) & (far >= FAR)
 
     def _shared(self, reference: int) -> NDArray[np.float32]:

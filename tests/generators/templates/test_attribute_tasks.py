@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generators.templates.attribute_invariants import attribute_rules
-from generators.templates.attribute_tasks import AttributeTask, AttributeTemplates
+from generators.templates.attribute_tasks import AttributeDrafts, AttributeTask
 from generators.templates.invariants import Problem, check
 from generators.templates.vaw import Instance, read_instances
 from tests.generators.templates.annotated import TAXONOMY, labelled, save
@@ -24,7 +24,9 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> list[Instance]:
 
 
 def entries(instances: list[Instance], task: AttributeTask, count: int | None = None, seed: int = 1) -> list[Entry]:
-    return [draft.entry() for draft in islice(AttributeTemplates(instances, TAXONOMY, task, seed, "objects"), count)]
+    return [
+        draft.entry() for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", Counter()), count)
+    ]
 
 
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
@@ -48,7 +50,7 @@ def test_the_same_seed_makes_the_same_and_more_keeps_the_first(instances: list[I
 
 @pytest.mark.parametrize("task", TASKS)
 def test_types_attributes_and_objects_take_turns(instances: list[Instance], task: AttributeTask) -> None:
-    drafts = list(islice(AttributeTemplates(instances, TAXONOMY, task, 1, "objects"), 120))
+    drafts = list(islice(AttributeDrafts(instances, TAXONOMY, task, 1, "objects", Counter()), 120))
     types = Counter(draft.facts["attribute_type"] for draft in drafts)
     # No type of no clear category in Focus; in Change none of whose other attributes any object has.
     assert set(types) == set(TAXONOMY) - {"state" if task == "focus-attribute" else "tone"}
@@ -60,14 +62,14 @@ def test_types_attributes_and_objects_take_turns(instances: list[Instance], task
 
 
 def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[Instance]) -> None:
-    assert "state" not in {entry["condition"] for entry in entries(instances, "focus-attribute")}
-    assert "open" in {entry["condition"] for entry in entries(instances, "change-attribute")}
+    assert "state" not in {entry["condition"] for entry in entries(instances, "focus-attribute", 200)}
+    assert "open" in {entry["condition"] for entry in entries(instances, "change-attribute", 200)}
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: AttributeTask) -> None:
     few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, Counter())
-    templates = AttributeTemplates(few, TAXONOMY, task, 1, "objects")
+    templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", Counter())
     assert problems([draft.entry() for draft in templates], few, task) == []
     assert templates.excluded["reference-without-gallery"] > 0
 

@@ -9,7 +9,7 @@ import pytest
 
 from generators.templates.invariants import check
 from generators.templates.object_invariants import object_rules
-from generators.templates.object_tasks import ObjectTask, ObjectTemplates
+from generators.templates.object_tasks import ObjectDrafts, ObjectTask
 from generators.templates.panoptic import Scenes, read_scenes
 from tests.generators.templates.annotated import save, scenes
 
@@ -22,7 +22,7 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 
 
 def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry() for draft in islice(ObjectTemplates(annotated, task, seed, "objects"), count)]
+    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", Counter()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -74,12 +74,12 @@ def test_near_distractors_are_the_most_similar_without_the_condition(annotated: 
 
 
 def test_what_cannot_be_a_reference_is_counted(annotated: Scenes, tmp_path: Path) -> None:
-    templates = ObjectTemplates(annotated, "focus-object", 1, "objects")
+    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", Counter())
     list(templates)
     few = int((annotated.present.sum(axis=1) < 10).sum())
     assert templates.excluded["reference-few-categories"] == few > 80
     lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"))  # no nine near ones
-    templates = ObjectTemplates(lonely, "focus-object", 1, "objects")
+    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", Counter())
     assert list(templates) == []
     assert templates.excluded["reference-without-gallery"] == int((lonely.present.sum(axis=1) >= 10).sum()) > 0
 
