@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from flows import graph_commands
 from manifests.errors import TwinsetError, WrongUse
 from shards.store import Store
 
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     export.add_argument("--format", required=True, choices=("eqben", "openclip"))
     export.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
-    parse = command("parse", _parse, "write the relations of captions (scene graphs) as Parquet, or resume it")
+    parse = command("parse", graph_commands.parse, "write the scene graphs (relations) of captions, or resume it")
     parse.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
     parse.add_argument("--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL for the relations")
     parse.add_argument(
@@ -138,8 +138,11 @@ def _build(asked: argparse.Namespace) -> int:
 
 def _status(asked: argparse.Namespace) -> int:
     from flows.stages import asked_recipe, missing_media, missing_problem, state_of
+    from generators.scene_graphs.progress import holds_graphs
 
     store = Store(asked.out)
+    if holds_graphs(store):
+        return graph_commands.status(asked, store)
     planned, lost = _chosen(store, [])
     subsets = {name: {**_NOTHING, "done": 0, "problems": [why]} for name, why in lost.items()}
     for name in planned:
@@ -157,10 +160,13 @@ def _status(asked: argparse.Namespace) -> int:
 def _verify(asked: argparse.Namespace) -> int:
     from flows.stages import asked_recipe, missing_problem, state_of
     from flows.workshops import workshop
+    from generators.scene_graphs.progress import holds_graphs
     from shards.media import media_of
     from shards.verify import verify_subset
 
     store = Store(asked.out)
+    if holds_graphs(store):
+        return graph_commands.verify(asked, store)
     planned, lost = _chosen(store, asked.only)
     found: dict[str, dict[str, Any]] = {name: {**_NOTHING, "problems": [why]} for name, why in lost.items()}
     for name in planned:
@@ -198,29 +204,6 @@ def _export(asked: argparse.Namespace) -> int:
     store = Store(asked.out)
     count = export(store, _subsets(store, asked.only), asked.format, Path(asked.to))
     print(f"{count:,} pairs in {asked.to}")
-    return 0
-
-
-def _parse(asked: argparse.Namespace) -> int:
-    from generators.scene_graphs.parse import parse_captions
-
-    if asked.workers < 0:
-        raise WrongUse("--workers: a number of processes, 0 for one a core")
-    workers = asked.workers or os.cpu_count() or 1
-    index = parse_captions([Path(path) for path in asked.captions], asked.to, asked.pipeline, workers)
-    file = f"{asked.captions[0]}: " if len(asked.captions) == 1 else ""  # places in several name the file themselves
-    for example in index.examples:
-        print(f"{file}{example.place}: left out, {example.reason}", file=sys.stderr)
-    if (more := sum(index.left_out.values()) - len(index.examples)) > 0:
-        print(f"{file}{more:,} more left out", file=sys.stderr)
-    if asked.json:
-        print(
-            json.dumps(index.model_dump(include={"captions", "without", "relations", "shards", "left_out", "digest"}))
-        )
-        return 0
-    print(f"{index.captions:,} captions, {index.relations:,} relations, {index.without:,} captions without one")
-    for reason, count in index.left_out.items():
-        print(f"{count:,} left out: {reason}")
     return 0
 
 

@@ -159,6 +159,20 @@ class Store:
             with contextlib.suppress(OSError):
                 self._spools.rmdir()
 
+    @contextlib.contextmanager
+    def tidied(self) -> Iterator[None]:
+        """Leave no empty folder behind that was not there before, and no spool; what killed processes left goes too."""
+        roots = [] if self.local is None else [self.local, *self.local.parents]
+        new = [folder for folder in roots if not folder.exists()]
+        self.sweep()
+        try:
+            yield
+        finally:
+            self.sweep()
+            for folder in new:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
     @property
     def _spools(self) -> Path:
         return Path(tempfile.gettempdir()) if self.local is None else self.local / SPOOL

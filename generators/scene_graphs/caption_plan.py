@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -40,8 +41,8 @@ class CaptionPlan:
     examples: tuple[LeftOut, ...]
 
 
-def write_captions(sources: CaptionSources, store: Store, shard_size: int) -> CaptionPlan:
-    """Write captions, ``shard_size`` a file, and the list of shards.
+def write_captions(sources: CaptionSources, spool: Path, shard_size: int) -> CaptionPlan:
+    """Write captions, ``shard_size`` a file, and the list of shards into a folder, under the names they will have.
 
     Memory holds one shard and 8 bytes a caption. Raises `WrongUse` when nothing of a source can be read, or an id
     stands for two captions.
@@ -60,20 +61,18 @@ def write_captions(sources: CaptionSources, store: Store, shard_size: int) -> Ca
             if len(examples) < EXAMPLES:
                 examples.append(read)
 
+    for path in (captions_file(0), SHARDS):
+        (spool / path).parent.mkdir()
     shards: list[PlannedShard] = []
     stream = captions()
     while shard := list(islice(stream, shard_size)):
         columns = [list(column) for column in zip(*(astuple(caption) for caption in shard), strict=True)]
         number = len(shards)
-        with store.spool() as spool:
-            pq.write_table(pa.table(columns, schema=SCHEMA), spool / "captions", compression="zstd")
-            store.publish(spool / "captions", captions_file(number))
+        pq.write_table(pa.table(columns, schema=SCHEMA), spool / captions_file(number), compression="zstd")
         shards.append(PlannedShard(number, SPLIT, len(shard), digest(columns)))
-    _refuse_repeated_ids(sources, store, hashes, len(shards))
-    with store.spool() as spool:
-        rows = [{"shard": s.shard, "split": s.split, "planned": s.planned, "slice": s.slice} for s in shards]
-        pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), spool / "shards")
-        store.publish(spool / "shards", SHARDS)
+    _refuse_repeated_ids(sources, spool, hashes, len(shards))
+    rows = [{"shard": s.shard, "split": s.split, "planned": s.planned, "slice": s.slice} for s in shards]
+    pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), spool / SHARDS)
     return CaptionPlan(plan_digest(shards), tuple(shards), dict(sorted(left_out.items())), tuple(examples))
 
 
@@ -95,14 +94,14 @@ def _hash(caption_id: str) -> int:
     return int.from_bytes(hashlib.blake2b(caption_id.encode(), digest_size=ID_BYTES).digest(), "big")
 
 
-def _refuse_repeated_ids(sources: CaptionSources, store: Store, hashes: array[int], shards: int) -> None:
+def _refuse_repeated_ids(sources: CaptionSources, spool: Path, hashes: array[int], shards: int) -> None:
     ordered = np.sort(np.frombuffer(hashes, dtype=np.uint64))
     suspects = {int(value) for value in ordered[1:][ordered[1:] == ordered[:-1]]}
     if not suspects:
         return
     met: dict[str, str] = {}  # equal hashes are no proof: what was written is read again
     for number in range(shards):
-        with store.open(captions_file(number)) as stream:
+        with (spool / captions_file(number)).open("rb") as stream:
             for row in parquet_rows(stream, ("caption_id", "place")):
                 if _hash(row["caption_id"]) not in suspects:
                     continue

@@ -65,21 +65,6 @@ def make_shard(store: Store, content: str, planned: PlannedShard, parser: SceneG
     return receipt
 
 
-def receipt_of(store: Store, content: str, planned: PlannedShard) -> GraphReceipt | None:
-    """The receipt that vouches for a shard as it is planned and lies there now, hashed anew; else None."""
-    try:
-        receipt = parsed(GraphReceipt, store.read(receipt_file(planned.shard)))
-        if receipt is None or (receipt.shard, receipt.content, receipt.slice) != (
-            planned.shard,
-            content,
-            planned.slice,
-        ):
-            return None
-        return receipt if store.sha256(relations_file(planned.shard)) == (receipt.sha256, receipt.size) else None
-    except FileNotFoundError:
-        return None
-
-
 def _table(caption_ids: Sequence[str], image_ids: Sequence[str], found: Sequence[Sequence[Relation]]) -> pa.Table:
     """A row a relation, in the order of captions and, within one, of `sng_parser`."""
     flat = [relation for relations in found for relation in relations]

@@ -11,6 +11,7 @@ SCHEMA_VERSION = 1  # raised with any change to the bytes below
 RECORD = "_meta/stage.json"
 SHARDS = "_meta/shards.parquet"
 INDEX = "_meta/index.json"
+BEGUN = "_meta/log/plan.json"  # the first file written: where it lies, the others are twinset's own
 
 
 def captions_file(shard: int) -> str:

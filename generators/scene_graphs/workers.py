@@ -7,8 +7,10 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import cache
 from multiprocessing import get_context
+from typing import Self
 
 from generators.scene_graphs.make import make_shard
 from generators.scene_graphs.pipelines import Pipeline, import_spacy_alone
@@ -20,29 +22,44 @@ from shards.store import Store
 from shards.worker_process import end_with_parent
 
 
-def make_shards(
-    root: str, content: str, shards: Sequence[PlannedShard], pipeline: Pipeline, workers: int
-) -> Iterator[GraphReceipt]:
-    """Make shards in this process or, with more than one worker, in as many others; receipts as they get ready.
+class Parsers:
+    """Makes shards in this process or, with more than one worker, in as many others, which end with the context."""
 
-    The first error ends it; shards that were done stay. Raises what `make_shard` and `SceneGraphParser` raise, and
-    `BuildFailed` when a process dies.
-    """
-    if workers == 1 or len(shards) < 2:
-        for shard in shards:
-            yield make_one(root, content, shard, pipeline)
-        return
-    pool = ProcessPoolExecutor(min(workers, len(shards)), get_context("spawn"), _start, (os.getpid(), pipeline.torch))
-    try:
-        for done in as_completed([pool.submit(make_one, root, content, shard, pipeline) for shard in shards]):
-            yield done.result()
-    except BrokenProcessPool as error:
-        raise BuildFailed(
-            "a process that parsed captions died (was it killed, or memory short?); run the same command again, or "
-            "with fewer --workers: finished shards stay"
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+    def __init__(self, pipeline: Pipeline, workers: int) -> None:
+        self._pipeline = pipeline
+        self._pool: ProcessPoolExecutor | None = None
+        if workers > 1:
+            start = (os.getpid(), pipeline.torch)
+            self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _start, start)  # they start when needed
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def load(self) -> None:
+        """Load the pipeline where shards will be made; raises what `SceneGraphParser` raises."""
+        if self._pool is None:
+            parser_of(self._pipeline)
+            return
+        with _deaths_told():
+            self._pool.submit(load, self._pipeline).result()
+
+    def make_shards(self, root: str, content: str, shards: Sequence[PlannedShard]) -> Iterator[GraphReceipt]:
+        """Make shards below a root; receipts as they get ready. The first error ends it; shards that were done stay.
+
+        Raises what `make_shard` and `SceneGraphParser` raise, and `BuildFailed` when a process dies.
+        """
+        if self._pool is None:
+            for shard in shards:
+                yield make_one(root, content, shard, self._pipeline)
+            return
+        with _deaths_told():
+            made = [self._pool.submit(make_one, root, content, shard, self._pipeline) for shard in shards]
+            for done in as_completed(made):
+                yield done.result()
 
 
 @cache
@@ -54,6 +71,22 @@ def parser_of(pipeline: Pipeline) -> SceneGraphParser:
 def make_one(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -> GraphReceipt:
     """Make a shard below a root, with this process's parser."""
     return make_shard(Store(root), content, shard, parser_of(pipeline))
+
+
+def load(pipeline: Pipeline) -> None:
+    """Have this process load its parser."""
+    parser_of(pipeline)
+
+
+@contextmanager
+def _deaths_told() -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise BuildFailed(
+            "a process that parsed captions died (was it killed, or memory short?); run the same command again, or "
+            "with fewer --workers: finished shards stay"
+        ) from error
 
 
 def _start(parent: int, torch: bool) -> None:

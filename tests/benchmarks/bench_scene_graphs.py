@@ -33,8 +33,8 @@ from generators.scene_graphs import workers  # noqa: E402
 from generators.scene_graphs.caption_plan import read_captions  # noqa: E402
 from generators.scene_graphs.caption_sources import caption_source, caption_sources  # noqa: E402
 from generators.scene_graphs.captions import Caption  # noqa: E402
-from generators.scene_graphs.parse import prepare  # noqa: E402
 from generators.scene_graphs.pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
+from generators.scene_graphs.prepare import prepare  # noqa: E402
 from generators.scene_graphs.record import relations_file  # noqa: E402
 from generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
 from manifests.parquet import read_parquet  # noqa: E402
@@ -147,7 +147,7 @@ def main() -> None:
         table = Path(scratch, "captions.tsv")
         table.write_text("".join(f"{text}\thttp://localhost/{n}\n" for n, text in enumerate(texts)), "utf-8")
         store = Store(str(Path(scratch, "out")))
-        record, planned = prepare(store, caption_sources([table]), pipeline, SHARD)
+        record, planned = prepare(store, caption_sources([table]), pipeline, SHARD, lambda: None)
         planned = planned[: len(planned) // WORKERS * WORKERS]
         if not planned:
             sys.exit(f"{options.captions}: fewer than {WORKERS * SHARD} captions; name another file with --captions")

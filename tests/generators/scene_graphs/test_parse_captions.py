@@ -154,6 +154,7 @@ def _wait_for(condition: Callable[[], bool], seconds: float = END_SECONDS) -> No
         ("_meta/stage.json", "lost", 0),
         ("_meta/stage.json", "changed", 0),
         ("_meta/shards.parquet", "lost", 0),
+        ("_meta/shards.parquet", "cut", 0),
         ("captions/00003.parquet", "lost", 0),
     ],
 )
@@ -171,6 +172,8 @@ def test_what_is_lost_or_changed_is_made_again(
     monkeypatch.setattr(workers, "make_one", lambda *arguments: made.append(1) or inner(*arguments))
     if damage == "lost":
         (out / name).unlink()
+    elif damage == "cut":
+        (out / name).write_bytes((out / name).read_bytes()[:-9])
     else:
         (out / name).write_bytes(b"{}" + (out / name).read_bytes()[2:])
     parse(own_tsv, out)
@@ -227,12 +230,55 @@ def test_what_holds_no_caption_is_refused(tmp_path: Path, capsys: pytest.Capture
     assert "gone.tsv: no such file" in capsys.readouterr().err
 
 
-def test_files_of_others_are_not_replaced(own_tsv: Path, tmp_path: Path) -> None:
-    (tmp_path / "captions").mkdir()
-    (tmp_path / "captions/00000.parquet").write_bytes(b"mine")
-    with pytest.raises(WrongUse, match="captions holds files that twinset parse did not write"):
-        parse(own_tsv, tmp_path)
-    assert (tmp_path / "captions/00000.parquet").read_bytes() == b"mine"
+@pytest.mark.parametrize("name", ["captions/00000.parquet", "relations/mine.parquet", "_meta/stage.json"])
+def test_files_of_others_are_not_replaced(own_tsv: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_bytes(b"mine")
+    with pytest.raises(WrongUse, match=r"(captions|relations|_meta) holds files that twinset parse did not write"):
+        parse(own_tsv, out)
+    assert {path for path in out.rglob("*")} == {out / name, (out / name).parent}
+    assert (out / name).read_bytes() == b"mine"
+
+
+REPEATED = [json.dumps({"id": n % 7, "caption": "a dog on a sofa", "image": f"{n}.jpg"}) for n in range(8)]
+
+
+@pytest.mark.parametrize(("lines", "count"), [(REPEATED, 1), (REPEATED, 2), (["no json"], 1), ([], 1)])
+def test_a_parse_that_is_refused_leaves_nothing_behind(tmp_path: Path, lines: list[str], count: int) -> None:
+    (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    with pytest.raises(WrongUse, match=r"c\.jsonl: (caption id '0' stands twice|no caption in it can be read)"):
+        parse(tmp_path / "c.jsonl", tmp_path / "new/out", count, shard_size=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
+    (tmp_path / "out").mkdir()
+    with pytest.raises(WrongUse):
+        parse(tmp_path / "c.jsonl", tmp_path / "out", count, shard_size=3)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_parse_that_is_refused_changes_nothing_of_the_one_before(tmp_path: Path) -> None:
+    path, out = tmp_path / "c.jsonl", tmp_path / "out"
+    path.write_text("\n".join(REPEATED[:7]))
+    parse(path, out, shard_size=3)
+    before = contents(out)
+    path.write_text("\n".join(REPEATED))
+    with pytest.raises(WrongUse, match="stands twice"):
+        parse(path, out, shard_size=3)
+    assert contents(out) == before and not (out / "_spool").exists()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_pipeline_that_cannot_be_loaded_is_refused_before_anything_is_written(
+    own_tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(workers, "parser_of", SceneGraphParser)
+    folder = tmp_path / "pipeline"
+    folder.mkdir()
+    (folder / "config.cfg").write_text("[nlp]\nlang = 'xx'\npipeline = [broken]\n")
+    (folder / "meta.json").write_text('{"lang": "en", "name": "broken"}')
+    with pytest.raises(WrongUse, match=r"--pipeline .*pipeline: spaCy cannot load it"):
+        parse_captions([own_tsv], str(tmp_path / "out"), str(folder), count)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
