@@ -25,7 +25,7 @@ TAXONOMY = {
 OBJECTS = ["cup", "chair", "car", "cat", "red car", "door", "dogs", "dog"]
 
 
-def scenes(rich: int = 120, simple: int = 80, seed: int = 0) -> dict[str, Any]:
+def scenes(rich: int = 120, simple: int = 240, seed: int = 0) -> dict[str, Any]:
     """COCO Panoptic: scenes of seven to fourteen categories of one place, and simple ones of one to three of any."""
     random = np.random.default_rng(seed)
     images, annotations = [], []

@@ -111,12 +111,13 @@ def replace(role: str, kind: str) -> Change:
 
 
 def other_image(entry: dict[str, Any], annotated: Scenes, kind: str) -> dict[str, int]:
-    """An image that is not in the template: ``few`` or ``many`` categories, with or without the condition."""
+    """An image that is not in the template: of ``few`` or ``many`` categories, with or without the condition."""
     condition = annotated.names.index(entry["condition"])
     many, shows = kind.split()[0] == "many", kind.split()[1] == "with"
     used = {image["val_image_id"] for image in (entry["reference"], entry["target"], *entry["gallery"])}
     for image, row in zip(annotated.ids.tolist(), annotated.present, strict=True):
-        if (row.sum() >= 10) == many and row[condition] == shows and image not in used:
+        enough = row.sum() >= 10 if many else row.sum() <= 3
+        if enough and row[condition] == shows and image not in used:
             return {"val_image_id": image}
     raise AssertionError(f"no such image: {kind}")
 
