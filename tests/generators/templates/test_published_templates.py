@@ -1,7 +1,8 @@
 """GeneCIS's own templates of Change an Object, checked for all that needs no annotations."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_published_templates_keep_the_rules_but_repeat_themselves(published: lis
 def test_categories_that_differ_are_conditions_that_differ() -> None:
     names = [" ".join(name.split()) for name in COCO.split(",")]
     assert len({condition_name(name) for name in names}) == len(names) == 133
+
+
+def test_published_distractors_are_ranked_and_targets_are_not_first(published: list[dict[str, Any]]) -> None:
+    """The near distractors of all templates of a reference are in one order; many targets come late in it."""
+    order: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
+    for entry in published:
+        near = [image["val_image_id"] for image in entry["gallery"][:9]]
+        order[entry["reference"]["val_image_id"]] |= set(combinations(near, 2))
+    assert not any((later, sooner) in pairs for pairs in order.values() for sooner, later in pairs)
+    behind = 0
+    for entry in published:
+        target, pairs = entry["target"]["val_image_id"], order[entry["reference"]["val_image_id"]]
+        behind += any((image["val_image_id"], target) in pairs for image in entry["gallery"][:9])
+    assert behind == 786  # most of the others cannot be placed
 
 
 def test_published_references_come_again(published: list[dict[str, Any]]) -> None:
