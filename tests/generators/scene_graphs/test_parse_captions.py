@@ -133,6 +133,7 @@ def test_an_object_store_gets_the_same_bytes(own_tsv: Path, whole: Path) -> None
         parse_captions([own_tsv], "memory://graphs/out", shard_size=SHARD)
         store = Store("memory://graphs/out")
         assert {name: store.read(name) for name in contents(whole)} == contents(whole)
+    assert main(["verify", "memory://graphs/out"]) == main(["status", "memory://graphs/out"]) == 0
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = END_SECONDS) -> None:
