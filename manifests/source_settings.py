@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
 from manifests.locations import (
     PROCEDURAL,
     SMALL,
@@ -253,4 +254,7 @@ class StableDiffusion(Settings):
         return Path(self.model) if is_model_folder(self.model) else None
 
 
-Source = Annotated[ActionGenome | Gebc | YouCook2 | Kubric | StableDiffusion, Field(discriminator="kind")]
+Source = Annotated[
+    ActionGenome | Gebc | YouCook2 | Kubric | StableDiffusion | AttributeTemplates | ObjectTemplates,
+    Field(discriminator="kind"),
+]

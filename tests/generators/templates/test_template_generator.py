@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from generators import create
 from generators.templates.attribute_invariants import attribute_rules
 from generators.templates.crops import crop
 from generators.templates.generator import TemplateCandidate, TemplateGenerator
@@ -19,6 +20,7 @@ from generators.templates.vaw import read_instances
 from manifests.candidate import from_row, to_row
 from manifests.errors import WrongUse
 from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from manifests.recipe import Subset
 from shards.samples import Rejected, Template
 from tests.generators.templates.annotated import TAXONOMY, labelled, save, scenes
 
@@ -77,6 +79,13 @@ def test_what_is_planned_keeps_every_rule_and_travels_as_rows(root: Path, kind: 
     assert check([json.loads(one.entry) for one in planned], planned[0].task, *rules) == []  # type: ignore[arg-type]
     assert {len(one.images) for one in planned} == {11 if (kind, task) == ("attribute", "focus") else 16}
     assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
+
+
+def test_a_recipe_names_them_by_kind(root: Path) -> None:
+    source = {"task": "change", "annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg"}
+    subset = Subset.model_validate({"source": {"kind": "genecis-attributes", **source}})
+    made = create("change-attribute", subset, seed=1)
+    assert next(iter(made.plan())) == next(generator(root, "attribute", "change").plan())
 
 
 @pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
