@@ -1,0 +1,1 @@
+"""Triplets of images and conditions (GeneCIS, section 5.2), mined from the relations of captions."""

@@ -1,0 +1,158 @@
+"""What triplets are drawn from: relations grouped by subject and object, and which subjects may be drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.triplets.graphs import Codes, Relations, load_relations
+from generators.triplets.ratings import Ratings, Rules
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """What one set of rules makes of every relation: equal numbers for words that count as the same, and ratings."""
+
+    subject: Codes
+    object: Codes
+    subject_rating: Floats
+    object_rating: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Relations sorted by subject, then object; a "pair" is a subject with one of its objects.
+
+    Of each relation: row, its place in ``relations``; image; subject_rating, object_rating; pair.
+    Of each pair: start and count, its relations; subject, object; in_object, where its relations begin among those of
+    its object. Of each subject: pairs_start and pairs_count; relations_count; images, how many different ones it is in;
+    eligible, whether it has as many images and objects as are asked for. Of each object: object_start and object_count,
+    its relations in ``by_object``, which sorts relations by object, then subject.
+    """
+
+    relations: Relations
+    rules: Rules
+    row: Codes
+    image: Codes
+    subject_rating: Floats
+    object_rating: Floats
+    pair: Codes
+    start: Codes
+    count: Codes
+    subject: Codes
+    object: Codes
+    pairs_start: Codes
+    pairs_count: Codes
+    relations_count: Codes
+    images: Codes
+    eligible: Bools
+    by_object: Codes
+    object_start: Codes
+    object_count: Codes
+    in_object: Codes
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
+    """Rate every relation. NaN is the rating of an unrated word under the strict rules, -1 under the published ones.
+
+    published: words are the same when they are written the same. strict: when their lemmas are, in any case.
+    """
+    if rules == "published":
+        of_word = ratings.published_of(relations.words)
+        subject, object_ = relations.subject, relations.object
+        return Rated(subject, object_, of_word[subject], of_word[object_])
+    _, folded = np.unique(np.array([word.lower() for word in relations.words]), return_inverse=True)
+    codes = folded.astype(np.int32)
+    sides = []
+    for surface, lemma in ((relations.subject, relations.subject_lemma), (relations.object, relations.object_lemma)):
+        both, of_relation = np.unique(surface.astype(np.int64) << 32 | lemma, return_inverse=True)
+        words = [relations.words[code] for code in both >> 32]
+        lemmas = [relations.words[code] for code in both & 0xFFFFFFFF]
+        sides.append(ratings.strict_of(words, lemmas)[of_relation])
+    return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
+
+
+def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int) -> Pool:
+    """Group the relations, those alone under the strict rules whose words are both rated.
+
+    min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images). Order
+    within a pair is that of the files, so that the same relations give the same pool.
+    """
+    usable = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
+    kept = np.flatnonzero(usable)
+    row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
+    subjects, objects, image = rated.subject[row], rated.object[row], relations.image[relations.caption[row]]
+    start, count = _runs(subjects[1:] != subjects[:-1], objects[1:] != objects[:-1], len(row))
+    pair = np.repeat(np.arange(len(start), dtype=np.int32), count)
+    pairs_start, pairs_count = _runs(subjects[start][1:] != subjects[start][:-1], False, len(start))
+    subject = np.repeat(np.arange(len(pairs_start), dtype=np.int32), pairs_count)
+    _, object_ = np.unique(objects[start], return_inverse=True)
+    by_object = np.argsort(object_[pair], kind="stable").astype(np.int32)
+    ordered = object_[pair][by_object]
+    object_start, object_count = _runs(ordered[1:] != ordered[:-1], False, len(row))
+    first_of_pair = np.empty(len(row), dtype=np.int32)
+    first_of_pair[by_object] = np.arange(len(row), dtype=np.int32)
+    pairs_of_images = np.unique(subject[pair].astype(np.int64) << 32 | image)
+    images = np.bincount(pairs_of_images >> 32, minlength=len(pairs_start)).astype(np.int32)
+    return Pool(
+        relations=relations,
+        rules=rules,
+        row=row,
+        image=image,
+        subject_rating=rated.subject_rating[row],
+        object_rating=rated.object_rating[row],
+        pair=pair,
+        start=start,
+        count=count,
+        subject=subject,
+        object=object_.astype(np.int32),
+        pairs_start=pairs_start,
+        pairs_count=pairs_count,
+        relations_count=np.add.reduceat(count, pairs_start, dtype=np.int32) if len(row) else count,
+        images=images,
+        eligible=(images >= min_images) & (pairs_count >= 2),
+        by_object=by_object,
+        object_start=object_start,
+        object_count=object_count,
+        in_object=first_of_pair[start] - object_start[object_],
+    )
+
+
+def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Codes, Codes]:
+    """Starts and lengths of the runs of a sequence; ``changes`` says for each entry but the first whether it is new."""
+    if not length:
+        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+    starts = np.concatenate([[0], np.flatnonzero(changes | more_changes) + 1])
+    return starts.astype(np.int32), np.diff(starts, append=length).astype(np.int32)
+
+
+def load_pool(graphs: str, ratings: Ratings, rules: Rules, min_images: int) -> Pool:
+    """The pool of a folder that ``twinset parse`` wrote; raises `WrongUse` as `load_relations` does."""
+    relations = load_relations(graphs)
+    return make_pool(relations, rate(relations, ratings, rules), rules, min_images)
+
+
+def funnel(pool: Pool) -> dict[str, int]:
+    """What is left of the captions at each step up to the subjects that may be drawn, in that order."""
+    relations = pool.relations
+    return {
+        "captions": relations.captions,
+        "captions with relations": relations.texts.num_rows,
+        "relations": len(relations),
+        "relations with both words rated": len(pool) if pool.rules == "strict" else _both_rated(pool),
+        "subjects": len(pool.images),
+        "eligible subjects": int(pool.eligible.sum()),
+        "relations of eligible subjects": int(pool.relations_count[pool.eligible].sum()),
+    }
+
+
+def _both_rated(pool: Pool) -> int:
+    return int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum())

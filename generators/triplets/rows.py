@@ -1,0 +1,73 @@
+"""Mined triplets as records with their words, captions and places of images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from generators.triplets.graphs import TEXTS, Codes, Relations
+from generators.triplets.mining import TripletTable
+from generators.triplets.strict import NONE
+
+BLOCK = 1 << 14  # triplets whose texts are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One relation where it is said.
+
+    subject, predicate, object: surface words. caption_id, image_id: of the caption. image: where the image is, as the
+    captions' source says it; may be empty.
+    """
+
+    subject: str
+    predicate: str
+    object: str
+    caption_id: str
+    image_id: str
+    caption: str
+    image: str
+
+    @property
+    def condition(self) -> str:
+        """What the triplet asks for when this is its target (GeneCIS, section 5.2): predicate and object."""
+        return f"{self.predicate} {self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class MinedTriplet:
+    """A mined triplet. number: of its draw; concreteness: mean rating; distractor: None where none was asked for."""
+
+    number: int
+    reference: Mention
+    target: Mention
+    distractor: Mention | None
+    concreteness: float
+
+    @property
+    def condition(self) -> str:
+        return self.target.condition
+
+
+def rows(relations: Relations, table: TripletTable) -> Iterator[MinedTriplet]:
+    """The triplets of a table, in its order; memory holds the texts of some thousands."""
+    for start in range(0, len(table), BLOCK):
+        block = slice(start, start + BLOCK)
+        sides = [_mentions(relations, column[block]) for column in (table.reference, table.target, table.distractor)]
+        numbers, means = table.number[block].tolist(), table.concreteness[block].tolist()
+        for number, reference, target, distractor, mean in zip(numbers, *sides, means, strict=True):
+            assert reference is not None and target is not None
+            yield MinedTriplet(number, reference, target, distractor, mean)
+
+
+def _mentions(relations: Relations, relation: Codes) -> list[Mention | None]:
+    words = relations.words
+    texts = relations.texts.take(pa.array(relations.caption[relation]))
+    columns = [
+        [words[code] for code in codes[relation].tolist()]
+        for codes in (relations.subject, relations.predicate, relations.object)
+    ]
+    columns += [texts[name].to_pylist() for name in TEXTS]
+    return [None if at == NONE else Mention(*fields) for at, *fields in zip(relation.tolist(), *columns, strict=True)]

@@ -1,0 +1,63 @@
+"""The rules of GeneCIS as its paper has them (sections 5.2 and 6.2), without pairs that teach the wrong thing.
+
+All four words of reference and target are rated, and their mean exceeds the threshold. Of no relation does the
+reference's image show the target's subject with the target's object, so that it never satisfies the condition: object
+and image differ always. The distractor's image shows the target's object with another subject, and not with the
+target's: it would be as right as the target. Its own two words pass the threshold too, which keeps out pronouns: they
+may stand for the target's subject.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.triplets.distractors import OtherSubjects
+from generators.triplets.draws import U64, below
+from generators.triplets.graphs import Codes
+from generators.triplets.lottery import NEVER, Proposals, make_lottery
+from generators.triplets.pool import Bools, Pool
+
+WORDS = 4
+DISTRACTOR = 3  # slot of random numbers
+NONE = -1
+EXACT = 1e-9  # sums that differ by less are equal: ratings have two decimals
+
+
+class StrictRules:
+    """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again."""
+
+    def __init__(self, pool: Pool, threshold: float, distractors: bool) -> None:
+        """Raises `WrongUse` when nothing can pass. distractors: whether each triplet needs one."""
+        self.pool = pool
+        self.threshold = threshold
+        self.distractors = distractors
+        self._rating = pool.subject_rating + pool.object_rating
+        gain = np.maximum.reduceat(self._rating, pool.start)
+        if distractors:
+            self._others = OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
+            gain = np.where(self._others.count > 0, gain, NEVER)
+        need = WORDS * threshold - self._rating
+        self.lottery = make_lottery(
+            pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold
+        )
+        self._shown = np.unique(pool.pair.astype(np.int64) << 32 | pool.image)
+
+    def propose(self, states: U64) -> Proposals:
+        """One draw of a triplet a state; `NONE` stands for the distractor where none is asked for."""
+        pool = self.pool
+        _, reference, pair, target = self.lottery.draw(pool, states)
+        total = self._rating[reference] + self._rating[target]
+        passes = (total > WORDS * self.threshold + EXACT) & ~self._shows(pool.image[reference], pair)
+        distractor = np.full(len(reference), NONE, dtype=np.int32)
+        if self.distractors:
+            distractor = self._others.at(pair, below(states, DISTRACTOR, self._others.count[pair]))
+            image = pool.image[distractor]
+            passes &= (image != pool.image[reference]) & ~self._shows(image, pair)
+        return Proposals(passes, reference, target, distractor, total / WORDS)
+
+    def _shows(self, image: Codes, pair: Codes) -> Bools:
+        """Whether some relation of each image has the pair's subject and object."""
+        wanted: NDArray[np.int64] = pair.astype(np.int64) << 32 | image
+        at = np.minimum(np.searchsorted(self._shown, wanted), len(self._shown) - 1)
+        return np.asarray(self._shown[at] == wanted)

@@ -1,0 +1,129 @@
+"""Relations of the tests' own, ratings for their words, and real captions with the real ratings."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from generators.scene_graphs.caption_sources import caption_source
+from generators.scene_graphs.captions import Caption
+from generators.scene_graphs.parse import parse_captions
+from generators.triplets.graphs import Relations, load_relations
+from generators.triplets.ratings import Ratings, load_ratings, with_plurals
+
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+REAL_CAPTIONS = 3000
+
+Said = tuple[str, str, str, str]  # image, subject, predicate, object
+LEMMAS = {"hats": "hat", "glasses": "glass", "dogs": "dog", "men": "man"}
+RATED = {
+    "man": 4.8,
+    "hat": 4.9,
+    "glass": 4.9,
+    "glasses": 4.0,
+    "horse": 5.0,
+    "idea": 1.6,
+    "dog": 4.9,
+    "ball": 5.0,
+    "stick": 4.6,
+    "crown": 4.7,
+    "floor": 4.8,
+    "king": 4.6,
+    "tree": 5.0,
+    "bird": 4.9,
+}
+
+
+def relations_of(said: list[Said]) -> Relations:
+    """The relations as they would be loaded; each is a caption of its own."""
+    lemma = [(LEMMAS.get(subject, subject), LEMMAS.get(object_, object_)) for _, subject, _, object_ in said]
+    words = sorted({word for _, *three in said for word in three} | {word for both in lemma for word in both})
+    images = sorted({image for image, *_ in said})
+
+    def codes(column: list[str], among: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return np.array([among.index(one) for one in column], dtype=np.int32)
+
+    of_image, subjects, predicates, objects = (list(column) for column in zip(*said, strict=True))
+    numbers = [str(number) for number in range(len(said))]
+    texts = {"caption_id": numbers, "image_id": of_image, "caption": [" ".join(one[1:]) for one in said]}
+    return Relations(
+        subject=codes(subjects, words),
+        object=codes(objects, words),
+        subject_lemma=codes([one for one, _ in lemma], words),
+        object_lemma=codes([one for _, one in lemma], words),
+        predicate=codes(predicates, words),
+        caption=np.arange(len(said), dtype=np.int32),
+        image=codes(of_image, images),
+        words=words,
+        texts=pa.table({**texts, "image": [f"{image}.jpg" for image in of_image]}),
+        captions=len(said),
+        digest="0" * 32,
+    )
+
+
+@pytest.fixture(scope="session")
+def own_said() -> list[Said]:
+    """Subjects of unlike numbers of images, words that are unrated or plurals, and pairs that cannot but be alike.
+
+    A dog's stick is in one of the images of its ball. Nearly all that crowns are said of is in one image, so that the
+    101st draw of a target is often as bad as those before.
+    """
+    said = [(f"m{n}", "man", "with", "hat") for n in range(4)]
+    said += [(f"m{n}", "man", "wearing", "glasses") for n in (4, 5)]
+    said += [(f"m{n}", "man", "on", "horse") for n in (0, 6, 7, 8)]
+    said += [("m6", "man", "with", "idea"), ("m9", "man", "in", "thingummy"), ("m9", "man", "near", "horse")]
+    said += [(f"d{n}", "dog", "with", "ball") for n in range(6)]
+    said += [("d0", "dog", "chewing", "stick"), ("d0", "bird", "on", "stick"), ("d1", "bird", "on", "horse")]
+    said += [("c0", "crown", "on", "floor")] * 40 + [(f"c{n}", "crown", "of", "floor") for n in (2, 3, 4)]
+    said += [("c0", "crown", "of", "king")] * 40 + [("c1", "crown", "of", "king")]
+    said += [(f"t{n}", "tree", "with", "bird") for n in range(8)] + [("t8", "tree", "near", "ball")] * 3
+    said += [(f"x{n}", "tree", "behind", "man") for n in range(5)]
+    said += [(f"f{n}", "king", "with", "crown") for n in range(9)]  # one object: no subject
+    said += [(f"g{n}", "glass", "on", one) for n, one in enumerate(("floor", "tree", "ball", "horse"))]  # four images
+    return said
+
+
+@pytest.fixture(scope="session")
+def own_ratings() -> Ratings:
+    pytest.importorskip(
+        "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
+    )
+    return Ratings(RATED, with_plurals(RATED))
+
+
+@pytest.fixture(scope="session")
+def real_ratings() -> Ratings:
+    path = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"
+    if not path.is_file():
+        pytest.skip("the ratings of ../shared/data/concreteness are not here")
+    pytest.importorskip(
+        "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
+    )
+    return load_ratings(path, "published")
+
+
+@pytest.fixture(scope="session")
+def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of ``twinset parse`` with the first captions of Flickr8k."""
+    path = SHARED / "captions" / "flickr8k_token.txt"
+    if not path.is_file():
+        pytest.skip("the captions of ../shared/data are not here")
+    folder = tmp_path_factory.mktemp("real")
+    captions = (one for one in caption_source(path).read() if isinstance(one, Caption))
+    lines = [
+        json.dumps({"id": one.caption_id, "image_id": one.image_id, "caption": one.caption, "image": one.image})
+        for one in islice(captions, REAL_CAPTIONS)
+    ]
+    (folder / "captions.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    parse_captions([folder / "captions.jsonl"], str(folder / "graphs"), shard_size=1000)
+    return folder / "graphs"
+
+
+@pytest.fixture(scope="session")
+def real_relations(real_graphs: Path) -> Relations:
+    return load_relations(str(real_graphs))

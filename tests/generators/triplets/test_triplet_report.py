@@ -1,0 +1,87 @@
+"""The report of what was mined: its numbers are counted again here."""
+
+from __future__ import annotations
+
+import pytest
+
+from generators.triplets.draws import Draws
+from generators.triplets.graphs import Relations
+from generators.triplets.mining import Miner
+from generators.triplets.pool import make_pool, rate
+from generators.triplets.ratings import Ratings
+from generators.triplets.report import SAMPLE, MiningReport, make_report
+from manifests.errors import WrongUse
+from tests.generators.triplets.conftest import RATED, Said, relations_of
+from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
+
+DRAWS = Draws(5, "triplets")
+
+
+def test_own_captions(own_said: list[Said], own_ratings: Ratings) -> None:
+    relations = relations_of(own_said)
+    report = make_report(relations, own_ratings, "strict", 5, 4.6, DRAWS, True)
+    assert list(report.funnels) == ["published", "strict"]
+    funnel = report.funnels["strict"]
+    assert funnel["relations"] == len(own_said)
+    assert funnel["relations with both words rated"] == len(own_said) - 1  # the thingummy
+    assert funnel["eligible subjects"] == 4
+    assert funnel["subjects"] == len({said[1] for said in own_said})
+    steps = list(funnel.values())[2:]
+    assert steps[0] >= steps[1] and steps[3] <= steps[2] and steps[5] <= steps[4]
+    assert report.mined == SAMPLE and report.left_out == 0 and sum(report.histogram) == SAMPLE
+    assert sum(report.subjects.values()) == SAMPLE and list(report.subjects.values()) == sorted(
+        report.subjects.values(), reverse=True
+    )
+    assert report.differences is not None
+    assert report.differences.same_object > 0.01  # crowns
+    glasses = next(one for one in report.differences.overwritten if one.word == "glasses")
+    assert (glasses.rated, glasses.published, glasses.relations) == (4.0, 4.9, 2)
+    assert report.differences.by_overwriting > 0
+    assert MiningReport.model_validate_json(report.to_bytes()) == report
+
+
+def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relations, real_ratings: Ratings) -> None:
+    found = make_report(real_relations, real_ratings, "published", 5, 4.8, DRAWS, True)
+    shares = found.differences
+    assert shares is not None and real_ratings.published is not None
+    pool = make_pool(real_relations, rate(real_relations, real_ratings, "published"), "published", 5)
+    mined = Miner(pool, 4.8).mine(DRAWS, 0, SAMPLE)
+    table = table_of(real_relations)
+    procedure = PublishedProcedure(table, real_ratings.published, 4.8, 5, seed=0)
+    others = {**real_ratings.published, **real_ratings.rated}
+    kept = PublishedProcedure(table, others, 4.8, 5, seed=0)
+    words = real_relations.words
+    lemma = {
+        row: (words[one].lower(), words[other].lower())
+        for row, (one, other) in enumerate(zip(real_relations.subject_lemma, real_relations.object_lemma, strict=True))
+    }
+    shown = {(table[row].image, *both) for row, both in lemma.items()}
+    counts = dict.fromkeys(("same_object", "same_image", "target_image", "shows", "overwriting", "distractor"), 0)
+    for reference, target, distractor in zip(
+        mined.reference.tolist(), mined.target.tolist(), mined.distractor.tolist(), strict=True
+    ):
+        counts["same_object"] += lemma[reference][1] == lemma[target][1]
+        counts["same_image"] += table[reference].image == table[target].image
+        counts["target_image"] += table[distractor].image == table[target].image
+        counts["shows"] += (table[distractor].image, *lemma[target]) in shown
+        counts["overwriting"] += kept.concreteness(Drawn(reference, target, distractor)) <= 4.8
+        four = [procedure.ratings.get(word, -1) for row in (reference, target) for word in table[row][1::2]]
+        counts["distractor"] += sum(four) / 4 <= 4.8
+    expected = {name: count / SAMPLE for name, count in counts.items()}
+    assert expected == pytest.approx(
+        {
+            "same_object": shares.same_object,
+            "same_image": shares.same_image,
+            "target_image": shares.distractor_of_target_image,
+            "shows": shares.distractor_shows_target,
+            "overwriting": shares.by_overwriting,
+            "distractor": shares.by_distractor,
+        },
+        abs=2e-4,  # means that round to the threshold
+    )
+    assert shares.any >= max(expected.values())
+
+
+def test_nothing_to_mine_is_refused(own_said: list[Said]) -> None:
+    with pytest.raises(WrongUse, match="under the strict rules"):
+        make_report(relations_of(own_said), Ratings(RATED, RATED), "strict", 1000, 4.6, DRAWS, True)
