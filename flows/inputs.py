@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from manifests.errors import WrongUse
+from manifests.genecis_settings import AttributeTemplates, Triplets
 from manifests.locations import PROCEDURAL, is_miniature, model_name
 from manifests.recipe import Recipe
 from manifests.source_settings import Kubric, StableDiffusion
@@ -28,13 +29,17 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True, m
             if models:
                 _check_models(f"subsets.{name}.source", source)
             continue
-        if is_miniature(source.annotations) or is_miniature(source.media):
-            from generators import miniature  # it draws with libraries that a plan of other data does not need
-
-            miniature.ensure()
-        if not source.annotations.is_file() and annotations:
-            key = f"subsets.{name}.source.annotations"
-            raise WrongUse(f"{key}: there is no file {source.annotations}; name it with --set {key}=FILE")
+        if isinstance(source, Triplets):
+            _check_triplets(f"subsets.{name}.source", source, annotations, media)
+            continue
+        files = {"annotations": source.annotations}
+        if isinstance(source, AttributeTemplates):
+            files["taxonomy"] = source.taxonomy
+        _ensure_miniature(*files.values(), source.media)
+        for setting, file in files.items():
+            if not file.is_file() and annotations:
+                key = f"subsets.{name}.source.{setting}"
+                raise WrongUse(f"{key}: there is no file {file}; name it with --set {key}=FILE")
         if media and not source.media.is_dir():
             key = f"subsets.{name}.source.media"
             raise WrongUse(f"{key}: there is no folder {source.media}; name it with --set {key}=FOLDER")
@@ -57,6 +62,13 @@ def check_devices(recipe: Recipe, runner: str) -> None:
                 raise WrongUse(f"subsets.{name}.{error}") from error
             except ImportError as error:
                 raise WrongUse(f"subsets.{name}.source.device: {error}; install the extra `models`") from error
+
+
+def _ensure_miniature(*places: Path) -> None:
+    if any(is_miniature(place) for place in places):
+        from generators import miniature  # it draws with libraries that a plan of other data does not need
+
+        miniature.ensure()
 
 
 def _check_assets(key: str, source: Kubric) -> None:
@@ -84,3 +96,25 @@ def _check_models(key: str, source: StableDiffusion) -> None:
             scorer_folder(source.scorer)
     except ModelMissing as error:
         raise WrongUse(f"{key}.{setting}: {error}") from error
+
+
+def _check_triplets(key: str, source: Triplets, annotations: bool, media: bool) -> None:
+    from generators.triplets.captions import check_captions, check_ratings
+
+    _ensure_miniature(*source.captions, source.concreteness, *([source.images] if source.images is not None else []))
+    if annotations:
+        if not source.concreteness.is_file():
+            raise WrongUse(
+                f"{key}.concreteness: there is no file {source.concreteness}; name the ratings of Brysbaert et al. "
+                f"(2014) with --set {key}.concreteness=FILE"
+            )
+        for setting, check in (("captions", check_captions), ("concreteness", check_ratings)):
+            try:
+                check(source)
+            except WrongUse as error:
+                raise WrongUse(f"{key}.{setting}: {error}") from error
+    if media and source.images is not None and not source.images.is_dir():
+        raise WrongUse(
+            f"{key}.images: there is no folder {source.images}; name it with --set {key}.images=FOLDER, or make an "
+            f"index alone with --set {key}.images=null"
+        )

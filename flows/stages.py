@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -13,11 +15,14 @@ import generators
 from flows.workshops import facts_of, workshop, workshop_for
 from manifests.canonical import digest
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
+from manifests.genecis_settings import Triplets
+from manifests.locations import is_miniature
 from manifests.plan import PlannedShard, PlanSummary, plan_digest, plan_file, read_slice, shards_of, write_plan
 from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Recipe
 from manifests.stage import ANY_RUNTIME, Stage
 from shards import layout
+from shards.contracts import Generator, Staged
 from shards.describe import withdraw
 from shards.make import make_shard
 from shards.media import media_of
@@ -31,22 +36,40 @@ MISSING_REASONS = ("missing-media", "broken-media")
 
 
 def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
-    """Plan a subset without writing anything: its counts, and what planning left out."""
+    """Plan a subset without writing anything below an OUT: its counts, and what planning left out."""
     subset = recipe.subsets[name]
     generator = generators.create(name, subset, recipe.seed)
     planned = shards = 0
-    for shard in shards_of(islice(generator.plan(), subset.count), subset.shard_size, subset.source.planned_from):
-        planned += len(shard)
-        shards += 1
+    with tempfile.TemporaryDirectory() as scratch:
+        # Those of the miniature are a few seconds' work; for others it would be done for nothing.
+        if isinstance(subset.source, Triplets) and all(map(is_miniature, subset.source.captions)):
+            _make_earlier(scratch, generator, 1)
+        for shard in shards_of(islice(generator.plan(), subset.count), subset.shard_size, subset.source.planned_from):
+            planned += len(shard)
+            shards += 1
     excluded = dict(sorted(generator.excluded.items()))
     return {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "excluded": excluded}
 
 
-def prepare(store: Store, recipe: Recipe, name: str) -> Stage:
-    """Plan a subset below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
+def has_earlier(recipe: Recipe, name: str) -> bool:
+    """Whether a subset is planned from an earlier stage that is made below OUT."""
+    return isinstance(generators.create(name, recipe.subsets[name], recipe.seed), Staged)
+
+
+def make_earlier(store: Store, recipe: Recipe, name: str, workers: int) -> None:
+    """Make what a subset is planned from, in so many processes (0: one a core), or go on with it."""
+    _make_earlier(_earlier(store, name), generators.create(name, recipe.subsets[name], recipe.seed), workers)
+
+
+def prepare(store: Store, recipe: Recipe, name: str, workers: int = 0) -> Stage:
+    """Plan a subset below OUT, unless the plan that lies there is of this very recipe, inputs and versions.
+
+    workers: processes for an earlier stage that it is planned from, 0 for one a core.
+    """
     # In a process that builds again, what it remembers of the media folders may no longer hold.
     workshop_for.cache_clear()
     shop = workshop(recipe, name)
+    _make_earlier(_earlier(store, name), shop.generator, workers)
     facts = facts_of(recipe, name, shop, shop.generator.inputs())
     content = digest(facts)
     before = _planned_before(store, name)
@@ -186,10 +209,22 @@ def _planned_before(store: Store, name: str) -> Stage | None:
     return None
 
 
+def _earlier(store: Store, name: str) -> str:
+    return f"{store.root}/{layout.earlier(name)}"
+
+
+def _make_earlier(root: str, generator: Generator, workers: int) -> None:
+    if isinstance(generator, Staged):
+        generator.make_earlier(root, workers or os.cpu_count() or 1)
+
+
 def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> PlanSummary:
     # Until the new stage record is written, the old one must not vouch for new candidates.
     store.remove(layout.meta(name, "stage.json"))
     withdraw(store, name)
+    if isinstance(shop.generator, Staged):
+        for report, content in shop.generator.reports().items():
+            store.write(layout.meta(name, report), content)
     with store.spool() as spool:
         return write_plan(
             islice(shop.generator.plan(), shop.subset.count),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates, Triplets
 from manifests.recipe import Subset
 from manifests.source_settings import ActionGenome, Gebc, Kubric, StableDiffusion, YouCook2
 from shards.contracts import Generator
@@ -39,3 +39,7 @@ def create(name: str, subset: Subset, seed: int) -> Generator:
             from generators.templates.generator import TemplateGenerator
 
             return TemplateGenerator(name, source, subset.split, seed)
+        case Triplets():
+            from generators.triplets.generator import TripletGenerator
+
+            return TripletGenerator(name, source, subset.split, seed)

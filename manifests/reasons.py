@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 MEANINGS = {
     # Rejected when they were made.
-    "missing-media": "the video, frame or asset that it is made from is not where it should be",
+    "missing-media": "the video, frame, image or asset that it is made from is not where it should be",
     "broken-media": "its file cannot be read, or is cut off before the frame",
     "beyond-end": "the video ends before the annotated moment",
     "same-frame": "both moments mean one and the same frame",
+    "same-image": "two of its images are one file, or copies of it",
     "unsafe-path": "the name of its media leads out of the media folder",
     "too-large": "a side of the frame is longer than image files hold",
     "box-outside": "of an object's box nothing lies in its image",
@@ -53,6 +54,8 @@ MEANINGS = {
     "segment-without-time": "segments that are not two times in order",
     "segment-unsayable": "segments whose sentence has no words",
     "segment-repeated": "segments with an id that came before in their video; the first counts",
+    # GeneCIS's triplets.
+    "no-triplet": "draws of which no try gave a triplet that the rules let pass",
     # EQ-Kubric.
     "name-unmapped": "names of the vocabulary for which the asset source has nothing",
     "name-unpaired": "names that are left without another one to differ from",

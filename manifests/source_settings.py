@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates, Triplets
 from manifests.locations import (
     PROCEDURAL,
     SMALL,
@@ -255,6 +255,6 @@ class StableDiffusion(Settings):
 
 
 Source = Annotated[
-    ActionGenome | Gebc | YouCook2 | Kubric | StableDiffusion | AttributeTemplates | ObjectTemplates,
+    ActionGenome | Gebc | YouCook2 | Kubric | StableDiffusion | Triplets | AttributeTemplates | ObjectTemplates,
     Field(discriminator="kind"),
 ]

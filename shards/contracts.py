@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from manifests.candidate import Candidate, CaptionedCandidate
@@ -41,6 +41,23 @@ class Generator(Protocol):
 
         Candidates of one group come together, and as many groups as it takes to fill a micro-batch (`Batching`).
         """
+        ...
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """What a generator has besides, if it plans from an earlier stage, such as the scene graphs of captions."""
+
+    def make_earlier(self, root: str, workers: int) -> None:
+        """Make the earlier stage below a folder or URL of its own, or go on with what was begun there.
+
+        Called before `plan` and `inputs` where a plan is written; nothing to do where the stage is among the inputs.
+        workers: processes.
+        """
+        ...
+
+    def reports(self) -> Mapping[str, bytes]:
+        """Files that say what is planned from, by name, to lie beside the plan."""
         ...
 
 

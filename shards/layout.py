@@ -15,6 +15,11 @@ def plan(subset: str, name: str) -> str:
     return meta(subset, f"plan/{name}")
 
 
+def earlier(subset: str) -> str:
+    """The folder of an earlier stage that a subset is planned from: the scene graphs of captions."""
+    return meta(subset, "graphs")
+
+
 def tar(subset: str, split: str, shard: int) -> str:
     """The samples of a shard; absent when nothing was kept."""
     return f"{subset}/{split}/{shard:05d}.tar"

@@ -46,8 +46,6 @@ def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
         _refuse_taxonomy(path, "the file", "is no JSON object of types")
     taxonomy = {}
     for kind, attributes in whole.items():
-        if not kind.strip():
-            _refuse_taxonomy(path, repr(kind), "is no name of a type")
         if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
             _refuse_taxonomy(path, repr(kind), "has no list of attributes")
         taxonomy[kind] = tuple(sorted({_word(name) for name in attributes} - {""}))

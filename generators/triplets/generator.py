@@ -1,0 +1,183 @@
+"""GeneCIS's training triplets: mined from the scene graphs of captions when planned, given their images when made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import ClassVar, cast
+
+from generators.image_files import ImageFiles, UnusableImage
+from generators.triplets.captions import CaptionGraphs
+from generators.triplets.draws import Draws
+from generators.triplets.mining import Miner
+from generators.triplets.pool import make_pool, rate
+from generators.triplets.ratings import load_ratings
+from generators.triplets.report import make_report
+from generators.triplets.rows import Mention, MinedTriplet, rows
+from manifests.candidate import Candidate
+from manifests.canonical import digest, sample_key, sha256_of_file
+from manifests.errors import WrongUse
+from manifests.genecis_settings import Triplets
+from manifests.sample_kinds import PARTS
+from shards.contracts import Isolation
+from shards.samples import Frame, Json, Rejected, Triplet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripletCandidate(Candidate):
+    """A mined triplet, whole: who makes it needs neither captions nor ratings.
+
+    number: of its draw. condition: predicate and object of the target. concreteness: mean rating of its words (1-5).
+    The rest is by part (`manifests.sample_kinds.PARTS`), "" for a distractor that is not asked for: the relation that
+    is said, the caption and its id, the image's id, and the name that it is looked for by.
+    """
+
+    number: int
+    condition: str
+    concreteness: float
+    subjects: tuple[str, ...]
+    predicates: tuple[str, ...]
+    objects: tuple[str, ...]
+    caption_ids: tuple[str, ...]
+    captions: tuple[str, ...]
+    image_ids: tuple[str, ...]
+    images: tuple[str, ...]
+
+
+class TripletGenerator:
+    """Triplets without end, of one set of captions; of each the images where the settings name them, else an index.
+
+    excluded: ``no-triplet``, draws of which no try passed.
+    """
+
+    version: ClassVar[int] = 1
+    isolation: ClassVar[Isolation] = "thread"
+    candidate: ClassVar[type[Candidate]] = TripletCandidate
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
+
+    def __init__(self, name: str, source: Triplets, split: str, seed: int) -> None:
+        self.name = name
+        self.source = source
+        self.split = split
+        self.seed = seed
+        self.excluded: Counter[str] = Counter()
+        self._graphs = CaptionGraphs(name, source)
+        self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
+
+    def inputs(self) -> str:
+        """Digest of the relations, of the ratings, and of the plurals that the published rules make of them."""
+        plurals = version("inflect") if self.source.rules == "published" else ""
+        return digest([self._graphs.digest(), sha256_of_file(self.source.concreteness)[0], plurals])
+
+    def make_earlier(self, root: str, workers: int) -> None:
+        """As `shards.contracts.Staged.make_earlier`."""
+        self._graphs.make(root, workers)
+
+    def reports(self) -> Mapping[str, bytes]:
+        """As `shards.contracts.Staged.reports`: ``mining.json`` (`generators.triplets.report.MiningReport`)."""
+        source, relations = self.source, self._graphs.relations()
+        report = make_report(
+            relations,
+            load_ratings(source.concreteness, "published"),
+            source.rules,
+            source.min_images,
+            source.threshold,
+            Draws(self.seed, self.name),
+            source.distractors,
+        )
+        return {"mining.json": report.to_bytes()}
+
+    def plan(self) -> Iterator[TripletCandidate]:
+        """Mined triplets in the order of their draws; how many are taken does not change the first ones.
+
+        Raises `WrongUse` when the captions have not been parsed, or nothing can be mined from them.
+        """
+        self.excluded.clear()
+        source, relations = self.source, self._graphs.relations()
+        rated = rate(relations, load_ratings(source.concreteness, source.rules), source.rules)
+        miner = Miner(
+            make_pool(relations, rated, source.rules, source.min_images), source.threshold, source.distractors
+        )
+        following = 0
+        for table in miner.stream(Draws(self.seed, self.name)):
+            for mined in rows(relations, table):
+                if missed := mined.number - following:
+                    self.excluded["no-triplet"] += missed
+                following = mined.number + 1
+                yield self._planned(mined)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
+        """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
+        ``same-image`` where two of its images are one file or copies of it."""
+        planned = cast(Sequence[TripletCandidate], candidates)
+        read: Mapping[str, Frame | UnusableImage] = {}
+        if self._images is not None:
+            read = self._images.read(image for candidate in planned for image in candidate.images if image)
+        for candidate in planned:
+            yield self._made(candidate, [read.get(image) for image in candidate.images])
+
+    def _planned(self, mined: MinedTriplet) -> TripletCandidate:
+        distractor = mined.distractor if self.source.distractors else None
+        parts = (mined.reference, mined.target, distractor)
+        return TripletCandidate(
+            key=sample_key(self.name, mined.number),
+            group=f"triplet-{mined.number:07d}",
+            split=self.split,
+            number=mined.number,
+            condition=mined.condition,
+            concreteness=mined.concreteness,
+            subjects=tuple(part.subject if part else "" for part in parts),
+            predicates=tuple(part.predicate if part else "" for part in parts),
+            objects=tuple(part.object if part else "" for part in parts),
+            caption_ids=tuple(part.caption_id if part else "" for part in parts),
+            captions=tuple(part.caption if part else "" for part in parts),
+            image_ids=tuple(part.image_id if part else "" for part in parts),
+            images=tuple(self._name_of(part) if part else "" for part in parts),
+        )
+
+    def _name_of(self, mention: Mention) -> str:
+        """What an image is looked for by: the place that its caption's source names, else its id."""
+        name = mention.image if mention.image and "://" not in mention.image else mention.image_id
+        if "://" in name and self.source.images is not None:
+            key = f"subsets.{self.name}.source"
+            raise WrongUse(
+                f"{key}.captions: these captions name their images by address alone, such as {name}; download them "
+                f"with img2dataset and name the folder of its tars as both {key}.captions and {key}.images, or leave "
+                "images out for an index"
+            )
+        return name
+
+    def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
+        frames: list[Frame | None] = []
+        for image in images:
+            if isinstance(image, UnusableImage):
+                return image.rejected(candidate.key)
+            frames.append(image)
+        digests = [frame.source.sha256 for frame in frames if frame is not None]
+        if len(set(digests)) < len(digests):
+            same = ", ".join(frame.source.path for frame in frames if frame is not None)
+            return Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
+        reference, target, distractor = frames
+        return Triplet(
+            key=candidate.key,
+            group=candidate.group,
+            split=candidate.split,
+            condition=candidate.condition,
+            reference=reference,
+            target=target,
+            distractor=distractor,
+            captions=dict(zip(PARTS, candidate.captions, strict=True)),
+            images=dict(zip(PARTS, candidate.image_ids, strict=True)),
+            provenance=self._provenance(candidate),
+            scores={"concreteness": candidate.concreteness},
+        )
+
+    def _provenance(self, candidate: TripletCandidate) -> dict[str, Json]:
+        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
+        relations = {
+            part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
+            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
+        }
+        return {"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations}
