@@ -13,6 +13,8 @@ from typing import Any
 from flows.orphans import end_with_this_process
 from flows.server_watch import ending_without_server
 from manifests.errors import BuildFailed
+from manifests.genecis_settings import GeneCis
+from manifests.recipe import Recipe, load_recipe
 
 SERVER_SECONDS = "120"  # Prefect waits 20 for its temporary server, which a busy machine exceeds
 
@@ -26,7 +28,8 @@ def build(
     runner: str,
     quiet: bool = True,
 ) -> dict[str, Any]:
-    """Run ``build-eqben`` here; with ``PREFECT_API_URL`` set it reports there, else to Prefect's temporary server.
+    """Run ``build-eqben`` here, or ``build-genecis`` where all subsets are of GeneCIS; with ``PREFECT_API_URL`` set it
+    reports there, else to Prefect's temporary server.
 
     Arguments are those of the command line. Returns ``{"subsets": {NAME: counts}}``.
     """
@@ -39,7 +42,6 @@ def build(
         os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
     from flows.inputs import check_devices, check_inputs
-    from manifests.recipe import load_recipe
     from shards.store import Store
 
     # A wrong recipe or place is found out before Prefect's server costs its seconds.
@@ -51,6 +53,7 @@ def build(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     from flows.build_eqben import build_eqben
+    from flows.build_genecis import build_genecis
     from flows.reporting import Bars, report_to
 
     _check_server()
@@ -67,7 +70,8 @@ def build(
         if quiet and sys.stderr.isatty():
             report_to(around.enter_context(Bars()))
         try:
-            counts: dict[str, Any] = build_eqben(**arguments)
+            flow = build_genecis if all_of_genecis(loaded) else build_eqben
+            counts: dict[str, Any] = flow(**arguments)
         except RuntimeError as error:
             if "ephemeral Prefect API server" not in str(error):
                 raise
@@ -76,6 +80,11 @@ def build(
                 "machine is less busy, or set PREFECT_API_URL to a server's"
             ) from error
     return counts
+
+
+def all_of_genecis(recipe: Recipe) -> bool:
+    """Whether every subset of a recipe is of GeneCIS."""
+    return all(isinstance(subset.source, GeneCis) for subset in recipe.subsets.values())
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from prefect import get_run_logger
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.deployments import run_deployment
+from prefect.runtime import flow_run
 from prefect.states import Crashed
 
 from flows.runners import Runner
@@ -109,7 +110,7 @@ def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
                 timeout=0,
                 # Not as a subflow: each look at an ended run would leave a task behind in the parent.
                 as_subflow=False,
-                tags=["build-eqben", part.subset],
+                tags=[flow_run.flow_name or "build", part.subset],
                 idempotency_key=digest([asdict(part), number]),
             ),
         )

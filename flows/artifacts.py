@@ -1,0 +1,80 @@
+"""What a finished build shows in Prefect: counts, contact sheets, funnels, and what triplets are made of."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from PIL import Image
+from prefect.artifacts import create_image_artifact, create_table_artifact
+from prefect.runtime import flow_run
+
+from generators.triplets.report import MiningReport
+from manifests.receipt import parsed
+from shards import layout
+from shards.progress import Progress
+from shards.store import Store
+
+ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's database
+BAR = 40  # characters of the longest bar
+
+
+def describe_build(store: Store, states: Iterable[Progress]) -> None:
+    """A table of counts, named as the flow is, and for each subset its funnel and contact sheet; for triplets also the
+    most frequent words and a histogram of concreteness."""
+    table = []
+    for state in states:
+        name, counts = state.stage.name, state.counts()
+        row = {"subset": name, "planned": counts["planned"], "kept": counts["kept"]}
+        table.append({**row, **counts["rejected"], "shards": counts["shards"]})
+        if store.size(path := layout.meta(name, "look.png")):
+            picture = base64.b64encode(_small(store.read(path))).decode()
+            create_image_artifact(f"data:image/jpeg;base64,{picture}", key=f"{name}-look")
+        path = layout.meta(name, "mining.json")
+        report = parsed(MiningReport, store.read(path)) if store.size(path) is not None else None
+        create_table_artifact(
+            _funnel(state, report), key=f"{name}-funnel", description=f"What is left of {name} at each step"
+        )
+        if report is not None:
+            rules = f"{report.rules} rules, concreteness above {report.threshold:g}"
+            create_table_artifact(_words(report), key=f"{name}-words", description=f"Most frequent words ({rules})")
+            create_table_artifact(
+                _histogram(report), key=f"{name}-concreteness", description=f"Mean concreteness ({rules})"
+            )
+    key = flow_run.flow_name or "build"
+    create_table_artifact(table, key=key, description=f"What {store.root} holds")
+
+
+def _funnel(state: Progress, report: MiningReport | None) -> list[dict[str, Any]]:
+    """Steps in order: of mining where there was any, what the plan left out, then what the shards rejected."""
+    counts = state.counts()
+    steps: list[tuple[str, int]] = list(report.funnels[report.rules].items()) if report is not None else []
+    steps += [(f"left out by the plan: {reason}", count) for reason, count in state.stage.excluded.items()]
+    steps += [("planned", counts["planned"])]
+    steps += [(f"rejected: {reason}", count) for reason, count in counts["rejected"].items()]
+    return [{"step": step, "count": count} for step, count in [*steps, ("kept", counts["kept"])]]
+
+
+def _words(report: MiningReport) -> list[dict[str, Any]]:
+    columns: Sequence[Mapping[str, int]] = (report.subjects, report.predicates, report.objects)
+    listed = zip_longest(*([f"{word} ({count:,})" for word, count in words.items()] for words in columns), fillvalue="")
+    return [dict(zip(("subject", "predicate", "object of the target"), row, strict=True)) for row in listed]
+
+
+def _histogram(report: MiningReport) -> list[dict[str, Any]]:
+    most = max(report.histogram, default=0) or 1
+    return [
+        {"concreteness": f"{low:.2f}-{high:.2f}", "triplets": count, "": "█" * round(BAR * count / most)}
+        for (low, high), count in zip(pairwise(report.edges), report.histogram, strict=True)
+    ]
+
+
+def _small(sheet: bytes) -> bytes:
+    with Image.open(io.BytesIO(sheet), formats=("PNG",)) as picture:
+        small, stream = picture.convert("RGB"), io.BytesIO()
+    small.thumbnail(ARTIFACT_PIXELS)
+    small.save(stream, "JPEG", quality=80)
+    return stream.getvalue()
