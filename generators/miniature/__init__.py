@@ -1,12 +1,14 @@
-"""The built-in miniature: little videos that the project draws itself, annotated exactly in the three sources' formats.
+"""The built-in miniature: videos and stills that the project draws itself, annotated exactly as their sources are.
 
     action_genome/annotations.pkl   action_genome/videos/VIDEO.mp4
     gebc/annotations.json           gebc/videos/VIDEO.(mp4|mkv)
     youcook2/annotations.json       youcook2/videos/VIDEO.(mp4|mkv)
+    stills/                         as `generators.miniature.stills` says
 
 A figure acts with things in a room (Action Genome, GEBC) and hands cook on a counter (YouCook2), so every relation,
 boundary and step is known. Some files are odd on purpose: a rotation flag, a variable frame rate, NTSC rates, B-frames
-with open groups of pictures, names that start with a dash.
+with open groups of pictures, names that start with a dash. The stills are one world of scenes, whose captions,
+segments and attributes are what GeneCIS is made from.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ from generators.atomic_folder import atomic_folder
 from generators.miniature.cooking_videos import cooking_videos, database_entry
 from generators.miniature.event_videos import event_boundaries, event_videos
 from generators.miniature.home_videos import home_videos, scene_graphs
+from generators.miniature.stills import draw_stills
 from manifests.locations import miniature_folder
 
 PICKLE_PROTOCOL = 4  # fixed, because the default moves with Python and the bytes must not
 
 
 def ensure() -> Path:
-    """The folder of the miniature, drawn first where this machine does not have it yet (some ten seconds)."""
+    """The folder of the miniature, drawn first where this machine does not have it yet (some fifteen seconds)."""
     folder = miniature_folder()
     if not folder.is_dir():
         draw(folder)
@@ -41,6 +44,8 @@ def draw(folder: Path) -> None:
         draw_action_genome(unfinished / "action_genome")
         draw_gebc(unfinished / "gebc")
         draw_youcook2(unfinished / "youcook2")
+        (unfinished / "stills").mkdir()
+        draw_stills(unfinished / "stills")
 
 
 def draw_action_genome(folder: Path) -> None:

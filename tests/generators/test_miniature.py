@@ -102,7 +102,7 @@ def test_two_draws_give_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
 def test_a_finished_folder_is_kept_and_nothing_is_left_beside_it(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inode = drawn.stat().st_ino
     with monkeypatch.context() as patch:
-        for name in ("draw_action_genome", "draw_gebc", "draw_youcook2"):
+        for name in ("draw_action_genome", "draw_gebc", "draw_youcook2", "draw_stills"):
             patch.setattr(miniature, name, lambda folder: (folder / "later").touch())
         miniature.draw(drawn)  # as a second process that finishes later
     assert not list(drawn.rglob("later"))
