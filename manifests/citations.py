@@ -1,4 +1,4 @@
-"""What to cite: the benchmark whose construction is followed, and the sources that its pairs are made from."""
+"""What to cite: the benchmark whose construction is followed, and the sources that its samples are made from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,62 @@ EQBEN = """@inproceedings{wang2023eqben,
                and Liu, Zicheng and Wang, Lijuan},
   booktitle = {ICCV},
   year      = {2023}
+}"""
+
+GENECIS = """@inproceedings{vaze2023genecis,
+  title     = {{GeneCIS}: A Benchmark for General Conditional Image Similarity},
+  author    = {Vaze, Sagar and Carion, Nicolas and Misra, Ishan},
+  booktitle = {CVPR},
+  year      = {2023}
+}"""
+
+_CONCEPTUAL_CAPTIONS = """@inproceedings{sharma2018conceptual,
+  title     = {Conceptual Captions: A Cleaned, Hypernymed, Image Alt-text Dataset For Automatic Image Captioning},
+  author    = {Sharma, Piyush and Ding, Nan and Goodman, Sebastian and Soricut, Radu},
+  booktitle = {ACL},
+  year      = {2018}
+}"""
+
+_CONCRETENESS = """@article{brysbaert2014concreteness,
+  title     = {Concreteness ratings for 40 thousand generally known {English} word lemmas},
+  author    = {Brysbaert, Marc and Warriner, Amy Beth and Kuperman, Victor},
+  journal   = {Behavior Research Methods},
+  volume    = {46},
+  number    = {3},
+  pages     = {904--911},
+  year      = {2014}
+}"""
+
+_VAW = """@inproceedings{pham2021vaw,
+  title     = {Learning to Predict Visual Attributes in the Wild},
+  author    = {Pham, Khoi and Kafle, Kushal and Lin, Zhe and Ding, Zhihong and Cohen, Scott and Tran, Quan
+               and Shrivastava, Abhinav},
+  booktitle = {CVPR},
+  year      = {2021}
+}"""
+
+_VISUAL_GENOME = """@article{krishna2017visual,
+  title     = {Visual {Genome}: Connecting Language and Vision Using Crowdsourced Dense Image Annotations},
+  author    = {Krishna, Ranjay and Zhu, Yuke and Groth, Oliver and Johnson, Justin and Hata, Kenji and others},
+  journal   = {International Journal of Computer Vision},
+  volume    = {123},
+  number    = {1},
+  pages     = {32--73},
+  year      = {2017}
+}"""
+
+_COCO = """@inproceedings{lin2014coco,
+  title     = {{Microsoft COCO}: Common Objects in Context},
+  author    = {Lin, Tsung-Yi and Maire, Michael and Belongie, Serge and Hays, James and Perona, Pietro and others},
+  booktitle = {ECCV},
+  year      = {2014}
+}"""
+
+_PANOPTIC = """@inproceedings{kirillov2019panoptic,
+  title     = {Panoptic Segmentation},
+  author    = {Kirillov, Alexander and He, Kaiming and Girshick, Ross and Rother, Carsten and Doll{\\'a}r, Piotr},
+  booktitle = {CVPR},
+  year      = {2019}
 }"""
 
 #: Title, address and BibTeX by kind of source.
@@ -69,4 +125,20 @@ SOURCES = {
   year      = {2022}
 }""",
     ),
+    "genecis-triplets": (
+        "captions such as those of Conceptual Captions",
+        "https://ai.google.com/research/ConceptualCaptions",
+        f"{_CONCEPTUAL_CAPTIONS}\n\n{_CONCRETENESS}",
+    ),
+    "genecis-attributes": ("VAW", "https://vawdataset.com", f"{_VAW}\n\n{_VISUAL_GENOME}"),
+    "genecis-objects": (
+        "COCO Panoptic",
+        "https://cocodataset.org/#panoptic-2018",
+        f"{_COCO}\n\n{_PANOPTIC}",
+    ),
 }
+
+
+def benchmark(kind: str) -> str:
+    """BibTeX of the benchmark whose construction a kind of source follows."""
+    return GENECIS if kind.startswith("genecis-") else EQBEN

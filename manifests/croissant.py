@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manifests.citations import EQBEN, SOURCES
+from manifests.citations import SOURCES, benchmark
+from manifests.sample_kinds import PAIR, SampleKind, kind_of_source
 from manifests.stage import Stage
 from manifests.summary import IndexSummary
 
@@ -53,8 +54,17 @@ _CONTEXT: Mapping[str, Any] = {
     "transform": "cr:transform",
 }
 
-_INDEX_FIELDS = {
-    "key": "Key of the pair.",
+_WHAT = {
+    "pair": "minimal pairs, made the way EqBen makes them from {title}: two images that differ in one thing, and two "
+    "captions that tell them apart.",
+    "triplet": "triplets, mined the way GeneCIS mines them from {title}: a reference image, a condition in words, and "
+    "the target image that the condition leads to.",
+    "template": "templates, made the way GeneCIS makes them from {title}: a reference image, a condition in words, and "
+    "a gallery of images of which the target is right.",
+}
+
+_FIELDS = {
+    "key": "Key of the {noun}.",
     "tar": "The tar that holds it, below the subset.",
     "split": "Split.",
     "group": "Video or scene; never split over tars or splits.",
@@ -62,6 +72,14 @@ _INDEX_FIELDS = {
     "caption1": "Caption of image 1.",
     "image0_sha256": "sha256 of the encoded image 0.",
     "image1_sha256": "sha256 of the encoded image 1.",
+    "condition": "What leads from the reference to the target.",
+    "task": "Task of GeneCIS.",
+    "reference_caption": "Caption of the reference.",
+    "target_caption": "Caption of the target.",
+    "distractor_caption": "Caption of the distractor.",
+    "reference_id": "Id of the reference image at its source.",
+    "target_id": "Id of the target image at its source.",
+    "distractor_id": "Id of the distractor at its source; empty where there is none.",
 }
 
 
@@ -77,29 +95,31 @@ class FileFacts:
 def croissant(stage: Stage, summary: IndexSummary, index: FileFacts, tars: Sequence[FileFacts]) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
-    Record set ``pairs`` reads the index alone; ``image0``, ``image1``, ``caption0`` and ``caption1`` the tars, each
-    with the key of its pair.
+    Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
+    (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
     """
     settings: dict[str, Any] = stage.facts["settings"]
-    kind, extension = settings["source"]["kind"], settings["encoding"]["format"]
-    title, _, entry = SOURCES.get(kind, (kind, "", ""))
+    source, extension = settings["source"]["kind"], settings["encoding"]["format"]
+    kind = kind_of_source(source)
+    title, _, entry = SOURCES.get(source, (source, "", ""))
     metadata: dict[str, Any] = {
         "@context": dict(_CONTEXT),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": stage.name,
-        "description": f"{summary.kept} minimal pairs, made the way EqBen makes them from {title}: two images that "
-        "differ in one thing, and two captions that tell them apart.",
+        "description": f"{summary.kept} {_WHAT[kind.name].format(title=title)}",
         "license": settings["source"].get("licence", "not stated"),
-        "citeAs": "\n\n".join(text for text in (EQBEN, entry) if text),
+        "citeAs": "\n\n".join(text for text in (benchmark(source), entry) if text),
         "version": "1.0.0",
         "identifier": stage.content,
         "distribution": [_file(index, "application/x-parquet"), *(_file(tar, "application/x-tar") for tar in tars)],
-        "recordSet": [_pairs(index)],
+        "recordSet": [_samples(kind, summary, index)],
     }
     if tars:
-        metadata["distribution"] += [_members(name, pattern, tars) for name, pattern in _patterns(extension).items()]
-        metadata["recordSet"] += [_content(name) for name in _patterns(extension)]
+        patterns = {role: f"*.{role}.{extension}" for role in summary.images}
+        patterns |= {name: f"*.{name}.txt" for name in kind.texts}
+        metadata["distribution"] += [_members(name, pattern, tars) for name, pattern in patterns.items()]
+        metadata["recordSet"] += [_content(name, kind) for name in patterns]
     return metadata
 
 
@@ -112,15 +132,6 @@ def _file(file: FileFacts, encoding: str) -> dict[str, Any]:
         "contentSize": f"{file.size} B",
         "encodingFormat": encoding,
         "sha256": file.sha256,
-    }
-
-
-def _patterns(extension: str) -> dict[str, str]:
-    return {
-        "image0": f"*.image0.{extension}",
-        "image1": f"*.image1.{extension}",
-        "caption0": "*.caption0.txt",
-        "caption1": "*.caption1.txt",
     }
 
 
@@ -137,43 +148,54 @@ def _members(name: str, pattern: str, tars: Sequence[FileFacts]) -> dict[str, An
     }
 
 
-def _pairs(index: FileFacts) -> dict[str, Any]:
+def _samples(kind: SampleKind, summary: IndexSummary, index: FileFacts) -> dict[str, Any]:
+    """The index. Images that no sample has are left out of its columns."""
+    several, images = f"{kind.name}s", PAIR.images if kind is PAIR else summary.images
+    columns = ("key", "tar", "split", "group", *kind.described, *(f"{role}_sha256" for role in images))
     fields = [
         {
             "@type": "cr:Field",
-            "@id": f"pairs/{name}",
+            "@id": f"{several}/{name}",
             "name": name,
-            "description": description,
+            "description": _described(name, kind),
             "dataType": "sc:Text",
             "source": {"fileObject": {"@id": index.path}, "extract": {"column": name}},
         }
-        for name, description in _INDEX_FIELDS.items()
+        for name in columns
     ]
     return {
         "@type": "cr:RecordSet",
-        "@id": "pairs",
-        "name": "pairs",
-        "description": "Every pair that was kept, without its images.",
-        "key": {"@id": "pairs/key"},
+        "@id": several,
+        "name": several,
+        "description": f"Every {kind.name} that was kept, without its images.",
+        "key": {"@id": f"{several}/key"},
         "field": fields,
     }
 
 
-def _content(name: str) -> dict[str, Any]:
+def _described(name: str, kind: SampleKind) -> str:
+    if name.endswith("_sha256") and name not in _FIELDS:
+        return f"sha256 of the encoded image {name.removesuffix('_sha256')}."
+    if name == "group" and kind is not PAIR:
+        return "What is never split over tars or splits."
+    return _FIELDS[name].format(noun=kind.name)
+
+
+def _content(name: str, kind: SampleKind) -> dict[str, Any]:
     """One field of all samples, with the key that it is joined on: the part of a member's name before the dot."""
     source = {"fileSet": {"@id": f"{name}-files"}}
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
-        "description": f"{name} of every pair that was kept.",
+        "description": f"{name} of every {kind.name} that was kept.",
         "key": {"@id": f"{name}/key"},
         "field": [
             {
                 "@type": "cr:Field",
                 "@id": f"{name}/key",
                 "name": "key",
-                "description": _INDEX_FIELDS["key"],
+                "description": _described("key", kind),
                 "dataType": "sc:Text",
                 "source": {
                     **source,
@@ -186,7 +208,7 @@ def _content(name: str) -> dict[str, Any]:
                 "@id": f"{name}/content",
                 "name": "content",
                 "description": f"{name} as it is stored.",
-                "dataType": "sc:ImageObject" if name.startswith("image") else "sc:Text",
+                "dataType": "sc:ImageObject" if name in kind.images else "sc:Text",
                 "source": {**source, "extract": {"fileProperty": "content"}},
             },
         ],

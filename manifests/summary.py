@@ -11,7 +11,8 @@ class IndexSummary:
     """The funnel of a subset: planned = kept + rejected.
 
     rejected: by reason. by_filter: by the filter that rejected (``generator`` where nothing was made), then reason.
-    kept_by_split: pairs a split. tars: pairs a tar, by path below the subset. bytes: of all tars.
+    kept_by_split: samples a split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles
+    that some sample has a picture for.
     """
 
     planned: int
@@ -22,6 +23,7 @@ class IndexSummary:
     shards: int
     tars: Mapping[str, int]
     bytes: int
+    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,57 @@ class Statistics:
     image_sizes: Mapping[tuple[int, int], int]
     changes: Mapping[str, int]
     earlier0: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TripletStatistics:
+    """What a researcher should know of triplets before training on them.
+
+    condition_words: triplets by the words of their condition. conditions: how many different ones; frequent: those of
+    most triplets; top_conditions_share: share (0-1) of the triplets that the hundredth of the conditions with most has.
+    image_triplets: images by the number of triplets that they are reference or target of; top_images_share: share of
+    these places that the tenth of the images with most holds. distinct_images: with distractors; distinct_captions.
+    said_of_reference: share of triplets whose condition ends with a word of the reference's caption. same_image:
+    triplets with one image as reference and target; distractor_again: with one of these as distractor, None without.
+    sampled: triplets whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target.
+    """
+
+    condition_words: Mapping[int, int]
+    conditions: int
+    frequent: Mapping[str, int]
+    top_conditions_share: float
+    image_triplets: Mapping[int, int]
+    top_images_share: float
+    distinct_images: int
+    distinct_captions: int
+    said_of_reference: float
+    same_image: int
+    distractor_again: int | None
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateStatistics:
+    """What a researcher should know of templates before trusting a score.
+
+    condition_words, conditions, frequent: as `TripletStatistics` has them. galleries: templates by the number of images
+    in their gallery, the target included. image_templates: images by the number of templates that they are in.
+    distinct_images. distracting_targets: share (0-1) of the templates whose target is a distractor of another template.
+    sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target;
+    types: these by the type of their attribute, none for templates about objects.
+    """
+
+    condition_words: Mapping[int, int]
+    conditions: int
+    frequent: Mapping[str, int]
+    galleries: Mapping[int, int]
+    image_templates: Mapping[int, int]
+    distinct_images: int
+    distracting_targets: float
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+    types: Mapping[str, int]
+
+
+AnyStatistics = Statistics | TripletStatistics | TemplateStatistics

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from manifests.card import card
 from manifests.croissant import FileFacts, croissant
 from manifests.errors import WrongUse
 from manifests.recipe import Recipe
 from manifests.sample_kinds import kind_of_source
-from manifests.summary import IndexSummary
+from manifests.summary import AnyStatistics, IndexSummary
 from shards import layout
+from shards.condition_statistics import template_statistics, triplet_statistics
 from shards.histograms import histograms
 from shards.index import write_index
 from shards.look_page import write_look
@@ -20,6 +22,12 @@ from shards.progress import read_stage
 from shards.read import read_receipts
 from shards.statistics import statistics
 from shards.store import Store
+
+_STATISTICS: Mapping[str, Callable[[Store, str], AnyStatistics]] = {
+    "pair": statistics,
+    "triplet": triplet_statistics,
+    "template": template_statistics,
+}
 
 
 def describe(store: Store, subsets: Iterable[str]) -> dict[str, IndexSummary]:
@@ -48,7 +56,7 @@ def _describe(store: Store, subset: str) -> IndexSummary:
         raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first")
     kind = kind_of_source(stage.facts["settings"]["source"]["kind"])
     summary = write_index(store, subset, kind)
-    numbers = statistics(store, subset)
+    numbers = _STATISTICS[kind.name](store, subset)
     store.write(layout.meta(subset, "histograms.png"), histograms(numbers))
     index = layout.meta(subset, "index.parquet")
     tars = [
@@ -59,9 +67,20 @@ def _describe(store: Store, subset: str) -> IndexSummary:
     metadata = croissant(stage, summary, FileFacts(index.removeprefix(f"{subset}/"), *store.sha256(index)), tars)
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
-    text = card(stage, summary, numbers, _places(store, subset))
+    text = card(stage, summary, numbers, _places(store, subset), _mining(store, subset))
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return summary
+
+
+def _mining(store: Store, subset: str) -> dict[str, Any] | None:
+    path = layout.meta(subset, "mining.json")
+    try:
+        found = json.loads(store.read(path))
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{store.root}/{path}: no JSON ({error}); remove it, and the card will do without") from error
+    return found if isinstance(found, dict) else None
 
 
 def _places(store: Store, subset: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed
-from manifests.parquet import read_parquet
+from manifests.parquet import parquet_rows, read_parquet
 from manifests.receipt import Receipt
 from manifests.sample_kinds import PAIR, SampleKind
 from manifests.summary import IndexSummary
@@ -47,6 +48,7 @@ def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSumm
     kept_by_split: Counter[str] = Counter()
     by_filter: defaultdict[str, Counter[str]] = defaultdict(Counter)
     tars: dict[str, int] = {}
+    images: set[str] = set()
     with store.spool() as spool:
         index_file, rejections_file = spool / "index", spool / "rejections"
         with (
@@ -69,6 +71,7 @@ def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSumm
                     tars[tar] = receipt.kept
                 if receipt.kept:
                     kept_by_split[receipt.split] += receipt.kept
+                images |= {role for role in kind.images if pc.any(pc.not_equal(kept[f"{role}_sha256"], "")).as_py()}
                 index.add(kept.append_column("tar", pa.array([tar] * len(kept), pa.string())))
                 rejections.add(rejected)
                 for judge, reason in zip(rejected["filter"].to_pylist(), rejected["reason"].to_pylist(), strict=True):
@@ -85,7 +88,14 @@ def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSumm
         shards=len(receipts),
         tars=tars,
         bytes=sum(receipt.tar_size for receipt in receipts),
+        images=tuple(role for role in kind.images if role in images),
     )
+
+
+def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Columns of ``index.parquet``, row by row as a stream."""
+    with store.open(layout.meta(subset, "index.parquet")) as stream:
+        yield from parquet_rows(stream, list(columns))
 
 
 def _rows_of(store: Store, subset: str, receipt: Receipt) -> pa.Table:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,33 +11,36 @@ from typing import Any
 import jinja2
 
 from manifests.errors import WrongUse
+from manifests.sample_kinds import kind_of_source
 from manifests.stage import Stage
 from shards import layout
-from shards.contact_sheet import contact_sheet, thumbnail
+from shards.contact_sheet import contact_sheet
+from shards.look_sections import (
+    Listed,
+    ShownTemplate,
+    ShownTriplet,
+    Twins,
+    listed,
+    shown_template,
+    shown_triplet,
+    twins,
+)
 from shards.progress import read_stage, subsets_in
-from shards.read import read_receipts, read_spread
+from shards.read import read_receipts, read_spread, read_spread_rows
 from shards.store import Store
-from shards.stored import StoredPair, pairs
-from shards.word_diff import Marked, mark_difference
+from shards.stored import Stored, StoredPair, StoredTriplet
 
-PAGE_IMAGE = (480, 480)
 COUNT = 24
-
-
-@dataclass(frozen=True, slots=True)
-class _Twins:
-    """A pair as the page shows it. images: data URIs. sides: captions as runs of words, marked where they differ."""
-
-    key: str
-    group: str
-    change: str
-    images: tuple[str, str]
-    sides: tuple[Marked, Marked]
+Shown = Twins | ShownTriplet | ShownTemplate | Listed
+_LAYOUTS = {Twins: "pairs", ShownTriplet: "triplets", ShownTemplate: "templates", Listed: "rows"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
+    """A subset on the page. noun: what its samples are, as in ``pair``. shown: of one class, or none."""
+
     name: str
+    noun: str
     kind: str
     licence: str
     content: str
@@ -49,7 +49,12 @@ class _Section:
     kept: int
     rejected: list[tuple[str, int]]
     excluded: list[tuple[str, int]]
-    twins: list[_Twins]
+    shown: Sequence[Shown]
+
+    @property
+    def layout(self) -> str:
+        """Which of the templates ``look_LAYOUT.html.j2`` shows the samples; none where there are none."""
+        return _LAYOUTS[type(self.shown[0])] if self.shown else ""
 
 
 def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list[str]:
@@ -58,11 +63,12 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
     Those two belong to the dataset as it was built: another count is part of their names (``look-4.png``), and a page
     that does not show all subsets names those that it shows (``look-eq-ag.html``).
 
-    The same dataset and count give the same pairs, evenly spread over each subset; unfinished subsets are shown as far
-    as they are made. Raises WrongUse when a subset was never planned.
+    The same dataset and count give the same samples, evenly spread over each subset; unfinished subsets are shown as
+    far as they are made. Samples without images are a table on the page, and have no contact sheet. Raises WrongUse
+    when a subset was never planned.
     """
     if count < 1:
-        raise WrongUse(f"--count {count}: at least one pair must be shown")
+        raise WrongUse(f"--count {count}: at least one sample must be shown")
     name = "look" if count == COUNT else f"look-{count}"
     page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *subsets])
     written, sections = [], []
@@ -70,13 +76,18 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         stage = read_stage(store, subset)
         if stage is None:
             raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first, or name another --only")
-        shown = list(pairs(read_spread(store, subset, count), "the page"))
-        section = _section(store, stage, shown)
-        subtitle = f"{len(shown):,} of {section.kept:,} kept pairs, evenly spread; {section.planned:,} planned"
-        sheet = contact_sheet(shown, subset, f"{subtitle}. {section.licence}")
-        written.append(layout.meta(subset, f"{name}.png"))
-        store.write(written[-1], sheet)
+        samples = read_spread(store, subset, count)
+        rows = [] if samples else read_spread_rows(store, subset, count)
+        section = _section(store, stage, [*map(_shown, samples), *map(listed, rows)])
         sections.append(section)
+        picture = layout.meta(subset, f"{name}.png")
+        if rows:
+            store.remove(picture)
+            continue
+        shown = f"{len(samples):,} of {section.kept:,} kept {section.noun}s, evenly spread"
+        subtitle = f"{shown}; {section.planned:,} planned. {section.licence}"
+        store.write(picture, contact_sheet(samples, subset, subtitle))
+        written.append(picture)
     store.write(f"{page}.html", render_page(sections).encode("utf-8", "replace"))
     return [*written, f"{page}.html"]
 
@@ -93,12 +104,19 @@ def render_page(sections: Sequence[_Section]) -> str:
     return templates.get_template("look.html.j2").render(sections=sections)
 
 
-def _section(store: Store, stage: Stage, shown: Sequence[StoredPair]) -> _Section:
+def _shown(sample: Stored) -> Shown:
+    if isinstance(sample, StoredPair):
+        return twins(sample)
+    return shown_triplet(sample) if isinstance(sample, StoredTriplet) else shown_template(sample)
+
+
+def _section(store: Store, stage: Stage, shown: Sequence[Shown]) -> _Section:
     receipts = read_receipts(store, stage.name)
     rejected = sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())
     source: dict[str, Any] = stage.facts["settings"]["source"]
     return _Section(
         name=stage.name,
+        noun=kind_of_source(str(source["kind"])).name,
         kind=str(source["kind"]),
         licence=str(source.get("licence", "")),
         content=stage.content,
@@ -107,28 +125,5 @@ def _section(store: Store, stage: Stage, shown: Sequence[StoredPair]) -> _Sectio
         kept=sum(receipt.kept for receipt in receipts),
         rejected=sorted(rejected.items(), key=lambda item: (-item[1], item[0])),
         excluded=sorted(stage.excluded.items(), key=lambda item: (-item[1], item[0])),
-        twins=[_twins(pair) for pair in shown],
+        shown=shown,
     )
-
-
-def _twins(pair: StoredPair) -> _Twins:
-    marked0, marked1 = mark_difference(pair.caption0, pair.caption1)
-    return _Twins(
-        pair.key,
-        pair.json.group,
-        pair.json.change,
-        (_data_uri(pair.image0, pair.key), _data_uri(pair.image1, pair.key)),
-        (_runs(marked0), _runs(marked1)),
-    )
-
-
-def _runs(words: Marked) -> Marked:
-    """Neighbouring words that all differ, or all do not, as one."""
-    runs = itertools.groupby(words, key=lambda word: word[1])
-    return [(" ".join(word for word, _ in run), differs) for differs, run in runs]
-
-
-def _data_uri(content: bytes, key: str) -> str:
-    stream = io.BytesIO()
-    thumbnail(content, key, PAGE_IMAGE).save(stream, "JPEG", quality=85)
-    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from manifests.receipt import Receipt, parse_receipt
 from shards import layout
 from shards.progress import PARALLEL_READS
+from shards.rows import KEPT, Row, read_rows
 from shards.store import Store
 from shards.stored import REMEDY, Stored, stored
 from shards.tar_reader import BrokenTar, read_members
@@ -40,15 +41,16 @@ def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterato
     return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)
 
 
-def read_spread(store: Store, subset: str, count: int) -> list[Stored]:
-    """``count`` samples evenly spread over a subset (all of them when it has fewer), in plan order.
-
-    Position k of n is the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same pairs.
-    """
-    receipts = [receipt for receipt in read_receipts(store, subset) if receipt.tar_size]
-    total = sum(receipt.kept for receipt in receipts)
+def _spread(total: int, count: int) -> set[int]:
+    """Position k of n: the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same."""
     count = min(count, total)
-    wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
+    return {(2 * k + 1) * total // (2 * count) for k in range(count)}
+
+
+def read_spread(store: Store, subset: str, count: int) -> list[Stored]:
+    """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
+    receipts = [receipt for receipt in read_receipts(store, subset) if receipt.tar_size]
+    wanted = _spread(sum(receipt.kept for receipt in receipts), count)
     found: list[Stored] = []
     start = 0
     for receipt in receipts:
@@ -59,6 +61,21 @@ def read_spread(store: Store, subset: str, count: int) -> list[Stored]:
                     found.append(sample)
                 if place >= max(here):
                     break
+        start += receipt.kept
+    return found
+
+
+def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
+    """As `read_spread`, but the rows of samples without images, which lie in no tar."""
+    receipts = [receipt for receipt in read_receipts(store, subset) if receipt.kept and not receipt.tar_size]
+    wanted = _spread(sum(receipt.kept for receipt in receipts), count)
+    found: list[Row] = []
+    start = 0
+    for receipt in receipts:
+        if any(start <= place < start + receipt.kept for place in wanted):
+            with store.open(layout.rows(subset, receipt.shard)) as stream:
+                kept = [row for row in read_rows(stream) if row.verdict == KEPT]
+            found += [row for place, row in enumerate(kept, start) if place in wanted]
         start += receipt.kept
     return found
 

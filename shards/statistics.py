@@ -1,24 +1,21 @@
-"""Numbers that describe a finished subset, counted from its index and from a spread of its images."""
+"""Numbers that describe finished pairs, counted from their index and from a spread of their images."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
 
-from manifests.parquet import parquet_rows
 from manifests.summary import Statistics, WordUse
-from shards import layout
+from shards.index import index_rows
 from shards.read import read_spread
 from shards.store import Store
 from shards.stored import pairs
 from shards.word_balance import lopsided
+from shards.word_diff import words_of
 
 SAMPLED = 64  # pairs whose images are looked at: each may cost a read of its whole tar
 WORDS = 12
+_COLUMNS = ("group", "caption0", "caption1", "image0_sha256", "image1_sha256")
 
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
 # fmt: off
 _GRAMMAR = frozenset({
@@ -39,8 +36,8 @@ def statistics(store: Store, subset: str) -> Statistics:
     captions: set[int] = set()  # 64-bit hashes: millions of whole captions would fill the memory
     images: set[int] = set()
     count = longer0 = 0
-    for row in _index_rows(store, subset):
-        words0, words1 = _words(row["caption0"]), _words(row["caption1"])
+    for row in index_rows(store, subset, _COLUMNS):
+        words0, words1 = words_of(row["caption0"]), words_of(row["caption1"])
         caption_words[len(words0)] += 1
         caption_words[len(words1)] += 1
         set0, set1 = frozenset(words0), frozenset(words1)
@@ -72,14 +69,3 @@ def statistics(store: Store, subset: str) -> Statistics:
         changes=dict(sorted(Counter(one.json.change for one in sampled).items())),
         earlier0=sum(one.image0.pts < one.image1.pts for one in timed) / len(timed) if timed else None,
     )
-
-
-def _index_rows(store: Store, subset: str) -> Iterator[dict[str, str]]:
-    columns = ["group", "caption0", "caption1", "image0_sha256", "image1_sha256"]
-    with store.open(layout.meta(subset, "index.parquet")) as stream:
-        yield from parquet_rows(stream, columns)
-
-
-@lru_cache(maxsize=65_536)  # captions repeat: every frame of YouCook2 stands in many pairs
-def _words(caption: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(caption))

@@ -1,12 +1,14 @@
-"""What differs between two captions, word by word."""
+"""Captions as words, and what differs between two of them."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
 
 Marked = list[tuple[str, bool]]
 
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _EDGES = re.compile(r"^\W+|\W+$")
 
 
@@ -19,3 +21,9 @@ def mark_difference(caption0: str, caption1: str) -> tuple[Marked, Marked]:
         for marked, words, start in ((marked0, words0, block.a), (marked1, words1, block.b)):
             marked[start : start + block.size] = [(word, False) for word in words[start : start + block.size]]
     return marked0, marked1
+
+
+@lru_cache(maxsize=65_536)  # captions repeat: every frame of YouCook2 stands in many pairs
+def words_of(caption: str) -> tuple[str, ...]:
+    """The words of a caption in lower case, without punctuation."""
+    return tuple(word.lower() for word in _WORD.findall(caption))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +26,7 @@ from shards.make import make_shard
 from shards.samples import Drop, Frame, Pair, Rejected, Sample, Source
 from shards.store import Store
 from shards.workshop import Workshop
+from tests import small_genecis
 
 KINDS = {"eq-ag": "action-genome", "eq-gebc": "gebc", "eq-youcook2": "youcook2"}
 COLOURS = ("red", "green", "blue")  # of the disc in frame 0, 1 and 2 of every video
@@ -138,6 +139,41 @@ def small_dataset(_built: SmallDataset, tmp_path: Path) -> SmallDataset:
     root = tmp_path / "out"
     shutil.copytree(_built.root, root)
     return replace(_built, root=root, store=Store(str(root)))
+
+
+@pytest.fixture(scope="session")
+def _built_templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _genecis(small_genecis.template_sources, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def _built_triplets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _genecis(small_genecis.triplet_sources, tmp_path_factory)
+
+
+@pytest.fixture
+def small_templates(_built_templates: Path, tmp_path: Path) -> Store:
+    """A subset for each task, of 8 kept templates and 1 rejected (`tests.small_genecis`), free to be damaged."""
+    return _copy(_built_templates, tmp_path / "templates")
+
+
+@pytest.fixture
+def small_triplets(_built_triplets: Path, tmp_path: Path) -> Store:
+    """Subsets ``triplets``, ``two-images`` and ``index-only``, as `small_templates`."""
+    return _copy(_built_triplets, tmp_path / "triplets")
+
+
+def _genecis(sources: Callable[[Path], dict[str, Any]], factory: pytest.TempPathFactory) -> Path:
+    folder = factory.mktemp("genecis")
+    store = Store(str(folder / "out"))
+    for name, settings in sources(folder).items():
+        small_genecis.build(store, name, settings)
+    return folder / "out"
+
+
+def _copy(built: Path, root: Path) -> Store:
+    shutil.copytree(built, root)
+    return Store(str(root))
 
 
 def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, list[Receipt]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw, ImageFont
 
-from shards.contact_sheet import GREY, INK, PAPER
+from shards.sheet import GREY, INK, PAPER
 
 CELL = (58, 34)
 MARGIN, TOP, LEFT = 26, 62, 60

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from shards.contact_sheet import GREY, INK, PAPER
 from shards.samples import Pixels
+from shards.sheet import GREY, INK, PAPER
 
 ENLARGED = 2
 GAP, LINE, TEXT = 14, 14, 11
