@@ -79,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         default=24,
         metavar="N",
-        help="pairs a subset (default 24); another number is part of the names of what is drawn",
+        help="samples a subset (default 24); another number is part of the names of what is drawn",
     )
-    export.add_argument("--format", required=True, choices=("eqben", "openclip"))
+    export.add_argument("--format", required=True, choices=("eqben", "openclip", "genecis"))
     export.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     parse = command("parse", graph_commands.parse, "write the scene graphs (relations) of captions, or resume it")
     parse.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
@@ -191,7 +191,7 @@ def _look(asked: argparse.Namespace) -> int:
     from shards.look_page import write_look
 
     if asked.count < 1:
-        raise WrongUse("--count: at least 1 pair a subset")
+        raise WrongUse("--count: at least 1 sample a subset")
     store = Store(asked.out)
     for path in write_look(store, _subsets(store, asked.only), asked.count):
         print(f"{store.root}/{path}")
@@ -199,11 +199,11 @@ def _look(asked: argparse.Namespace) -> int:
 
 
 def _export(asked: argparse.Namespace) -> int:
-    from shards.export import export
+    from shards.export import FORMATS, export
 
     store = Store(asked.out)
     count = export(store, _subsets(store, asked.only), asked.format, Path(asked.to))
-    print(f"{count:,} pairs in {asked.to}")
+    print(f"{count:,} {FORMATS[asked.format].takes.name}s in {asked.to}")
     return 0
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -21,6 +20,7 @@ import numpy as np
 
 from manifests.errors import WrongUse
 from shards.decode import decode
+from shards.json_array import JsonArray, as_json
 from shards.read import read_samples
 from shards.store import Store
 from shards.stored import StoredPair, pairs
@@ -43,7 +43,7 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     annotations, count = folder / "annotation", 0
     annotations.mkdir()
     with (annotations / ALL).open("w", encoding="utf-8") as everything:
-        flat = _JsonArray(everything)
+        flat = JsonArray(everything)
         for subset in subsets:
             samples = pairs(read_samples(store, subset), "--format eqben")
             first = next(samples, None)
@@ -56,7 +56,7 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
 
 
 def _exported(
-    samples: Iterable[StoredPair], images: Path, subset: str, flat: _JsonArray
+    samples: Iterable[StoredPair], images: Path, subset: str, flat: JsonArray
 ) -> Iterator[tuple[StoredPair, Entry]]:
     """Samples with their annotation entries, once their images are written."""
     for sample in samples:
@@ -128,7 +128,7 @@ def _write_groups(
     stream.write("{")
     for video, group in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
         pairs = list(group)
-        stream.write(f"{separator}\n{_json(video)}: {_json(describe(pairs))}")
+        stream.write(f"{separator}\n{as_json(video)}: {as_json(describe(pairs))}")
         written, separator = written + len(pairs), ","
     stream.write("\n}\n")
     return written
@@ -136,7 +136,7 @@ def _write_groups(
 
 def _write_list(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
     """``[pair]``"""
-    array = _JsonArray(stream)
+    array = JsonArray(stream)
     for _, entry in exported:
         array.append(entry)
     array.close()
@@ -144,24 +144,3 @@ def _write_list(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) ->
 
 
 _LAYOUTS = {"action-genome": _write_objects, "gebc": _write_videos, "youcook2": _write_videos}
-
-
-class _JsonArray:
-    """A JSON array written item by item."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self.length = 0
-        stream.write("[")
-
-    def append(self, item: Any) -> None:
-        self._stream.write(("," if self.length else "") + "\n" + _json(item))
-        self.length += 1
-
-    def close(self) -> None:
-        self._stream.write("\n]\n")
-
-
-def _json(value: Any) -> str:
-    # ASCII, because the released loader opens annotations with whatever encoding the machine prefers.
-    return json.dumps(value, ensure_ascii=True)

@@ -15,7 +15,7 @@ from PIL import Image
 from manifests.errors import TwinsetError, WrongUse
 from shards import layout
 from shards.describe import describe
-from shards.export import FORMATS, export
+from shards.export import export
 from shards.read import read_samples
 from shards.store import Store
 
@@ -141,5 +141,5 @@ def test_all_of_it_works_from_an_object_store(small_dataset: Any, tmp_path: Path
     names = ["look.html", "eq-ag/README.md"]
     names += [f"eq-gebc/_meta/{name}" for name in ("index.parquet", "croissant.json", "look.png", "histograms.png")]
     assert [remote.read(name) for name in names] == [small_dataset.store.read(name) for name in names]
-    for format in FORMATS:
+    for format in ("eqben", "openclip"):
         assert export(remote, ["eq-ag"], format, tmp_path / format) == 8
