@@ -79,6 +79,7 @@ _FARM = (
     Slot(("house",), 0.7, 62, 130, 0.9, "grass"),
     Slot(("tree",), 0.7, 272, 132, 0.9, "grass"),
     Slot(("fence",), 0.6, 160, 152, 1.0, "grass"),
+    Slot(("flowers",), 0.55, 194, 162, 0.95, "grass"),
     Slot(("horse",), 0.55, 156, 184, 0.95, "grass"),
     Slot(("cow",), 0.6, 50, 196, 0.95, "grass"),
     Slot(("sheep",), 0.6, 230, 186, 0.95, "grass"),
@@ -86,7 +87,6 @@ _FARM = (
     Slot(("bicycle", "rock"), 0.55, 288, 190, 0.9, "grass"),
     Slot(("truck", "car"), 0.8, 246, 230, 0.85, "road", only_with="road"),
     Slot(("dog", "cat", "bird"), 0.8, 160, 224, 1.0, "road", only_with="road"),
-    Slot(("flowers",), 0.55, 34, 233, 1.0, "grass"),
 )
 _KITCHEN = (
     Slot(("window",), 0.6, 158, 92, 1.0, "wall"),

@@ -147,11 +147,11 @@ def house(sheet: Sheet, look: Look) -> None:
 
 
 def fence(sheet: Sheet, look: Look) -> None:
-    """A fence of pickets as wide as the picture, 320 by 34; what is seen between the pickets counts as what it is."""
+    """A fence of pickets wider than the picture, 340 by 35; what is seen between the pickets counts as what it is."""
     board = look.rgb
     for y in (-26, -11):
-        sheet.box(-160, y, 160, y + 5, shade(board, 0.82))
-    for x in range(-156, 160, 16):
+        sheet.box(-170, y, 170, y + 5, shade(board, 0.82))
+    for x in range(-164, 172, 16):
         sheet.polygon([(x - 4.5, 0), (x - 4.5, -29), (x, -35), (x + 4.5, -29), (x + 4.5, 0)], board)
         sheet.stroke([(x + 4.5, -29), (x + 4.5, 0)], 0.8, shade(board, 0.7))
 

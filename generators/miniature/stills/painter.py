@@ -11,7 +11,7 @@ from generators.miniature.stills.kinds import KINDS
 from generators.miniature.stills.sheet import Labels, Look, Sheet
 from shards.samples import Pixels
 
-ZOOM = {"small": 0.95, "large": 1.25, "": 1.0}  # by size
+ZOOM = {"small": 0.82, "large": 1.25, "": 1.0}  # by size
 
 
 @dataclass(frozen=True, slots=True)

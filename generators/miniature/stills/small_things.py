@@ -48,13 +48,13 @@ def vase(sheet: Sheet, look: Look) -> None:
 
 
 def potted_plant(sheet: Sheet, look: Look) -> None:
-    """A plant in a coloured pot, 50 by 66."""
+    """A plant in a pot of clay, 50 by 66."""
     sheet.shadow((0, -1), 14, 2.5)
     for x, y, tint in ((-23, -44, 0.8), (23, -44, 0.8), (-14, -60, 1.0), (14, -60, 1.0), (0, -66, 1.15)):
         leaf = shade((58, 142, 66), tint)
         sheet.polygon([(-2, -26), (x * 0.75 - 7, y * 0.75), (x, y), (x * 0.75 + 7, y * 0.75 + 3), (2, -26)], leaf)
-    sheet.polygon([(-15, -26), (15, -26), (11, 0), (-11, 0)], look.rgb)
-    sheet.box(-17, -29, 17, -23, darker(look))
+    sheet.polygon([(-15, -26), (15, -26), (11, 0), (-11, 0)], (200, 110, 74))
+    sheet.box(-17, -29, 17, -23, (172, 88, 58))
 
 
 def book(sheet: Sheet, look: Look) -> None:

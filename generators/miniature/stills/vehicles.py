@@ -49,9 +49,9 @@ def truck(sheet: Sheet, look: Look) -> None:
     """A truck with a cargo box, 116 by 56."""
     sheet.shadow((0, -1), 58, 4)
     sheet.box(-58, -14, 56, -8, (64, 64, 70))
-    sheet.box(-58, -56, 22, -12, (226, 226, 220))
+    sheet.box(-58, -56, 22, -12, shade(look.rgb, 0.88))
     for x in (-38, -18, 2):
-        sheet.stroke([(x, -54), (x, -14)], 1, (196, 196, 190))
+        sheet.stroke([(x, -54), (x, -14)], 1, darker(look))
     sheet.polygon([(26, -10), (26, -46), (44, -46), (54, -28), (58, -26), (58, -10)], look.rgb)
     sheet.polygon([(31, -27), (31, -42), (42, -42), (50, -27)], _GLASS)
     sheet.stroke([(40, -24), (40, -12)], 1, darker(look))
