@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import islice
 from typing import ClassVar, cast
 
 from generators.image_files import ImageFiles, UnusableImage
 from generators.triplets.captions import CaptionGraphs
 from generators.triplets.draws import Draws
+from generators.triplets.graphs import Relations
 from generators.triplets.mining import Miner
 from generators.triplets.pool import make_pool, rate
 from generators.triplets.ratings import load_ratings
@@ -23,6 +25,8 @@ from manifests.genecis_settings import Triplets
 from manifests.sample_kinds import PARTS
 from shards.contracts import Isolation
 from shards.samples import Frame, Json, Rejected, Triplet
+
+LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,13 @@ class TripletGenerator:
         miner = Miner(
             make_pool(relations, rated, source.rules, source.min_images), source.threshold, source.distractors
         )
+        candidates = self._candidates(miner, relations)
+        first = list(islice(candidates, LOOKED_AT))
+        self._refuse_addresses(first)
+        yield from first
+        yield from candidates
+
+    def _candidates(self, miner: Miner, relations: Relations) -> Iterator[TripletCandidate]:
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
             for mined in rows(relations, table):
@@ -134,20 +145,19 @@ class TripletGenerator:
             caption_ids=tuple(part.caption_id if part else "" for part in parts),
             captions=tuple(part.caption if part else "" for part in parts),
             image_ids=tuple(part.image_id if part else "" for part in parts),
-            images=tuple(self._name_of(part) if part else "" for part in parts),
+            images=tuple(_name_of(part) if part else "" for part in parts),
         )
 
-    def _name_of(self, mention: Mention) -> str:
-        """What an image is looked for by: the place that its caption's source names, else its id."""
-        name = mention.image if mention.image and "://" not in mention.image else mention.image_id
-        if "://" in name and self.source.images is not None:
+    def _refuse_addresses(self, first: Sequence[TripletCandidate]) -> None:
+        """Raise `WrongUse` where images are asked for that none of the captions names a file of."""
+        names = [name for candidate in first for name in candidate.images if name]
+        if self.source.images is not None and names and all("://" in name for name in names):
             key = f"subsets.{self.name}.source"
             raise WrongUse(
-                f"{key}.captions: these captions name their images by address alone, such as {name}; download them "
+                f"{key}.captions: these captions name their images by address alone, such as {names[0]}; download them "
                 f"with img2dataset and name the folder of its tars as both {key}.captions and {key}.images, or leave "
                 "images out for an index"
             )
-        return name
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
         frames: list[Frame | None] = []
@@ -181,3 +191,8 @@ class TripletGenerator:
             for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
         }
         return {"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations}
+
+
+def _name_of(mention: Mention) -> str:
+    """What an image is looked for by: the place that its caption's source names, else its id."""
+    return mention.image if mention.image and "://" not in mention.image else mention.image_id
