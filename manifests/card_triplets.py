@@ -43,8 +43,7 @@ This is an index: image ids and captions, but no images.
 
 ```python
 from datasets import load_dataset
-triplets = load_dataset("parquet", data_files="path/to/{stage.name}/_meta/index.parquet")
-# condition, reference_id, target_id, reference_caption, target_caption …
+triplets = load_dataset("path/to/{stage.name}")  # condition, reference_id, target_id, reference_caption, target_caption …
 ```
 
 `_meta/index.parquet` lists what was kept, `_meta/rejections.parquet` what was not.

@@ -83,5 +83,6 @@ def equally_high(contents: Sequence[bytes], key: str, room: int, highest: int) -
     pictures = [decode(content, key, (2 * room, 2 * highest)) for content in contents]
     shapes = [picture.width / picture.height for picture in pictures]
     height = max(1, min(highest, int(room / sum(shapes))))
-    sizes = [(max(1, int(height * shape)), height) for shape in shapes]
+    # A strip thousands of times as wide as high would still be too wide with a height of one pixel.
+    sizes = [(min(max(1, int(height * shape)), max(1, int(room * shape / sum(shapes)))), height) for shape in shapes]
     return [picture.resize(size, Image.Resampling.LANCZOS) for picture, size in zip(pictures, sizes, strict=True)]

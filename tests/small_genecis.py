@@ -77,7 +77,7 @@ class Discs:
     def _triplet(self, one: Numbered) -> Triplet:
         colour = COLOURS[one.number % 5]
         condition = {5: HOSTILE, 6: LONG}.get(one.number, f"beside {colour} disc")
-        ids = {"reference": f"{one.number}", "target": f"{one.number + 1}", "distractor": f"{one.number + 7}"}
+        ids = ids_of(one.number)
         captions = {"reference": "a disc on blue ground", "target": f"a disc {condition}", "distractor": condition}
         if not self.settings.get("distractors"):
             ids["distractor"] = captions["distractor"] = ""
@@ -123,6 +123,11 @@ class Discs:
             if task.endswith("attribute")
             else {"reference_categories": 10},
         )
+
+
+def ids_of(number: int) -> dict[str, str]:
+    """Images of the triplet with a number."""
+    return {"reference": f"{number}", "target": f"{number + 1}", "distractor": f"{number + 7}"}
 
 
 def entry_of(task: str, number: int) -> dict[str, Any]:

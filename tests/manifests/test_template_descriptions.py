@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +62,6 @@ def test_the_recipe_in_the_card_makes_the_same_stage(small_templates: Store, tmp
     stage = parse_stage("stage", small_templates.read("change-attribute/_meta/stage.json"))
     settings = content_of(recipe.subsets["change-attribute"], recipe.seed)
     assert digest({**stage.facts, "settings": settings}) == stage.content
-
-
-@pytest.fixture
-def mlcroissant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As that of `test_croissant`."""
-    library = pytest.importorskip("mlcroissant")
-    epath = pytest.importorskip("etils.epath")
-    unpacked = epath.Path(tmp_path / "unpacked")
-    monkeypatch.setattr("mlcroissant._src.operation_graph.operations.extract.EXTRACT_PATH", unpacked)
-
-    def refuse(*_: Any) -> None:
-        raise AssertionError("validation must not need a network")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    return library
 
 
 def test_mlcroissant_validates_and_reads_templates(small_templates: Store, mlcroissant: Any) -> None:
