@@ -43,7 +43,7 @@ This is an index: image ids and captions, but no images.
 
 ```python
 from datasets import load_dataset
-triplets = load_dataset("path/to/{stage.name}")  # condition, reference_id, target_id, reference_caption, target_caption …
+triplets = load_dataset("path/to/{stage.name}")  # condition, reference_id, target_id, reference_caption …
 ```
 
 `_meta/index.parquet` lists what was kept, `_meta/rejections.parquet` what was not.
