@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 
 MINIATURE = "miniature:"
-MINIATURE_VERSION = 3  # raised with every change of what the miniature draws
+MINIATURE_VERSION = 4  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 3  # likewise for the procedural assets
 SMALL = "small"  # the text-to-image model that comes with twinset

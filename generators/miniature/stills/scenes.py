@@ -102,16 +102,17 @@ class _Looks:
 
     def __init__(self) -> None:
         self._decks: dict[tuple[str, str], list[str]] = {}
+        self._randoms: dict[tuple[str, str], Random] = {}
 
     def next(self, kind: str, held: bool) -> Look:
         """The look of the next thing of a kind; an umbrella that is held is open."""
         look = Look(**{of: self._dealt(kind, of, values) for of, values in KINDS[kind].choices.items()})
         return Look(color=look.color, pattern=look.pattern, state="open") if held else look
 
-    def _dealt(self, kind: str, of: str, values: Sequence[str]) -> str:
+    def _dealt(self, kind: str, of: str, values: tuple[str, ...]) -> str:
         deck = self._decks.setdefault((kind, of), [])
         if not deck:
-            deck[:] = list(values) * 2
-            Random(f"{kind} {of}").shuffle(deck)
-            deck += deck[:1]  # decks of two types that are equally long would go in step
+            deck[:] = values * 2
+            # Another order each time: in the same one, all large trees could come to be green.
+            self._randoms.setdefault((kind, of), Random(f"{kind} {of}")).shuffle(deck)
         return deck.pop()
