@@ -1,7 +1,7 @@
 """References and targets drawn without what can never pass: the proposals that the rules then accept or reject.
 
 The released code of GeneCIS draws subject, reference, target and distractor, and begins again until their words are
-concrete enough, which on captions of photographs is once in some hundred times. Rejection keeps the ratio of what
+concrete enough, which on captions of photographs happens once in some twenty times. Rejection keeps the ratio of what
 passes. So does leaving out beforehand what cannot pass, when what is left is weighed as it would have been drawn:
 
     subject       by its number of images        \\

@@ -39,8 +39,8 @@ class PublishedRules:
         gain = (rating + pool.object_rating)[pool.start] + most[pool.object]
         alike = _chance_alike(pool)
         with np.errstate(divide="ignore", invalid="ignore"):
-            all_draws = np.where(1 - alike > CERTAIN, (1 - alike**DRAWS) / (1 - alike), DRAWS)
-        late = alike ** (DRAWS - 1) / all_draws
+            all_draws = np.where(1 - alike > CERTAIN, (1 - _power(alike, DRAWS)) / (1 - alike), DRAWS)
+        late = _power(alike, DRAWS - 1) / all_draws
         need = WORDS * threshold - rating
         self.lottery = make_lottery(pool, gain, need, all_draws, late > NEGLIGIBLE, WORDS, threshold)
         self._late = late[self.lottery.reference].astype(np.float32)
@@ -64,6 +64,16 @@ def published_mean(pool: Pool, reference: Codes, target: Codes, distractor: Code
         total += pool.subject_rating[relation]
         total += pool.object_rating[relation]
     return total / WORDS
+
+
+def _power(base: Floats, exponent: int) -> Floats:
+    """By multiplication alone, which rounds alike on every processor; numpy's own ``**`` does not."""
+    result = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            result = result * base
+        base, exponent = base * base, exponent >> 1
+    return result
 
 
 def _chance_alike(pool: Pool) -> Floats:
