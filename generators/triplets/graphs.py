@@ -20,7 +20,6 @@ from shards.store import Store
 Codes = NDArray[np.int32]
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate")
 TEXTS = ("caption_id", "image_id", "caption", "image")
-TEXT_SCHEMA = pa.schema([pa.field(name, pa.large_string()) for name in TEXTS])  # together they may pass 2 GiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def load_relations(graphs: str) -> Relations:
     """
     store = Store(graphs)
     index, planned = _whole(store)
-    texts: list[pa.Table] = []
+    texts: dict[str, list[pa.Array]] = {name: [] for name in TEXTS}
     columns: dict[str, list[Codes]] = {name: [] for name in (*WORDS, "caption")}
     codes: dict[str, int] = {}
     rows = 0
@@ -69,7 +68,8 @@ def load_relations(graphs: str) -> Relations:
             found = read_parquet(stream, ("caption_id", *WORDS))
         at = pc.index_in(found["caption_id"].combine_chunks(), value_set=pa.array(captions["caption_id"]))
         used, row = np.unique(at.to_numpy(), return_inverse=True)
-        texts.append(pa.table({name: captions[name] for name in TEXTS}, schema=TEXT_SCHEMA).take(pa.array(used)))
+        for name in TEXTS:
+            texts[name].append(pa.array(captions[name], pa.large_string()).take(pa.array(used)))
         columns["caption"].append((row + rows).astype(np.int32))
         rows += len(used)
         for name in WORDS:
@@ -77,15 +77,16 @@ def load_relations(graphs: str) -> Relations:
     words, place = _sorted(codes)
     joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
     caption = np.concatenate(columns.pop("caption"))
-    table = pa.concat_tables(texts).combine_chunks()
-    ids = table["image_id"].combine_chunks().dictionary_encode()
-    table = table.set_column(table.schema.get_field_index("image_id"), "image_id", ids)
+    ids = pa.concat_arrays(texts.pop("image_id")).dictionary_encode()
+    whole = {"image_id": ids}
+    for name in list(texts):
+        whole[name] = pa.concat_arrays(texts.pop(name))  # one after the other, so that one alone is there twice
     return Relations(
         **joined,
         caption=caption,
         image=ids.indices.to_numpy().astype(np.int32)[caption],
         words=words,
-        texts=table,
+        texts=pa.table({name: whole[name] for name in TEXTS}),
         captions=index.captions,
         digest=index.digest,
     )

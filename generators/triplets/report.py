@@ -21,10 +21,10 @@ BINS = 20
 class MiningReport(Model):
     """Numbers for the card and the flow's artifacts.
 
-    funnels: for both rules, how much is left of the captions at each step. mined and left_out: of the first `SAMPLE`
-    numbers, of which the rest tells: subjects, objects, predicates: the most frequent of target relations, with how
-    often; histogram: counts of mean concreteness between neighbours in edges. differences: None when nothing can be
-    mined under the published rules.
+    funnels: of the rules under which something can be mined, how much is left of the captions at each step.
+    mined and left_out: of the first `SAMPLE` numbers, of which the rest tells: subjects, objects, predicates: the most
+    frequent of target relations, with how often; histogram: counts of mean concreteness between neighbours in edges.
+    differences: None when nothing can be mined under the published rules.
     """
 
     rules: Rules
@@ -50,25 +50,18 @@ def make_report(
     draws: Draws,
     distractors: bool,
 ) -> MiningReport:
-    """Mine a sample under both rules and compare; a second or two, and twice the memory of a pool.
+    """Mine a sample under both rules and compare; a second or two, and the memory of another pool.
 
     ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under ``rules``.
     """
     funnels: dict[str, dict[str, int]] = {}
     mined: dict[str, TripletTable] = {}
-    refused: dict[str, WrongUse] = {}
     for which in ("published", "strict"):
-        pool = make_pool(relations, rate(relations, ratings, which), which, min_images)
-        funnels[which] = funnel(pool)
         try:
-            miner = Miner(pool, threshold, distractors)
-        except WrongUse as error:
-            refused[which] = error
-            continue
-        funnels[which]["references within reach of the threshold"] = len(miner.rules.lottery.reference)
-        mined[which] = miner.mine(draws, 0, SAMPLE)
-    if rules in refused:
-        raise refused[rules]
+            funnels[which], mined[which] = _sample(relations, ratings, which, min_images, threshold, draws, distractors)
+        except WrongUse:
+            if which == rules:
+                raise
     table = mined[rules]
     counts, edges = np.histogram(table.concreteness, bins=np.linspace(threshold, 5.0, BINS + 1))
     return MiningReport(
@@ -87,6 +80,21 @@ def make_report(
         if "published" in mined
         else None,
     )
+
+
+def _sample(
+    relations: Relations,
+    ratings: Ratings,
+    rules: Rules,
+    min_images: int,
+    threshold: float,
+    draws: Draws,
+    distractors: bool,
+) -> tuple[dict[str, int], TripletTable]:
+    pool = make_pool(relations, rate(relations, ratings, rules), rules, min_images)
+    miner = Miner(pool, threshold, distractors)
+    steps = {**funnel(pool), "references within reach of the threshold": len(miner.rules.lottery.reference)}
+    return steps, miner.mine(draws, 0, SAMPLE)
 
 
 def _frequent(codes: Codes, words: list[str]) -> dict[str, int]:
