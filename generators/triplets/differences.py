@@ -6,7 +6,7 @@ import numpy as np
 
 from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import TripletTable
-from generators.triplets.pool import Bools, Floats, rate
+from generators.triplets.pool import Bools, Floats, distinct, rate
 from generators.triplets.ratings import Ratings
 from manifests.receipt import Model
 
@@ -55,10 +55,11 @@ def differences(
     lemmas, as_published = rate(relations, ratings, "strict"), rate(relations, ratings, "published")
     image = relations.image[relations.caption]
     _, pair = np.unique(lemmas.subject.astype(np.int64) << 32 | lemmas.object, return_inverse=True)
-    shown = np.unique(pair.astype(np.int64) << 32 | image)
+    shown = distinct(pair.astype(np.int64) << 32 | image)
 
     def shows(images: Codes, pairs: Codes) -> Bools:
-        return np.isin(pairs.astype(np.int64) << 32 | images, shown)
+        wanted = pairs.astype(np.int64) << 32 | images
+        return np.asarray(shown[np.minimum(np.searchsorted(shown, wanted), len(shown) - 1)] == wanted)
 
     def score(subject: Floats, object_: Floats, *rows: Codes) -> Floats:
         return np.asarray(np.mean([side[row] for row in rows for side in (subject, object_)], axis=0))

@@ -100,7 +100,7 @@ def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int)
     object_start, object_count = _runs(ordered[1:] != ordered[:-1], False, len(row))
     first_of_pair = np.empty(len(row), dtype=np.int32)
     first_of_pair[by_object] = np.arange(len(row), dtype=np.int32)
-    pairs_of_images = np.unique(subject[pair].astype(np.int64) << 32 | image)
+    pairs_of_images = distinct(subject[pair].astype(np.int64) << 32 | image)
     images = np.bincount(pairs_of_images >> 32, minlength=len(pairs_start)).astype(np.int32)
     return Pool(
         relations=relations,
@@ -124,6 +124,14 @@ def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int)
         object_count=object_count,
         in_object=first_of_pair[start] - object_start[object_],
     )
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
+    ordered = np.sort(values)
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.asarray(ordered[new])
 
 
 def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Codes, Codes]:

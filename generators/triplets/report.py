@@ -50,7 +50,8 @@ def make_report(
     draws: Draws,
     distractors: bool,
 ) -> MiningReport:
-    """Mine a sample under both rules and compare; a second or two, and the memory of another pool.
+    """Mine a sample under both rules and compare; a second, or ten for millions of captions, and the memory of
+    another pool.
 
     ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under ``rules``.
     """

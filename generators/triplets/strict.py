@@ -16,7 +16,7 @@ from generators.triplets.distractors import OtherSubjects
 from generators.triplets.draws import U64, below
 from generators.triplets.graphs import Codes
 from generators.triplets.lottery import NEVER, Proposals, make_lottery
-from generators.triplets.pool import Bools, Pool
+from generators.triplets.pool import Bools, Pool, distinct
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
@@ -41,7 +41,7 @@ class StrictRules:
         self.lottery = make_lottery(
             pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold
         )
-        self._shown = np.unique(pool.pair.astype(np.int64) << 32 | pool.image)
+        self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state; `NONE` stands for the distractor where none is asked for."""
