@@ -18,7 +18,10 @@ BESIDE = 26  # pixels between the target and the distractor
 GAP = 12
 CONDITION_LINES, CAPTION_LINES = 4, 5
 
-LEGEND = "Left the reference, then the target that the condition leads to; dashed a distractor with its object."
+LEGEND = (
+    "Left the reference, then the target that the condition leads to; dashed a distractor, whose caption has the "
+    "condition's object with another subject."
+)
 
 
 class TripletBlock:

@@ -40,6 +40,10 @@ class MiningReport(Model):
     histogram: list[int]
     differences: Differences | None
 
+    def to_bytes(self) -> bytes:
+        """JSON, as `Model.to_bytes` writes it but for the order of keys, which is that of steps and of frequency."""
+        return self.model_dump_json().encode() + b"\n"
+
 
 def make_report(
     relations: Relations,

@@ -37,7 +37,9 @@ def test_own_captions(own_said: list[Said], own_ratings: Ratings) -> None:
     glasses = next(one for one in report.differences.overwritten if one.word == "glasses")
     assert (glasses.rated, glasses.published, glasses.relations) == (4.0, 4.9, 2)
     assert report.differences.by_overwriting > 0
-    assert MiningReport.model_validate_json(report.to_bytes()) == report
+    again = MiningReport.model_validate_json(report.to_bytes())
+    assert again == report and list(again.subjects) == list(report.subjects)
+    assert list(again.funnels["strict"]) == list(funnel), "the order of steps is kept"
 
 
 def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relations, real_ratings: Ratings) -> None:
