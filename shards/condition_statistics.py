@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from manifests.sample_kinds import PARTS, TEMPLATE, TRIPLET
 from manifests.summary import TemplateStatistics, TripletStatistics
@@ -21,22 +22,23 @@ LONGEST = 200  # characters of a condition that is counted
 def triplet_statistics(store: Store, subset: str) -> TripletStatistics:
     """Describe triplets whose index has been written (`shards.index.write_index`), which is read as a stream."""
     conditions: Counter[str] = Counter()
-    places: Counter[str] = Counter()  # of images, as reference or target
+    # Of images, as reference or target: by 64-bit hash, since millions of whole ids or captions would fill the memory.
+    places: Counter[int] = Counter()
     words: Counter[int] = Counter()
-    others: set[str] = set()
-    captions: set[int] = set()  # 64-bit hashes: millions of whole captions would fill the memory
+    others: set[int] = set()
+    captions: set[int] = set()
     count = said = same = again = distractors = 0
     for row in index_rows(store, subset, TRIPLET.described):
         reference, target, distractor = (row[f"{part}_id"] for part in PARTS)
         condition = words_of(row["condition"])
         conditions[row["condition"][:LONGEST]] += 1
         words[len(condition)] += 1
-        places.update((reference, target))
+        places.update((hash(reference), hash(target)))
         captions |= {hash(caption) for part in PARTS if (caption := row[f"{part}_caption"])}
         said += bool(condition) and condition[-1] in words_of(row["reference_caption"])
         same += reference == target
         if distractor:
-            others.add(distractor)
+            others.add(hash(distractor))
             distractors += 1
             again += distractor in (reference, target)
         count += 1
@@ -106,7 +108,7 @@ def _ordered(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
 
 
-def _share_of_top(counts: Mapping[str, int], part: int) -> float:
+def _share_of_top(counts: Mapping[Any, int], part: int) -> float:
     """Share (0-1) of all that the most frequent ``part``-th of the keys hold; at least one key counts."""
     ordered = sorted(counts.values(), reverse=True)
     return sum(ordered[: -(-len(ordered) // part)]) / sum(ordered) if ordered else 0.0
