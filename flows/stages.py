@@ -47,7 +47,7 @@ def count_plan(recipe: Recipe, name: str) -> dict[str, Any]:
         for shard in shards_of(islice(generator.plan(), subset.count), subset.shard_size, subset.source.planned_from):
             planned += len(shard)
             shards += 1
-    excluded = dict(sorted(generator.excluded.items()))
+    excluded = dict(sorted((+generator.excluded).items()))
     return {"planned": planned, "kept": 0, "rejected": {}, "shards": shards, "excluded": excluded}
 
 
@@ -87,7 +87,7 @@ def prepare(store: Store, recipe: Recipe, name: str, workers: int = 0) -> Stage:
             count=shop.subset.count,
             planned=summary.planned,
             shards=len(summary.shards),
-            excluded=dict(sorted(shop.generator.excluded.items())),
+            excluded=dict(sorted((+shop.generator.excluded).items())),
         )
     asked = recipe.only([name]).model_dump(mode="json")
     store.write(layout.meta(name, "recipe.json"), json.dumps(asked, indent=1, sort_keys=True).encode())

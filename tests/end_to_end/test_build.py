@@ -12,6 +12,8 @@ import pytest
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 DRAWN = ("eq-sd",)
+MINED = ("triplets",)
+TEMPLATES = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +24,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, twinset: Any, counts_of: Any)
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
     _, counts = demo
-    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN}
+    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN, *MINED, *TEMPLATES}
     for subset in counts.values():
         assert subset["kept"] > 0
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())
@@ -47,11 +49,15 @@ def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
     look = twinset("look", out, "--count", "4")
     assert look.returncode == 0, look.stderr
     assert (out / "look-4.html").stat().st_size > 10_000
-    kept = sum(subset["kept"] for subset in counts.values())
-    for format in ("eqben", "openclip"):
-        export = twinset("export", out, "--format", format, "--to", tmp_path / format)
+    pairs = (*NATURAL, *RENDERED, *DRAWN)
+    for format, names in (("eqben", pairs), ("openclip", pairs), ("genecis", TEMPLATES)):
+        only = [argument for name in names for argument in ("--only", name)]
+        export = twinset("export", out, *only, "--format", format, "--to", tmp_path / format)
         assert export.returncode == 0, export.stderr
-        assert f"{kept:,} pairs" in export.stdout
+        assert (
+            f"{sum(counts[name]['kept'] for name in names):,} {'pairs' if names == pairs else 'templates'}"
+            in export.stdout
+        )
 
 
 def test_a_second_build_makes_nothing_anew(demo: Any, twinset: Any, contents: Any, counts_of: Any) -> None:

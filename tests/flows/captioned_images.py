@@ -13,22 +13,21 @@ from PIL import Image
 
 SUBJECTS = ("dog", "cat", "horse")
 DEEDS = (("holding", "ball"), ("chewing", "stick"), ("carrying", "flower"), ("watching", "car"))
-PICTURES = 2  # of each subject with each thing
 RATINGS = {**dict.fromkeys(("dog", "cat", "horse", "ball", "flower", "car"), 5.0), "stick": 4.9, "idea": 1.6}
-SCENES = list(product(SUBJECTS, DEEDS, range(PICTURES)))
+SCENES = list(product(SUBJECTS, DEEDS)) * 2
 
 
-def write_inputs(folder: Path) -> Path:
-    """Captions, ratings and pictures below a folder, and the recipe of an index and of shards; returns the recipe."""
+def write_inputs(folder: Path, repeats: int = 1) -> Path:
+    """Captions, ratings and pictures below a folder, so many of each of `SCENES`, and a recipe; returns the recipe."""
     lines = []
-    for number, (subject, (deed, thing), _) in enumerate(SCENES):
+    for number, (subject, (deed, thing)) in enumerate(SCENES * repeats):
         fields = {"id": f"c{number}", "image_id": f"i{number}", "caption": f"A {subject} is {deed} a {thing}."}
         lines.append(json.dumps({**fields, "image": f"{number:04d}.png"}))
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n")
     rated = [f"{word}\t0\t{mean}" for word, mean in RATINGS.items()]
     (folder / "ratings.txt").write_text("\n".join(["Word\tBigram\tConc.M", *rated]) + "\n")
     (folder / "images").mkdir()
-    for number in range(len(SCENES)):
+    for number in range(len(lines)):
         (folder / "images" / f"{number:04d}.png").write_bytes(picture(number))
     source = {
         "kind": "genecis-triplets",
@@ -45,7 +44,7 @@ def write_inputs(folder: Path) -> Path:
 def picture(number: int) -> bytes:
     """A picture unlike all others."""
     stream = io.BytesIO()
-    Image.new("RGB", (24, 16), (number * 7 % 256, number, 90)).save(stream, "PNG")
+    Image.new("RGB", (24, 16), (number * 7 % 256, number % 256, number // 256)).save(stream, "PNG")
     return stream.getvalue()
 
 

@@ -1,0 +1,39 @@
+"""The shipped prefect.yaml deploys flows that are there, with parameters that they take."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from manifests.recipe import shipped_recipes
+
+DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[2] / "prefect.yaml").read_text())[
+    "deployments"
+]
+
+
+def flow_of(deployment: dict[str, Any]) -> Any:
+    file, _, function = deployment["entrypoint"].partition(":")
+    return getattr(importlib.import_module(file.removesuffix(".py").replace("/", ".")), function)
+
+
+def test_every_flow_is_deployed_where_it_runs() -> None:
+    names = {f"{flow_of(deployment).name}/{deployment['name']}" for deployment in DEPLOYMENTS}
+    parents = {"build-eqben/local", "build-eqben/cpu", "build-eqben/gpu", "build-genecis/local", "build-genecis/cpu"}
+    assert names == parents | {"build-shards/cpu", "build-shards/render", "build-shards/gpu"}
+    assert len(names) == len(DEPLOYMENTS)
+
+
+@pytest.mark.parametrize(
+    "deployment", DEPLOYMENTS, ids=lambda one: f"{one['entrypoint'].partition(':')[2]}-{one['name']}"
+)
+def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
+    given = deployment.get("parameters", {})
+    assert given.keys() <= inspect.signature(flow_of(deployment).fn).parameters.keys()
+    if "recipe" in given:
+        assert given["recipe"] in shipped_recipes()
