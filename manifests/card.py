@@ -99,10 +99,10 @@ def _funnel(stage: Stage, summary: IndexSummary, words: Words) -> str:
     text = table(("", "reason", f"{words.noun}s", "of planned"), rows)
     if meanings := glossary(summary.rejected):
         text += f"\n{meanings}"
-    if excluded := {reason: count for reason, count in sorted(stage.excluded.items()) if count}:
-        left_out = ", ".join(f"{reason} {count:,}" for reason, count in excluded.items())
+    if stage.excluded:
+        left_out = ", ".join(f"{reason} {count:,}" for reason, count in sorted(stage.excluded.items()))
         text += f"\nLeft out before planning: {left_out}.\n"
-        if meanings := glossary(excluded):
+        if meanings := glossary(stage.excluded):
             text += f"\n{meanings}"
     return text
 

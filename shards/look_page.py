@@ -124,9 +124,6 @@ def _section(store: Store, stage: Stage, shown: Sequence[Shown]) -> _Section:
         made=sum(receipt.planned for receipt in receipts),
         kept=sum(receipt.kept for receipt in receipts),
         rejected=sorted(rejected.items(), key=lambda item: (-item[1], item[0])),
-        excluded=sorted(
-            ((reason, number) for reason, number in stage.excluded.items() if number),
-            key=lambda item: (-item[1], item[0]),
-        ),
+        excluded=sorted(stage.excluded.items(), key=lambda item: (-item[1], item[0])),
         shown=shown,
     )

@@ -16,7 +16,7 @@ from shards.stored import StoredPair, StoredTemplate, StoredTriplet
 from shards.word_diff import Marked, mark_difference
 
 PAGE_IMAGE = (480, 480)
-GALLERY_IMAGE = (160, 160)
+GALLERY_IMAGE = (200, 200)
 
 
 @dataclass(frozen=True, slots=True)
