@@ -161,7 +161,7 @@ def _verify(asked: argparse.Namespace) -> int:
     from flows.stages import asked_recipe, missing_problem, state_of
     from flows.workshops import workshop
     from generators.scene_graphs.progress import holds_graphs
-    from shards.media import media_of
+    from shards.source_media import media_of
     from shards.verify import verify_subset
 
     store = Store(asked.out)

@@ -25,8 +25,8 @@ from shards import layout
 from shards.contracts import Generator, Staged
 from shards.describe import withdraw
 from shards.make import make_shard
-from shards.media import media_of
 from shards.progress import Progress, progress, read_planned, read_stage
+from shards.source_media import media_of
 from shards.store import Store
 from shards.workshop import Workshop
 

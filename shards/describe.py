@@ -44,7 +44,7 @@ def describe(store: Store, subsets: Iterable[str]) -> dict[str, IndexSummary]:
 
 def withdraw(store: Store, subset: str) -> None:
     """Remove the descriptions of a subset that is planned anew: they tell of shards that will not stay."""
-    names = ("index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json")
+    names = ("index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json", "mining.json")
     sheets = [name for name in store.names(f"{subset}/{layout.META}") if re.fullmatch(r"look(-\d+)?\.png", name)]
     for path in (f"{subset}/README.md", *(layout.meta(subset, name) for name in (*names, *sheets))):
         store.remove(path)

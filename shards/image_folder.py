@@ -73,12 +73,12 @@ class ImageFolder:
         return None
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.Media.size`."""
+        """As `shards.source_media.Media.size`."""
         found = self.find(name)
         return found.size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.Media.sha256`."""
+        """As `shards.source_media.Media.sha256`."""
         found = self.find(name)
         if found is None:
             return None

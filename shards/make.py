@@ -17,11 +17,11 @@ from manifests.stage import Stage
 from shards import layout
 from shards.contracts import OutOfMemory
 from shards.encode import EncodedImage, encodable, encode_image, fields_of
-from shards.media import media_of
 from shards.progress import read_stage, why_stale
 from shards.publish import log_shard, publish_shard
 from shards.rows import KEPT, REJECTED, Row, content_digest
 from shards.samples import Drop, Keep, Pair, Rejected, Sample, Score, Verdict
+from shards.source_media import media_of
 from shards.store import Store
 from shards.tar_writer import TarWriter
 from shards.workshop import Workshop

@@ -6,12 +6,9 @@ import errno
 import os
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Protocol
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError
-from manifests.sample_kinds import PAIR, kind_of_source
-from manifests.source_settings import Source
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 
@@ -20,20 +17,6 @@ VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 FILE_ERRORS = frozenset(
     {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 )
-
-
-class Media(Protocol):
-    """Where the files of a source are looked for: for samples, for whether what was missing has appeared, for audit."""
-
-    root: Path
-
-    def size(self, name: str) -> int | None:
-        """Bytes of what a name stands for now; None when it is not there."""
-        ...
-
-    def sha256(self, name: str) -> tuple[str, int] | None:
-        """sha256 (hexadecimal) and size in bytes of what a name stands for now; None when it is not there."""
-        ...
 
 
 class EscapesRoot(TwinsetError):
@@ -66,12 +49,12 @@ class MediaFolder:
         return self._nested.get(name)
 
     def size(self, name: str) -> int | None:
-        """As `Media.size`."""
+        """As `shards.source_media.Media.size`."""
         found = self.find(name)
         return found.stat().st_size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `Media.sha256`."""
+        """As `shards.source_media.Media.sha256`."""
         found = self.find(name)
         return sha256_of_file(found) if found is not None else None
 
@@ -91,17 +74,6 @@ class MediaFolder:
                     found.setdefault(path.stem, path)
                     found.setdefault(path.name, path)
         return found
-
-
-def media_of(source: Source) -> Media | None:
-    """The folder of the files that a source's samples are made from, if it is on this machine."""
-    if source.media_root is None:
-        return None
-    if kind_of_source(source.kind) is not PAIR:
-        from shards.image_folder import ImageFolder  # which finds its files with what is above
-
-        return ImageFolder(source.media_root)
-    return MediaFolder(source.media_root)
 
 
 def is_file(path: Path) -> bool:

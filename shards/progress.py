@@ -14,7 +14,7 @@ from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import SUBSET_NAME
 from manifests.stage import Stage, parse_stage
 from shards import layout
-from shards.media import Media
+from shards.source_media import Media
 from shards.store import Store
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs

@@ -16,10 +16,10 @@ from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, sli
 from manifests.receipt import Receipt
 from manifests.stage import Stage
 from shards import layout
-from shards.media import Media
 from shards.progress import Progress
 from shards.rows import KEPT, REJECTED, Row, read_rows
 from shards.samples import Source
+from shards.source_media import Media
 from shards.store import Store
 from shards.tar_reader import BrokenTar, read_members
 

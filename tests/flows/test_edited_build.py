@@ -18,8 +18,8 @@ from generators.edited_pairs.generator import EditedCandidate
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import load_recipe
 from shards.describe import describe
-from shards.media import media_of
 from shards.read import read_samples
+from shards.source_media import media_of
 from shards.store import Store
 from shards.verify import verify_subset
 from tests.generators.prompt_to_prompt.tiny_models import save_small

@@ -21,9 +21,9 @@ from manifests.receipt import parsed
 from manifests.recipe import load_recipe
 from manifests.stage import Stage
 from shards.index import write_index
-from shards.media import media_of
 from shards.read import read_samples
 from shards.rows import KEPT, Row, read_rows
+from shards.source_media import media_of
 from shards.store import Store
 from shards.stored import StoredTriplet
 from shards.verify import verify_subset

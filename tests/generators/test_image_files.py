@@ -16,8 +16,9 @@ from PIL import Image
 from generators.image_files import ImageFiles, UnusableImage
 from manifests.genecis_settings import ObjectTemplates
 from shards.image_folder import ImageFolder
-from shards.media import EscapesRoot, media_of
+from shards.media import EscapesRoot
 from shards.samples import Frame
+from shards.source_media import media_of
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 

@@ -18,7 +18,7 @@ from generators.kubric_scenes.scene import Placement
 from generators.kubric_scenes.settle import settle
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe
-from shards.media import media_of
+from shards.source_media import media_of
 from shards.store import Store
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 
