@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from threading import Lock
 
 from shards.media import FILE_ERRORS, inside, is_file
-from shards.tar_members import TarMembers, tar_members
+from shards.tar_members import tar_members
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg
@@ -46,15 +45,13 @@ class ImageFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._members: dict[Path, tuple[tuple[int, int], TarMembers]] = {}
-        self._lock = Lock()
 
     def find(self, name: str) -> StoredImage | None:
         """The image that a name or an id stands for; None when it is not there, and for an URL.
 
         In this order: the file ``name`` or ``TAR/MEMBER``; with a suffix of images, and as COCO numbers its files,
         where ``name`` has none; a file of this name in a folder below, the first in alphabetical order; a member of
-        this name in any of the tars. Raises `EscapesRoot` for a name that leads out of the folder.
+        this name in any of the tars, unless the name says in which. Raises `EscapesRoot` for a name that leads out.
         """
         if "://" in name:
             return None
@@ -67,7 +64,8 @@ class ImageFolder:
         for one in spelled:
             if (folder := self._nested.get(one)) is not None and (found := self._file(PurePosixPath(folder, one))):
                 return found
-        for tar in self._tars:
+        # A name that says in which tar it is stands in no other.
+        for tar in self._tars if not any(part.endswith(TAR) for part in above.parts) else ():
             if found := self._member(tar, spelled):
                 return found
         return None
@@ -104,7 +102,7 @@ class ImageFolder:
     def _member(self, tar: str, names: list[str]) -> StoredImage | None:
         path = inside(self.root, tar)
         try:
-            members, end = self._members_of(path)
+            members, end = tar_members(path, IMAGE_SUFFIXES)
         except OSError as error:
             if error.errno not in FILE_ERRORS:
                 raise
@@ -114,16 +112,6 @@ class ImageFolder:
             if (where := members.find(name)) is not None and sum(where) <= end:
                 return StoredImage(f"{tar}/{name}", path, *where)
         return None
-
-    def _members_of(self, tar: Path) -> tuple[TarMembers, int]:
-        """The images of a tar, and its size."""
-        status = tar.stat()
-        version = (status.st_size, status.st_mtime_ns)  # a download can go on while a build runs
-        with self._lock:
-            known = self._members.get(tar)
-            if known is None or known[0] != version:
-                known = self._members[tar] = (version, tar_members(tar, IMAGE_SUFFIXES))
-        return known[1], status.st_size
 
     @cached_property
     def _nested(self) -> dict[str, str]:
