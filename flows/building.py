@@ -13,7 +13,7 @@ from flows.artifacts import describe_build
 from flows.build_shards import SHARDS_A_RUN, build_shards
 from flows.inputs import check_devices, check_inputs
 from flows.pools import Range, run_ranges
-from flows.reporting import reporter
+from flows.reporting import StageProgress, reporter
 from flows.runners import Runner
 from flows.stages import (
     asked_recipe,
@@ -38,7 +38,7 @@ ROUNDS = 3  # make, find what does not agree, make that again
 @task(name="scene-graphs", task_run_name="scene-graphs-{name}", cache_policy=NO_CACHE, persist_result=False)
 def scene_graphs_task(out: str, recipe: dict[str, Any], name: str, workers: int) -> None:
     """Parse the captions that a subset is planned from; whatever is parsed already stays."""
-    make_earlier(Store(out), Recipe.model_validate(recipe), name, workers)
+    make_earlier(Store(out), Recipe.model_validate(recipe), name, workers, StageProgress(f"{name}-scene-graphs"))
 
 
 @task(name="plan", task_run_name="plan-{name}", cache_policy=NO_CACHE, persist_result=False)

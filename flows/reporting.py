@@ -87,6 +87,22 @@ class ProgressArtifact:
         return 100.0 * self._done / self._total
 
 
+class StageProgress:
+    """Tells of a stage's shards wherever people look, when it is called with the numbers of done and of all shards."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._artifact: ProgressArtifact | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        if self._artifact is None:
+            self._artifact = ProgressArtifact(self._name, total, done)
+            reporter().begin(self._name, total, done)
+        else:
+            self._artifact.advance()
+            reporter().advance(self._name)
+
+
 _reporter: Reporter = Silent()
 
 

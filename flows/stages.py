@@ -56,9 +56,12 @@ def has_earlier(recipe: Recipe, name: str) -> bool:
     return isinstance(generators.create(name, recipe.subsets[name], recipe.seed), Staged)
 
 
-def make_earlier(store: Store, recipe: Recipe, name: str, workers: int) -> None:
-    """Make what a subset is planned from, in so many processes (0: one a core), or go on with it."""
-    _make_earlier(_earlier(store, name), generators.create(name, recipe.subsets[name], recipe.seed), workers)
+def make_earlier(store: Store, recipe: Recipe, name: str, workers: int, told: Callable[[int, int], None]) -> None:
+    """Make what a subset is planned from, in so many processes (0: one a core), or go on with it.
+
+    told: called with the numbers of done and of all shards.
+    """
+    _make_earlier(_earlier(store, name), generators.create(name, recipe.subsets[name], recipe.seed), workers, told)
 
 
 def prepare(store: Store, recipe: Recipe, name: str, workers: int = 0) -> Stage:
@@ -213,9 +216,11 @@ def _earlier(store: Store, name: str) -> str:
     return f"{store.root}/{layout.earlier(name)}"
 
 
-def _make_earlier(root: str, generator: Generator, workers: int) -> None:
+def _make_earlier(
+    root: str, generator: Generator, workers: int, told: Callable[[int, int], None] | None = None
+) -> None:
     if isinstance(generator, Staged):
-        generator.make_earlier(root, workers or os.cpu_count() or 1)
+        generator.make_earlier(root, workers or os.cpu_count() or 1, told)
 
 
 def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> PlanSummary:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from manifests.candidate import Candidate, CaptionedCandidate
@@ -48,11 +48,11 @@ class Generator(Protocol):
 class Staged(Protocol):
     """What a generator has besides, if it plans from an earlier stage, such as the scene graphs of captions."""
 
-    def make_earlier(self, root: str, workers: int) -> None:
+    def make_earlier(self, root: str, workers: int, told: Callable[[int, int], None] | None = None) -> None:
         """Make the earlier stage below a folder or URL of its own, or go on with what was begun there.
 
         Called before `plan` and `inputs` where a plan is written; nothing to do where the stage is among the inputs.
-        workers: processes.
+        workers: processes. told: called with the numbers of done and of all shards as they are done.
         """
         ...
 

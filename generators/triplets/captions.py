@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from generators.scene_graphs.caption_sources import caption_sources
-from generators.scene_graphs.parse import parse_captions
+from generators.scene_graphs.parse import Told, parse_captions
 from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.record import BEGUN, INDEX, Index
 from generators.triplets.graphs import Relations, load_relations
@@ -26,10 +26,10 @@ class CaptionGraphs:
         self._root = parsed_folder(source.captions)
         self._relations: Relations | None = None
 
-    def make(self, root: str, workers: int) -> None:
+    def make(self, root: str, workers: int, told: Told | None) -> None:
         """Parse the captions below a folder or URL, or go on with it; nothing to do where they are parsed already."""
         if parsed_folder(self._source.captions) is None:
-            parse_captions(self._source.captions, root, self._source.pipeline, workers)
+            parse_captions(self._source.captions, root, self._source.pipeline, workers, told=told)
             self._root, self._relations = root, None
 
     def digest(self) -> str:

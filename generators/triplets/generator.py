@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import islice
@@ -75,9 +75,9 @@ class TripletGenerator:
         plurals = version("inflect") if self.source.rules == "published" else ""
         return digest([self._graphs.digest(), sha256_of_file(self.source.concreteness)[0], plurals])
 
-    def make_earlier(self, root: str, workers: int) -> None:
+    def make_earlier(self, root: str, workers: int, told: Callable[[int, int], None] | None = None) -> None:
         """As `shards.contracts.Staged.make_earlier`."""
-        self._graphs.make(root, workers)
+        self._graphs.make(root, workers, told)
 
     def reports(self) -> Mapping[str, bytes]:
         """As `shards.contracts.Staged.reports`: ``mining.json`` (`generators.triplets.report.MiningReport`)."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.timeout(600)  # the first test builds the demo
+
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 DRAWN = ("eq-sd",)

@@ -12,7 +12,7 @@ import pytest
 
 from flows.command_line import main
 from flows.inputs import check_inputs
-from flows.stages import asked_recipe, check_missing, count_plan, make_one, prepare, state_of
+from flows.stages import asked_recipe, check_missing, count_plan, make_earlier, make_one, prepare, state_of
 from flows.workshops import workshop, workshop_for
 from generators.triplets.generator import TripletCandidate
 from generators.triplets.report import MiningReport
@@ -128,6 +128,10 @@ def test_the_same_triplets_in_shards_of_any_size_and_more_keep_the_first(recipe:
 def test_captions_are_parsed_below_the_build_where_they_are_not_yet(recipe: Path, tmp_path: Path) -> None:
     """... once, and the plan is that of the same captions parsed elsewhere."""
     loaded, store = load_recipe(str(recipe)), Store(str(tmp_path / "out"))
+    told: list[tuple[int, int]] = []
+    for _ in range(2):
+        make_earlier(store, loaded, SUBSET, 1, lambda done, total: told.append((done, total)))
+    assert told == [(0, 1), (1, 1)]
     stage = prepare(store, loaded, SUBSET)
     receipt = tmp_path / "out/triplets/_meta/graphs/_meta/receipts/00000.json"
     written = receipt.stat().st_mtime_ns
