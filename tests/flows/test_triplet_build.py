@@ -56,7 +56,7 @@ def build(recipe: Path, out: Path, *settings: str, workers: int = 1) -> Store:
     graphs = f"subsets.triplets.source.captions={recipe.parent / 'graphs'}"
     loaded, store = load_recipe(str(recipe), [graphs, *settings]), Store(str(out))
     check_inputs(loaded)
-    prepare(store, loaded, SUBSET)
+    prepare(store, loaded, SUBSET, 1)
     todo = state_of(store, loaded, SUBSET).todo
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda number: make_one(store.root, SUBSET, number), reversed(todo)))
@@ -132,10 +132,10 @@ def test_captions_are_parsed_below_the_build_where_they_are_not_yet(recipe: Path
     for _ in range(2):
         make_earlier(store, loaded, SUBSET, 1, lambda done, total: told.append((done, total)))
     assert told == [(0, 1), (1, 1)]
-    stage = prepare(store, loaded, SUBSET)
+    stage = prepare(store, loaded, SUBSET, 1)
     receipt = tmp_path / "out/triplets/_meta/graphs/_meta/receipts/00000.json"
     written = receipt.stat().st_mtime_ns
-    assert prepare(store, loaded, SUBSET) == stage
+    assert prepare(store, loaded, SUBSET, 1) == stage
     assert receipt.stat().st_mtime_ns == written
     elsewhere = build(recipe, tmp_path / "elsewhere")
     assert elsewhere.read("triplets/_meta/stage.json") == store.read("triplets/_meta/stage.json")
@@ -273,6 +273,6 @@ def test_images_that_captions_name_by_address_are_refused(recipe: Path, tmp_path
     (recipe.parent / "captions.tsv").write_text(told)
     captions, store = f"subsets.triplets.source.captions={recipe.parent / 'captions.tsv'}", Store(str(tmp_path / "out"))
     with pytest.raises(WrongUse, match="download them with img2dataset"):
-        prepare(store, load_recipe(str(recipe), [captions]), SUBSET)
+        prepare(store, load_recipe(str(recipe), [captions]), SUBSET, 1)
     index = load_recipe(str(recipe), [captions, "subsets.triplets.source.images=null"])
-    assert prepare(store, index, SUBSET).planned == 40
+    assert prepare(store, index, SUBSET, 1).planned == 40

@@ -9,6 +9,7 @@ import pytest
 
 from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.relations import SceneGraphParser
+from generators.scene_graphs.workers import parser_of
 
 SCENES = [
     "{a} is holding {b} in front of {c}",
@@ -54,4 +55,5 @@ def own_tsv(own_captions: list[str], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def small_parser() -> SceneGraphParser:
-    return SceneGraphParser(find_pipeline())
+    """The parser that all parsing in this process uses: it takes seconds to load."""
+    return parser_of(find_pipeline())

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pyarrow.dataset
@@ -38,14 +37,6 @@ def contents(out: Path) -> dict[str, bytes]:
 
 def parse(captions: Path, out: Path, count: int = 1, shard_size: int = SHARD) -> Index:
     return parse_captions([captions], str(out), workers=count, shard_size=shard_size)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _loaded_once(small_parser: SceneGraphParser) -> Any:
-    """Parsing in this process uses the pipeline that the session has loaded."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "parser_of", lambda pipeline: small_parser)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +214,7 @@ def test_repeated_ids_are_refused_and_named(tmp_path: Path, monkeypatch: pytest.
 
 def test_what_holds_no_caption_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "c.tsv").write_bytes(b"\x00\x01\n" * 3)
-    assert main(["parse", str(tmp_path / "c.tsv"), "--to", str(tmp_path / "out")]) == 2
+    assert main(["parse", str(tmp_path / "c.tsv"), "--to", str(tmp_path / "out"), "--workers", "1"]) == 2
     assert (
         "c.tsv: no caption in it can be read as tsv (3 lines or rows left out, first line 1" in capsys.readouterr().err
     )
@@ -245,16 +236,20 @@ def test_files_of_others_are_not_replaced(own_tsv: Path, tmp_path: Path, name: s
 REPEATED = [json.dumps({"id": n % 7, "caption": "a dog on a sofa", "image": f"{n}.jpg"}) for n in range(8)]
 
 
-@pytest.mark.parametrize(("lines", "count"), [(REPEATED, 1), (REPEATED, 2), (["no json"], 1), ([], 1)])
-def test_a_parse_that_is_refused_leaves_nothing_behind(tmp_path: Path, lines: list[str], count: int) -> None:
+@pytest.mark.parametrize(
+    ("lines", "count", "there"),
+    [(REPEATED, 1, False), (REPEATED, 1, True), (REPEATED, 2, False), (["no json"], 1, False), ([], 1, True)],
+)
+def test_a_parse_that_is_refused_leaves_nothing_behind(
+    tmp_path: Path, lines: list[str], count: int, there: bool
+) -> None:
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
+    out = tmp_path / "new/out"
+    if there:
+        out.mkdir(parents=True)
     with pytest.raises(WrongUse, match=r"c\.jsonl: (caption id '0' stands twice|no caption in it can be read)"):
-        parse(tmp_path / "c.jsonl", tmp_path / "new/out", count, shard_size=3)
-    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]
-    (tmp_path / "out").mkdir()
-    with pytest.raises(WrongUse):
-        parse(tmp_path / "c.jsonl", tmp_path / "out", count, shard_size=3)
-    assert list((tmp_path / "out").iterdir()) == []
+        parse(tmp_path / "c.jsonl", out, count, shard_size=3)
+    assert sorted(tmp_path.rglob("*")) == sorted([tmp_path / "c.jsonl", *([out, out.parent] if there else [])])
 
 
 def test_a_parse_that_is_refused_changes_nothing_of_the_one_before(tmp_path: Path) -> None:
@@ -270,9 +265,8 @@ def test_a_parse_that_is_refused_changes_nothing_of_the_one_before(tmp_path: Pat
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_pipeline_that_cannot_be_loaded_is_refused_before_anything_is_written(
-    own_tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    own_tsv: Path, tmp_path: Path, count: int
 ) -> None:
-    monkeypatch.setattr(workers, "parser_of", SceneGraphParser)
     folder = tmp_path / "pipeline"
     folder.mkdir()
     (folder / "config.cfg").write_text("[nlp]\nlang = 'xx'\npipeline = [broken]\n")

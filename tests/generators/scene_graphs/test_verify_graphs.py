@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.command_line import main
-from generators.scene_graphs import workers
 from generators.scene_graphs.parse import parse_captions
-from generators.scene_graphs.relations import SceneGraphParser
 from manifests.errors import WrongUse
 
 CAPTIONS = 10
@@ -31,11 +29,9 @@ def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def parsed(captions: Path, small_parser: SceneGraphParser, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def parsed(captions: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("parsed") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(workers, "parser_of", lambda pipeline: small_parser)
-        parse_captions([captions], str(out), shard_size=SHARD)
+    parse_captions([captions], str(out), shard_size=SHARD)
     return out
 
 
@@ -161,12 +157,7 @@ def test_verify_names_every_problem(
 
 
 def test_one_changed_byte_is_found_by_verify_and_mended_by_the_same_command(
-    captions: Path,
-    small_parser: SceneGraphParser,
-    out: Path,
-    parsed: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    captions: Path, out: Path, parsed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = out / "relations/00001.parquet"
     data = bytearray(path.read_bytes())
@@ -176,7 +167,6 @@ def test_one_changed_byte_is_found_by_verify_and_mended_by_the_same_command(
     assert "4 of 4 shards" in capsys.readouterr().out  # by their sizes
     assert main(["verify", str(out)]) == 1
     assert "shard 00001: relations/00001.parquet has sha256 " in capsys.readouterr().err
-    monkeypatch.setattr(workers, "parser_of", lambda pipeline: small_parser)
     parse_captions([captions], str(out), shard_size=SHARD)
     assert path.read_bytes() == (parsed / "relations/00001.parquet").read_bytes()
     assert main(["verify", str(out)]) == 0

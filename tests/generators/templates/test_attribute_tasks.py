@@ -29,26 +29,34 @@ def entries(instances: list[Instance], task: AttributeTask, count: int | None = 
     ]
 
 
+@pytest.fixture(scope="module")
+def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
+    """All templates of a task."""
+    return entries(instances, task)
+
+
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
     return check(made, task, *attribute_rules(instances, TAXONOMY), conditions=conditions)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_every_rule_holds_of_all_that_can_be_made(instances: list[Instance], task: AttributeTask) -> None:
-    made = entries(instances, task)
-    assert len(made) > 500
-    assert problems(made, instances, task) == []
+@pytest.mark.parametrize("task", TASKS, scope="module")
+def test_every_rule_holds_of_all_that_can_be_made(
+    instances: list[Instance], whole: list[Entry], task: AttributeTask
+) -> None:
+    assert len(whole) > 500
+    assert problems(whole, instances, task) == []
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_the_same_seed_makes_the_same_and_more_keeps_the_first(instances: list[Instance], task: AttributeTask) -> None:
-    whole = entries(instances, task)
+@pytest.mark.parametrize("task", TASKS, scope="module")
+def test_the_same_seed_makes_the_same_and_more_keeps_the_first(
+    instances: list[Instance], whole: list[Entry], task: AttributeTask
+) -> None:
     assert entries(instances, task, 40) == whole[:40]
     assert entries(instances, task, 40, seed=2) != whole[:40]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TASKS, scope="module")
 def test_types_attributes_and_objects_take_turns(instances: list[Instance], task: AttributeTask) -> None:
     drafts = list(islice(AttributeDrafts(instances, TAXONOMY, task, 1, "objects", Counter()), 120))
     types = Counter(draft.facts["attribute_type"] for draft in drafts)
@@ -66,7 +74,7 @@ def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[I
     assert "open" in {entry["condition"] for entry in entries(instances, "change-attribute", 200)}
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", TASKS, scope="module")
 def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: AttributeTask) -> None:
     few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, Counter())
     templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", Counter())

@@ -17,7 +17,7 @@ from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.ratings import Ratings, load_ratings, with_plurals
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
-REAL_CAPTIONS = 3000
+REAL_CAPTIONS = 2000
 
 Said = tuple[str, str, str, str]  # image, subject, predicate, object
 LEMMAS = {"hats": "hat", "glasses": "glass", "dogs": "dog", "men": "man"}
