@@ -69,8 +69,10 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
         of_word = ratings.published_of(relations.words)
         subject, object_ = relations.subject, relations.object
         return Rated(subject, object_, of_word[subject], of_word[object_])
-    _, folded = np.unique(np.array([word.lower() for word in relations.words]), return_inverse=True)
-    codes = folded.astype(np.int32)
+    # Not an array of texts: each would take the memory of the longest, and captions hold words of 10,000 letters.
+    lower = [word.lower() for word in relations.words]
+    place = {word: number for number, word in enumerate(sorted(set(lower)))}
+    codes = np.array([place[word] for word in lower], dtype=np.int32)
     sides = []
     for surface, lemma in ((relations.subject, relations.subject_lemma), (relations.object, relations.object_lemma)):
         both, of_relation = np.unique(surface.astype(np.int64) << 32 | lemma, return_inverse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -242,3 +244,16 @@ def test_a_pool_does_not_change_with_the_numbers_of_words(own_said: list[Said]) 
     longer = relations_of([*own_said, ("z", "aardvark", "above", "zebu")])
     one, other = (miner(each, AS_RATED, "strict", 4.6).mine(DRAWS, 0, 200) for each in (relations, longer))
     assert_equal(one, other)
+
+
+def test_one_endless_word_does_not_multiply_the_memory_of_all(own_said: list[Said]) -> None:
+    relations = relations_of(own_said)
+    words = [*relations.words, *(f"~{number:04d}" for number in range(2000)), "~" * 9900]
+    tracemalloc.start()
+    try:
+        rated = rate(replace(relations, words=words), AS_RATED, "strict")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(rated.object, rate(relations, AS_RATED, "strict").object)
+    assert peak < 10e6  # bytes; 80 MB where each word takes as much as the longest
