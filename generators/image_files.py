@@ -10,13 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from shards.decode import FORMATS, MOST_PIXELS
 from shards.image_folder import ImageFolder, StoredImage
 from shards.media import FILE_ERRORS, EscapesRoot
 from shards.samples import Frame, Pixels, Rejected, Source
 from shards.tar_reader import MEMBER_LIMIT
+
+ORIENTATION = 0x0112  # of EXIF
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +96,8 @@ class ImageFiles:
             with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
                 if picture.width * picture.height > MOST_PIXELS:
                     return _broken(stored, f"{picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,}")
-                upright = ImageOps.exif_transpose(picture) if self.upright else picture
-                return Frame(stored.name, _rgb(upright), -1.0, source)
+                turn = _turn(picture) if self.upright else None
+                return Frame(stored.name, _rgb(picture if turn is None else picture.transpose(turn)), -1.0, source)
         except Image.DecompressionBombError:
             return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
         except (OSError, SyntaxError, ValueError, LookupError, zlib.error) as error:
@@ -96,6 +107,14 @@ class ImageFiles:
 
 def _broken(stored: StoredImage, problem: str) -> UnusableImage:
     return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
+
+
+def _turn(picture: Image.Image) -> Image.Transpose | None:
+    """How a picture is turned upright; not at all where its EXIF cannot be read, in which strangers write anything."""
+    try:
+        return TURNS.get(picture.getexif().get(ORIENTATION))
+    except Exception:
+        return None
 
 
 def _rgb(picture: Image.Image) -> Pixels:
