@@ -12,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
+LARGEST = 1 << 44  # bytes of a tar: what says more is none, and past what disks can seek
 REMEMBERED = 4096  # tars, of 0.3 MB each
+# What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
+HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
 
 _lock = Lock()
 
@@ -55,7 +58,8 @@ def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) ->
     try:
         with tarfile.open(tar, "r:") as members:
             for member in members:
-                if member.size < 0:  # tarfile would step back, and read the same headers for ever
+                # Where it says less than nothing tarfile would step back, and read the same headers for ever.
+                if member.size < 0 or not member.offset < members.offset <= LARGEST:
                     break
                 if member.isreg() and not member.issparse() and member.name.lower().endswith(suffixes):
                     where = (member.offset_data, member.size)
@@ -64,7 +68,7 @@ def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) ->
                         if 0 < len(encoded) <= LONGEST_NAME and b"\0" not in encoded:
                             names.setdefault(encoded, where)
                 members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
-    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError):  # it trusts numbers in headers
+    except HEADER_ERRORS:
         pass
     everything = sorted({**lasts, **found}.items())
     places = np.array([where for _, where in everything], dtype=np.int64).reshape(-1, 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from generators.scene_graphs.caption_files import parquet_fields
 from generators.scene_graphs.captions import LeftOut, Read, from_fields
+from shards.tar_members import HEADER_ERRORS
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")
 
@@ -28,7 +29,7 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             continue
         try:
             images = _images(tar)
-        except (tarfile.TarError, OSError, EOFError, ValueError, RecursionError):  # tarfile trusts numbers in headers
+        except (*HEADER_ERRORS, OSError):
             yield LeftOut(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table, ("status",)), 1):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from generators.image_files import ImageFiles, UnusableImage
 from manifests.genecis_settings import ObjectTemplates
@@ -41,6 +41,17 @@ def write_tar(path: Path, members: dict[str, bytes]) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
+
+
+def header(name: str, kind: bytes, size: int) -> bytes:
+    """The header of a member of a tar, whatever size it claims."""
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    raw = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    raw[124:136] = b"\xff" * 12 if size < 0 else b"\x80" + size.to_bytes(11, "big")
+    raw[148:156] = b" " * 8
+    raw[148:156] = f"{sum(raw):06o}\0 ".encode()
+    return bytes(raw)
 
 
 def colour_of(root: Path, name: str) -> tuple[int, ...]:
@@ -147,13 +158,15 @@ def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
     assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
     assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
 
-    info = tarfile.TarInfo("negative.jpg")
-    header = bytearray(info.tobuf())
-    header[124:136] = b"\xff" * 12  # base-256: minus one
-    header[148:156] = b" " * 8
-    header[148:156] = f"{sum(header):06o}\0 ".encode()
-    (tmp_path / "00001.tar").write_bytes(bytes(header) + bytes(10240))
-    assert problem_of(tmp_path, "negative").reason == "missing-media"
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
+@pytest.mark.parametrize("size", [-1, 1 << 45, 1 << 60, 1 << 70])  # bytes, as base 256
+def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size: int) -> None:
+    write_tar(tmp_path / "00000.tar", {"first.jpg": png()})
+    whole = (tmp_path / "00000.tar").read_bytes()[:1024]
+    (tmp_path / "00000.tar").write_bytes(whole + header("claimed.jpg", kind, size) + bytes(10240))
+    assert colour_of(tmp_path, "first") == RED
+    assert problem_of(tmp_path, "claimed").reason == "missing-media"
 
 
 @pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a\0b", "a\\b", ""])
@@ -204,6 +217,28 @@ def test_a_photograph_is_turned_upright_only_where_it_is_asked(tmp_path: Path) -
         assert isinstance(frame, Frame)
         shapes.append(frame.pixels.shape)
     assert shapes == [(32, 16, 3), (16, 32, 3)]
+
+
+@pytest.mark.parametrize("orientation", range(1, 10))
+def test_photographs_are_turned_as_pillow_turns_them(tmp_path: Path, orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    drawn = Image.fromarray(np.arange(6 * 4 * 3, dtype=np.uint8).reshape(6, 4, 3))
+    drawn.save(tmp_path / "p.png", exif=exif)
+    frame = ImageFiles(tmp_path, upright=True).read(["p"])["p"]
+    assert isinstance(frame, Frame)
+    with Image.open(tmp_path / "p.png") as stored:
+        np.testing.assert_array_equal(frame.pixels, np.asarray(ImageOps.exif_transpose(stored)))
+
+
+def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None:
+    entries = struct.pack("<HHIHH", 0x0112, 3, 1, 6, 0) + struct.pack("<HHI4s", 0x011A, 2, 4, b"abc\0")  # no fraction
+    exif = b"Exif\0\0II*\0" + struct.pack("<IH", 8, 2) + entries + bytes(4)
+    Image.new("RGB", (32, 16), RED).save(tmp_path / "p.jpg", exif=exif)
+    with Image.open(tmp_path / "p.jpg") as stored, pytest.raises(TypeError):
+        ImageOps.exif_transpose(stored)
+    frame = ImageFiles(tmp_path, upright=True).read(["p"])["p"]
+    assert isinstance(frame, Frame) and frame.pixels.shape == (32, 16, 3)
 
 
 @pytest.mark.parametrize(("mode", "colour"), [("L", 100), ("RGBA", (9, 8, 7, 0)), ("P", 3), ("I;16", 25600), ("1", 1)])

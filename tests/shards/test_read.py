@@ -15,7 +15,7 @@ from PIL import Image
 from shards import layout
 from shards.read import read_receipts, read_samples, read_spread, read_tar
 from shards.store import Store
-from shards.tar_reader import BrokenTar
+from shards.tar_reader import BrokenTar, read_members
 
 
 def test_all_kept_pairs_come_back_in_plan_order(small_dataset: Any) -> None:
@@ -79,6 +79,14 @@ def test_a_hostile_tar_is_refused_by_name(tmp_path: Path, members: list[tuple[st
             tar.addfile(header, io.BytesIO(content))
     with pytest.raises(BrokenTar, match=r"bad\.tar"):
         list(read_tar(Store(str(tmp_path)), "bad.tar"))
+
+
+def test_a_sparse_member_that_says_it_is_endless_is_refused(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("eq-ag-0.image0.jpg")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 1 << 62
+    (tmp_path / "00000.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
+    with (tmp_path / "00000.tar").open("rb") as stream, pytest.raises(BrokenTar, match="not a field"):
+        list(read_members(stream, "00000.tar"))
 
 
 def test_a_tar_cut_short_is_refused_by_name(small_dataset: Any) -> None:

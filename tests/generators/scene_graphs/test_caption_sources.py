@@ -180,6 +180,7 @@ def test_img2dataset_shards(tmp_path: Path) -> None:
     [
         {"size": "-1536"},  # back to its own header
         {"size": "9" * 26},
+        {"size": f"{1 << 60}"},
         {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "a,b"},
     ],
 )
@@ -233,3 +234,16 @@ def test_real_captions() -> None:
         "coco": (25_014, 5_000, []),
         "flickr-tokens": (40_459, 8_092, [("line 37574", "no-tab")]),
     }
+
+
+@pytest.mark.parametrize("size", [1 << 45, 1 << 70])  # bytes of a comment: more than memory, more than an address
+def test_a_tar_with_an_endless_comment_is_broken(tmp_path: Path, size: int) -> None:
+    pq.write_table(pa.table({"caption": ["A dog."], "key": ["0"]}), tmp_path / "00000.parquet")
+    info = tarfile.TarInfo("0.jpg")
+    info.type = tarfile.XHDTYPE
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\x80" + size.to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = f"{sum(header):06o}\0 ".encode()
+    (tmp_path / "00000.tar").write_bytes(bytes(header) + bytes(10240))
+    assert read(tmp_path) == ("img2dataset", [], [("00000.tar", "broken-tar")])
