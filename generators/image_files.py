@@ -112,7 +112,7 @@ def _broken(stored: StoredImage, problem: str) -> UnusableImage:
 def _turn(picture: Image.Image) -> Image.Transpose | None:
     """How a picture is turned upright; not at all where its EXIF cannot be read, in which strangers write anything."""
     try:
-        return TURNS.get(picture.getexif().get(ORIENTATION))
+        return TURNS.get(picture.getexif().get(ORIENTATION, 1))
     except Exception:
         return None
 
