@@ -34,7 +34,7 @@ class Triplets(Settings):
     concreteness: Location
     images: Location | None = None
     rules: Literal["strict", "published"] = "strict"
-    threshold: float = Field(default=4.8, ge=-1, le=5)
+    threshold: float = Field(default=4.8, ge=-1, lt=5)
     min_images: int = Field(default=5, ge=2)
     distractors: bool = False
     licence: str

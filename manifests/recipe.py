@@ -21,6 +21,7 @@ from manifests.source_settings import Source
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parent / "recipes"
+MOST = 10**12  # candidates
 LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
 SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -44,8 +45,8 @@ class Subset(Settings):
     source: Source
     filters: tuple[Filter, ...] = ()
     encoding: Encoding = Encoding()
-    count: int | None = Field(default=None, ge=1)
-    shard_size: int = Field(default=256, ge=1)
+    count: int | None = Field(default=None, ge=1, le=MOST)
+    shard_size: int = Field(default=256, ge=1, le=MOST)
     split: str = Field(default="test", pattern=SPLIT)
     pool: Literal["cpu", "render", "gpu"] = "cpu"
 

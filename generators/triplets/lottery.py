@@ -67,13 +67,14 @@ class Lottery:
 
 
 def make_lottery(
-    pool: Pool, gain: Floats, need: Floats, weight: Floats, own: Bools, words: int, threshold: float
+    pool: Pool, gain: Floats, need: Floats, weight: Floats, own: Bools, words: int, threshold: float, least: float
 ) -> Lottery:
     """The lottery of a pool.
 
     gain: of each pair. need: of each relation, what the gain of its target's pair must exceed. weight: of each
     relation, multiplied into that of its draw. own: of each relation, whether a target of its own pair can pass. words:
-    how many ratings are averaged, for the message. Raises `WrongUse` when no reference can pass.
+    how many ratings are averaged, for the message. least: what is not more above ``need`` cannot pass. Raises `WrongUse`
+    when no reference can.
     """
     subject = pool.subject[pool.pair]
     targets = np.lexsort((gain, pool.subject)).astype(np.int32)
@@ -83,12 +84,12 @@ def make_lottery(
     choices = (pool.pairs_start + pool.pairs_count)[subject] - first
     others = choices - (~own & (gain[pool.pair] > need - SLACK))
     reference = np.flatnonzero(pool.eligible[subject] & (others > 0)).astype(np.int32)
-    if not len(reference):
-        ends = pool.pairs_start + pool.pairs_count
-        best, second = targets[ends - 1], targets[np.maximum(ends - 2, 0)]
-        pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
-        reach = threshold + (gain[pair] - need)[pool.eligible[subject]].max() / words
-        raise WrongUse(f"{_nothing(pool)}; {_remedy(reach, threshold)}")
+    ends = pool.pairs_start + pool.pairs_count
+    best, second = targets[ends - 1], targets[np.maximum(ends - 2, 0)]
+    pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
+    most = (gain[pair] - need)[pool.eligible[subject]].max()
+    if not len(reference) or most <= least:  # those within the slack alone: every draw would fail the exact test
+        raise WrongUse(f"{_nothing(pool)}; {_remedy(threshold + most / words, threshold)}")
     of = subject[reference]
     chance = pool.images[of] / pool.relations_count[of] * (choices[reference] / pool.pairs_count[of])
     return Lottery(reference, np.cumsum(chance * weight[reference]), first[reference], choices[reference], targets)

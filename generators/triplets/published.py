@@ -18,6 +18,7 @@ DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6
 LATE, DISTRACTOR = 3, 4  # slots of random numbers
 CERTAIN = 1e-9
+ROUNDING = 1e-9  # of a sum of ratings: one that is the threshold's may round to more
 NEGLIGIBLE = 1e-9  # a chance; references that only so can pass are left out
 
 
@@ -42,7 +43,7 @@ class PublishedRules:
             all_draws = np.where(1 - alike > CERTAIN, (1 - _power(alike, DRAWS)) / (1 - alike), DRAWS)
         late = _power(alike, DRAWS - 1) / all_draws
         need = WORDS * threshold - rating
-        self.lottery = make_lottery(pool, gain, need, all_draws, late > NEGLIGIBLE, WORDS, threshold)
+        self.lottery = make_lottery(pool, gain, need, all_draws, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
         self._late = late[self.lottery.reference].astype(np.float32)
 
     def propose(self, states: U64) -> Proposals:

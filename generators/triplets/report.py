@@ -82,7 +82,7 @@ def make_report(
         edges=[round(edge, 4) for edge in edges.tolist()],
         histogram=counts.tolist(),
         differences=differences(relations, ratings, threshold, mined["published"], mined.get("strict"))
-        if "published" in mined
+        if mined.get("published")
         else None,
     )
 

@@ -39,7 +39,7 @@ class StrictRules:
             gain = np.where(self._others.count > 0, gain, NEVER)
         need = WORDS * threshold - self._rating
         self.lottery = make_lottery(
-            pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold
+            pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold, EXACT
         )
         self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
 

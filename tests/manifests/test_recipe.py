@@ -141,6 +141,8 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets.eq-ag.source.kind=coco", "'youcook2'"),
         ("seed=-1", "seed: "),
         ("seed=zero", "seed: "),
+        (f"subsets.eq-ag.count={10**25}", "subsets.eq-ag.count: "),
+        (f"subsets.eq-ag.shard_size={10**25}", "subsets.eq-ag.shard_size: "),
         ("max_missing=.nan", "max_missing: "),
         ("max_missing=2", "max_missing: "),
         ("sed=1", "--set sed: unknown key; did you mean 'seed'?"),

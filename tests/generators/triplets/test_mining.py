@@ -197,6 +197,14 @@ def test_a_threshold_that_nothing_passes_is_refused_with_what_can_be_reached(
         miner(relations_of(own_said), AS_RATED, rules, reach + 0.001, distractors=False)
 
 
+def test_what_reaches_the_threshold_but_not_more_is_refused_at_once(own_said: list[Said]) -> None:
+    tops = [one for one in own_said if {one[1], one[3]} <= {"tree", "horse", "ball", "hat", "bird"}]
+    alike = Ratings(dict.fromkeys(RATED, 4.5), dict.fromkeys(RATED, 4.5))
+    with pytest.raises(WrongUse, match=r"at most 4\.500 and must exceed 4\.5:"):
+        miner(relations_of(tops), alike, "strict", 4.5, distractors=False)
+    assert len(miner(relations_of(tops), alike, "strict", 4.49, distractors=False).mine(DRAWS, 0, 10)) == 10
+
+
 def test_objects_without_distractors_are_refused(own_said: list[Said]) -> None:
     men = relations_of([one for one in own_said if one[1] == "man"])
     with pytest.raises(WrongUse, match=r"has a distractor above 4\.6.*mine without distractors"):

@@ -84,6 +84,15 @@ def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relat
     assert shares.any >= max(expected.values())
 
 
+def test_published_rules_that_find_nothing_differ_in_nothing(
+    own_said: list[Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("generators.triplets.report.SAMPLE", 8)
+    ratings = Ratings(RATED, dict.fromkeys(RATED, 4.5))  # a mean of the threshold itself, which is not above it
+    report = make_report(relations_of(own_said), ratings, "strict", 5, 4.5, DRAWS, False)
+    assert report.differences is None and report.mined == 8
+
+
 def test_nothing_to_mine_is_refused(own_said: list[Said]) -> None:
     with pytest.raises(WrongUse, match="under the strict rules"):
         make_report(relations_of(own_said), Ratings(RATED, RATED), "strict", 1000, 4.6, DRAWS, True)
