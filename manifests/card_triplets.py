@@ -52,9 +52,11 @@ triplets = load_dataset("path/to/{stage.name}")  # condition, reference_id, targ
     images = ", ".join(f"{role}.{extension}" for role in summary.images)
     distractor = ""
     if "distractor" in summary.images:
-        distractor = """
-`distractor` is an image whose caption has the condition's object too, with another subject: for whoever wants hard
-negatives.
+        strict = source_settings(stage)["rules"] == "strict"
+        which = "with another subject" if strict else "and may have the target's subject or be its very image"
+        distractor = f"""
+`distractor` is an image whose caption has the condition's object too, {which}:
+for whoever wants hard negatives.
 """
     return f"""{text}
 ![Triplets, evenly spread over the subset](_meta/look.png)
@@ -79,8 +81,8 @@ def _made(stage: Stage) -> str:
    often the more images it has; one of its relations is the *reference*.
 3. The *target* is a relation of the same subject with another object, in another image{exception}.
 4. The *condition* is predicate and object of the target, in the words of its caption.
-5. Kept is what is concrete: the mean rating of {words} (1 to 5; Brysbaert et
-   al. 2014) must be above {source["threshold"]:g}.
+5. Kept is what is concrete: the mean rating of {words} (1 to 5, in a file
+   of ratings such as that of Brysbaert et al. 2014) must be above {source["threshold"]:g}.
 
 Every triplet is drawn by its own number: asking for more keeps the first ones.
 """

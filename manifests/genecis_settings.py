@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field
 
 from manifests.locations import Location, is_model_folder
+from manifests.media_source import MediaSource
 from manifests.settings import Settings
 
 
@@ -47,7 +48,7 @@ class Triplets(Settings):
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """As `manifests.source_settings.MediaSource.locations`; whether there are images is part of what is made."""
+        """As `manifests.media_source.MediaSource.locations`; whether there are images is part of what is made."""
         folder = ["pipeline"] if is_model_folder(self.pipeline) else []
         return ("captions", "concreteness", *folder, *(["images"] if self.images is not None else []))
 
@@ -67,7 +68,7 @@ class Triplets(Settings):
         return self.images
 
 
-class Templates(Settings):
+class Templates(MediaSource):
     """A task of the benchmark (GeneCIS, sections 4 and A.1).
 
     task: whether the condition names what to focus on, or what changes. annotations: the dataset's annotation file.
@@ -75,28 +76,6 @@ class Templates(Settings):
     """
 
     task: Literal["focus", "change"]
-    annotations: Location
-    media: Location
-    licence: str
-
-    execution: ClassVar[tuple[str, ...]] = ()
-    drawn: ClassVar[bool] = False
-    endless: ClassVar[bool] = False
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """As `MediaSource.places`."""
-        return ("annotations", "media")
-
-    @property
-    def planned_from(self) -> str:
-        """As `MediaSource.planned_from`."""
-        return str(self.annotations)
-
-    @property
-    def media_root(self) -> Path | None:
-        """As `MediaSource.media_root`."""
-        return self.media
 
 
 class AttributeTemplates(Templates):
@@ -113,19 +92,12 @@ class AttributeTemplates(Templates):
 
     locations: ClassVar[tuple[str, ...]] = ("annotations", "taxonomy", "media")
 
-    @property
-    def places(self) -> tuple[str, ...]:
-        """As `MediaSource.places`."""
-        return ("annotations", "taxonomy", "media")
-
 
 class ObjectTemplates(Templates):
     """Focus on, or change, an object of a scene: whole images of COCO by its panoptic annotations."""
 
     kind: Literal["genecis-objects"]
     licence: str = "COCO annotations, CC BY 4.0; images of Flickr, their owners' terms"
-
-    locations: ClassVar[tuple[str, ...]] = ("annotations", "media")
 
 
 GeneCis = Triplets | AttributeTemplates | ObjectTemplates

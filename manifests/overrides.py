@@ -12,7 +12,8 @@ import yaml
 from manifests.errors import WrongUse
 from manifests.genecis_settings import AttributeTemplates, Triplets
 from manifests.locations import SMALL, is_model_folder, is_symbolic
-from manifests.source_settings import Kubric, MediaSource, StableDiffusion
+from manifests.media_source import MediaSource
+from manifests.source_settings import Kubric, StableDiffusion
 from manifests.strict_yaml import load_yaml
 
 LOCATIONS = (

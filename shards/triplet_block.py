@@ -20,7 +20,7 @@ CONDITION_LINES, CAPTION_LINES = 4, 5
 
 LEGEND = (
     "Left the reference, then the target that the condition leads to; dashed a distractor, whose caption has the "
-    "condition's object with another subject."
+    "condition's object too."
 )
 
 

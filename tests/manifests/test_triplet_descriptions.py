@@ -91,11 +91,13 @@ def test_the_card_says_by_how_much_the_rules_differ(small_triplets: Store) -> No
 
 
 def test_published_triplets_are_called_so(small_triplets: Store, tmp_path: Path) -> None:
-    settings = {**small_genecis.triplet_sources(tmp_path)["two-images"], "rules": "published"}
+    settings = {**small_genecis.triplet_sources(tmp_path)["triplets"], "rules": "published"}
     small_genecis.build(small_triplets, "published", settings, count=2)
     text = _described(small_triplets, "published")
     assert "`rules: published` made these" in text and "of 101 draws the last one passes" in text
-    assert "reference, target and distractor (1 to 5; Brysbaert" in text
+    assert "reference, target and distractor (1 to 5, in a file" in text
+    assert "with another subject" not in text and "may have the target's subject or be its very image" in text
+    assert "with another subject" in _described(small_triplets, "triplets")
 
 
 @pytest.mark.parametrize("subset", ["triplets", "index-only"])
