@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.graphs import Codes, Relations, load_relations
+from generators.triplets.graphs import Codes, Relations
 from generators.triplets.ratings import Ratings, Rules
 
 Floats = NDArray[np.float64]
@@ -142,12 +142,6 @@ def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Code
         return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
     starts = np.concatenate([[0], np.flatnonzero(changes | more_changes) + 1])
     return starts.astype(np.int32), np.diff(starts, append=length).astype(np.int32)
-
-
-def load_pool(graphs: str, ratings: Ratings, rules: Rules, min_images: int) -> Pool:
-    """The pool of a folder that ``twinset parse`` wrote; raises `WrongUse` as `load_relations` does."""
-    relations = load_relations(graphs)
-    return make_pool(relations, rate(relations, ratings, rules), rules, min_images)
 
 
 def funnel(pool: Pool) -> dict[str, int]:

@@ -14,10 +14,7 @@ import pytest
 from generators.scene_graphs.parse import parse_captions
 from generators.scene_graphs.record import Index
 from generators.triplets.graphs import TEXTS, WORDS, load_relations
-from generators.triplets.pool import load_pool
-from generators.triplets.ratings import Ratings
 from manifests.errors import WrongUse
-from tests.generators.triplets.conftest import RATED
 
 CAPTIONS = [
     ("a man with a hat on a horse", "m0"),
@@ -72,10 +69,11 @@ def test_columns_are_those_of_the_files(parsed: Path) -> None:
     }
 
 
-def test_a_folder_and_a_url_give_the_same_pool(parsed: Path) -> None:
-    ratings = Ratings(RATED, None)
-    one, other = (load_pool(place, ratings, "strict", 1) for place in (str(parsed), parsed.as_uri()))
-    assert one.row.tolist() == other.row.tolist() and len(one) > 2
+def test_a_folder_and_a_url_give_the_same_relations(parsed: Path) -> None:
+    one, other = (load_relations(place) for place in (str(parsed), parsed.as_uri()))
+    for name in (*WORDS, "caption", "image"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    assert one.texts == other.texts and (one.words, one.digest) == (other.words, other.digest) and len(one) > 2
 
 
 def test_what_is_no_finished_parse_is_refused(graphs: Path, tmp_path: Path) -> None:
