@@ -73,8 +73,8 @@ def make_lottery(
 
     gain: of each pair. need: of each relation, what the gain of its target's pair must exceed. weight: of each
     relation, multiplied into that of its draw. own: of each relation, whether a target of its own pair can pass. words:
-    how many ratings are averaged, for the message. least: what is not more above ``need`` cannot pass. Raises `WrongUse`
-    when no reference can.
+    how many ratings are averaged, for the message. least: how much a gain must be above ``need`` at the very least.
+    Raises `WrongUse` when no reference can pass.
     """
     subject = pool.subject[pool.pair]
     targets = np.lexsort((gain, pool.subject)).astype(np.int32)
