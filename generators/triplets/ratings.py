@@ -22,6 +22,7 @@ Rules = Literal["strict", "published"]
 
 WORD, MEAN = "Word", "Conc.M"
 LOWEST, HIGHEST = 1.0, 5.0
+LONGEST_WORD = 200  # characters; inflect takes minutes for the plural of a million
 UNKNOWN = -1.0  # what the published rules count for a word that nobody rated
 
 
@@ -107,9 +108,10 @@ def _read(path: Path) -> dict[str, float]:
             raise WrongUse(f"{here}: not UTF-8; save the file as UTF-8") from error
         except ValueError as error:
             raise WrongUse(f"{here}: {MEAN} is {fields[mean_at].decode('utf-8', 'replace')!r}, no number") from error
-        if not word or not LOWEST <= mean <= HIGHEST:  # NaN too
+        if not word or len(word) > LONGEST_WORD or not LOWEST <= mean <= HIGHEST:  # NaN too
             raise WrongUse(
-                f"{here}: {word!r} rated {mean:g}; ratings are of words and go from {LOWEST:g} to {HIGHEST:g}; {remedy}"
+                f"{here}: {word[:LONGEST_WORD]!r} rated {mean:g}; ratings are of words and go from {LOWEST:g} to "
+                f"{HIGHEST:g}; {remedy}"
             )
         if word in met:
             raise WrongUse(f"{here}: {word!r} is rated in line {met[word]} already; remove one of the lines")

@@ -63,6 +63,7 @@ def test_line_ends_and_a_byte_order_mark_are_no_part_of_words(file: Path) -> Non
         (HEADER + "cap\t0\tnan\t0\n", "line 2: 'cap' rated nan"),
         (HEADER + "cap\t0\t485\t0\n", "line 2: 'cap' rated 485; ratings are of words and go from 1 to 5"),
         (HEADER + " \t0\t4.8\t0\n", "line 2: '' rated 4.8"),
+        (HEADER + f"{'z' * 3_000_000}\t0\t4.8\t0\n", "line 2: 'z{200}' rated 4.8; ratings are of words"),
         (HEADER + WORDS + "hat\t0\t3\t0\n", "line 7: 'hat' is rated in line 4 already"),
         (HEADER.encode() + b"caf\xe9\t0\t4.8\t0\n", "line 2: not UTF-8"),
         ((HEADER + WORDS).encode("utf-16"), "line 1: no columns"),
