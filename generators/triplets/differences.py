@@ -53,7 +53,7 @@ def differences(
 ) -> Differences:
     """Judge each published triplet by each strict rule; ratings were loaded for the published rules."""
     lemmas, as_published = rate(relations, ratings, "strict"), rate(relations, ratings, "published")
-    image = relations.image[relations.caption]
+    image = relations.image
     _, pair = np.unique(lemmas.subject.astype(np.int64) << 32 | lemmas.object, return_inverse=True)
     shown = distinct(pair.astype(np.int64) << 32 | image)
 

@@ -27,7 +27,7 @@ class Relations:
     """Every relation of the captions, in the order of the files: one entry a relation in each array.
 
     subject, object, subject_lemma, object_lemma, predicate: numbers in ``words``, which is sorted. caption: row in
-    ``texts``, the captions that have relations (columns `TEXTS`). image: equal for captions of one image.
+    ``texts``, the captions that have relations (columns `TEXTS`). image: equal for relations of one image.
     captions: how many were parsed. digest: of the index of the folder.
     """
 

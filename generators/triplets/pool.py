@@ -91,7 +91,7 @@ def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int)
     usable = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
     kept = np.flatnonzero(usable)
     row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
-    subjects, objects, image = rated.subject[row], rated.object[row], relations.image[relations.caption[row]]
+    subjects, objects, image = rated.subject[row], rated.object[row], relations.image[row]
     start, count = _runs(subjects[1:] != subjects[:-1], objects[1:] != objects[:-1], len(row))
     pair = np.repeat(np.arange(len(start), dtype=np.int32), count)
     pairs_start, pairs_count = _runs(subjects[start][1:] != subjects[start][:-1], False, len(start))

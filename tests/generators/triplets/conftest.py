@@ -40,7 +40,7 @@ RATED = {
 
 
 def relations_of(said: list[Said]) -> Relations:
-    """The relations as they would be loaded; each is a caption of its own."""
+    """The relations as they would be loaded: each is of a caption of its own, and the last one's caption comes first."""
     lemma = [(LEMMAS.get(subject, subject), LEMMAS.get(object_, object_)) for _, subject, _, object_ in said]
     words = sorted({word for _, *three in said for word in three} | {word for both in lemma for word in both})
     images = sorted({image for image, *_ in said})
@@ -49,18 +49,22 @@ def relations_of(said: list[Said]) -> Relations:
         return np.array([among.index(one) for one in column], dtype=np.int32)
 
     of_image, subjects, predicates, objects = (list(column) for column in zip(*said, strict=True))
-    numbers = [str(number) for number in range(len(said))]
-    texts = {"caption_id": numbers, "image_id": of_image, "caption": [" ".join(one[1:]) for one in said]}
+    texts = {
+        "caption_id": [str(number) for number in range(len(said))],
+        "image_id": of_image,
+        "caption": [" ".join(one[1:]) for one in said],
+        "image": [f"{image}.jpg" for image in of_image],
+    }
     return Relations(
         subject=codes(subjects, words),
         object=codes(objects, words),
         subject_lemma=codes([one for one, _ in lemma], words),
         object_lemma=codes([one for _, one in lemma], words),
         predicate=codes(predicates, words),
-        caption=np.arange(len(said), dtype=np.int32),
+        caption=np.arange(len(said), dtype=np.int32)[::-1],
         image=codes(of_image, images),
         words=words,
-        texts=pa.table({**texts, "image": [f"{image}.jpg" for image in of_image]}),
+        texts=pa.table({name: column[::-1] for name, column in texts.items()}),
         captions=len(said),
         digest="0" * 32,
     )

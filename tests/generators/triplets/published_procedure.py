@@ -36,7 +36,7 @@ class Said(NamedTuple):
 def table_of(relations: Relations) -> list[Said]:
     """A row a relation."""
     codes = zip(
-        relations.image[relations.caption].tolist(),
+        relations.image.tolist(),
         relations.subject.tolist(),
         relations.predicate.tolist(),
         relations.object.tolist(),

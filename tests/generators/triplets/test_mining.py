@@ -101,15 +101,16 @@ def test_random_numbers_are_even_and_unrelated() -> None:
 def test_strict_triplets_of_real_captions(real_relations: Relations, real_ratings: Ratings, distractors: bool) -> None:
     found = miner(real_relations, real_ratings, "strict", 4.8, distractors=distractors).mine(DRAWS, 0, 3000)
     assert found.left_out == 0
+    image_ids = real_relations.texts["image_id"].to_pylist()  # of captions
     shown = {
-        (real_relations.image[caption], real_relations.words[one].lower(), real_relations.words[other].lower())
+        (image_ids[caption], real_relations.words[one].lower(), real_relations.words[other].lower())
         for caption, one, other in zip(
             real_relations.caption, real_relations.subject_lemma, real_relations.object_lemma, strict=True
         )
     }
 
-    def facts(row: int) -> tuple[int, str, str, float]:
-        """Image, lemmas, and the sum of both ratings."""
+    def facts(row: int) -> tuple[str, str, str, float]:
+        """Image id, lemmas, and the sum of both ratings."""
         words, total = [], 0.0
         for surface, lemma in (
             (real_relations.subject, real_relations.subject_lemma),
@@ -118,7 +119,7 @@ def test_strict_triplets_of_real_captions(real_relations: Relations, real_rating
             word, base = real_relations.words[surface[row]].lower(), real_relations.words[lemma[row]].lower()
             words.append(base)
             total += real_ratings.rated[word if word in real_ratings.rated else base]
-        return real_relations.image[real_relations.caption[row]], words[0], words[1], total
+        return image_ids[real_relations.caption[row]], words[0], words[1], total
 
     for at in range(len(found)):
         reference, target = facts(found.reference[at]), facts(found.target[at])
@@ -233,7 +234,7 @@ def test_pairs_of_one_image_alone_end_the_search(monkeypatch: pytest.MonkeyPatch
         next(strict.stream(DRAWS))
     published = miner(relations, AS_RATED, "published", 4.6, min_images=1).mine(DRAWS, 0, 200)
     assert published.left_out == 0  # the last of 101 draws is taken, whatever it is
-    images = relations.image[relations.caption]
+    images = relations.image
     assert (images[published.reference] == images[published.target]).all()
 
 

@@ -119,6 +119,6 @@ def often_said(relations: Relations, words: int = 12) -> Relations:
     columns = {
         field.name: getattr(relations, field.name)[chosen]
         for field in fields(relations)
-        if field.name in ("subject", "object", "subject_lemma", "object_lemma", "predicate", "caption")
+        if field.name in ("subject", "object", "subject_lemma", "object_lemma", "predicate", "caption", "image")
     }
     return replace(relations, **columns)
