@@ -40,7 +40,7 @@ RATED = {
 
 
 def relations_of(said: list[Said]) -> Relations:
-    """The relations as they would be loaded: each is of a caption of its own, and the last one's caption comes first."""
+    """The relations as they would be loaded, each of a caption of its own; the last one's caption comes first."""
     lemma = [(LEMMAS.get(subject, subject), LEMMAS.get(object_, object_)) for _, subject, _, object_ in said]
     words = sorted({word for _, *three in said for word in three} | {word for both in lemma for word in both})
     images = sorted({image for image, *_ in said})
