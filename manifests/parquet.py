@@ -8,6 +8,7 @@ process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -15,15 +16,37 @@ import pyarrow.parquet as pq
 
 
 def read_parquet(stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None) -> pa.Table:
-    """All columns or those named, of the whole file or of one row group."""
+    """All columns or those named, of the whole file or of one row group.
+
+    Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
+    """
     names = None if columns is None else list(columns)
-    file = pq.ParquetFile(stream, pre_buffer=False)
-    if row_group is None:
-        return file.read(columns=names, use_threads=False)
-    return file.read_row_group(row_group, columns=names, use_threads=False)
+    with _broken_told():
+        file = pq.ParquetFile(stream, pre_buffer=False)
+        if row_group is None:
+            return file.read(columns=names, use_threads=False)
+        return file.read_row_group(row_group, columns=names, use_threads=False)
 
 
 def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a file that need not fit into memory, as dicts of the named columns."""
-    for batch in pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False):
+    """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
+    with _broken_told():
+        file = pq.ParquetFile(stream, pre_buffer=False)
+    batches = file.iter_batches(columns=list(columns), use_threads=False)
+    while True:
+        with _broken_told():
+            batch = next(batches, None)
+        if batch is None:
+            return
         yield from batch.to_pylist()
+
+
+@contextmanager
+def _broken_told() -> Iterator[None]:
+    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise pa.ArrowInvalid(str(error).strip()) from error

@@ -83,9 +83,10 @@ def read_captions(store: Store, planned: PlannedShard) -> dict[str, list[str]]:
     try:
         with store.open(path) as stream:
             columns: dict[str, list[str]] = read_parquet(stream, SCHEMA.names).to_pydict()
-    except (FileNotFoundError, pa.ArrowException) as error:
+        found = digest(list(columns.values()))
+    except (FileNotFoundError, pa.ArrowException, UnicodeDecodeError, TypeError) as error:
         raise BuildFailed(f"{store.root}/{path}: cannot be read ({error}); {remedy}") from error
-    if digest(list(columns.values())) != planned.slice:
+    if found != planned.slice:
         raise BuildFailed(f"{store.root}/{path}: other captions than were planned; {remedy}")
     return columns
 
