@@ -70,15 +70,17 @@ class ImageFiles:
             try:
                 stored = self.folder.find(name)
                 if stored is None:
-                    detail = f"no image {name} in {self.folder.root.name}; add it and build again"
+                    # Rows hold what is said here, and are the same wherever the folder lies.
+                    detail = f"no image {name} in the folder of images; add it and build again"
                     outcomes[name] = UnusableImage("missing-media", detail, name)
                     continue
                 size = stored.size
                 if stored.name not in read:
                     read[stored.name] = self._decoded(stored)
                 outcomes[name] = read[stored.name]
-            except EscapesRoot as error:
-                outcomes[name] = UnusableImage("unsafe-path", str(error))
+            except EscapesRoot:
+                detail = f"{name!r} leads out of the folder of images; correct what names it"
+                outcomes[name] = UnusableImage("unsafe-path", detail)
             except OSError as error:
                 if error.errno not in FILE_ERRORS:
                     raise

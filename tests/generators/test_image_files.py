@@ -249,3 +249,13 @@ def test_every_mode_becomes_rgb(tmp_path: Path, mode: str, colour: int | tuple[i
     assert frame.pixels.shape == (2, 3, 3) and frame.pixels.dtype == np.uint8
     if mode in ("L", "I;16"):
         assert frame.pixels.tolist() == [[[100] * 3] * 3] * 2
+
+
+def test_what_is_wrong_is_said_alike_wherever_the_folder_lies(tmp_path: Path) -> None:
+    """It is part of rows, whose bytes are those of any other place."""
+    told = []
+    for folder in ("here", "there/below"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "broken.jpg").write_bytes(b"no picture")
+        told.append(ImageFiles(tmp_path / folder, upright=True).read(["gone", "../out.jpg", "broken.jpg"]))
+    assert told[0] == told[1] and len(told[0]) == 3
