@@ -50,8 +50,9 @@ class ImageFolder:
         """The image that a name or an id stands for; None when it is not there, and for an URL.
 
         In this order: the file ``name`` or ``TAR/MEMBER``; with a suffix of images, and as COCO numbers its files,
-        where ``name`` has none; a file of this name in a folder below, the first in alphabetical order; a member of
-        this name in any of the tars, unless the name says in which. Raises `EscapesRoot` for a name that leads out.
+        where ``name`` has none; the file without some of the name's first folders, which this one may lie in; a file of
+        this name, with its folders if it has any, in a folder below, the first in alphabetical order; a member of this
+        name in any of the tars, unless the name says in which. Raises `EscapesRoot` for a name that leads out.
         """
         if "://" in name:
             return None
@@ -61,9 +62,17 @@ class ImageFolder:
         for one in spelled:
             if found := self._file(above / one) or self._member_of_path(above / one):
                 return found
+        within = above.parts
+        for depth in range(1, len(within) + 1):
+            for one in spelled:
+                if found := self._file(PurePosixPath(*within[depth:], one)):
+                    return found
         for one in spelled:
-            if (folder := self._nested.get(one)) is not None and (found := self._file(PurePosixPath(folder, one))):
-                return found
+            for folder in self._nested.get(one, ()):
+                below = PurePosixPath(folder)
+                # One of another folder is another image: many data sets number anew in each.
+                if below.parts[len(below.parts) - len(within) :] == within and (found := self._file(below / one)):
+                    return found
         # A name that says in which tar it is stands in no other.
         for tar in self._tars if not any(part.endswith(TAR) for part in above.parts) else ():
             if found := self._member(tar, spelled):
@@ -114,12 +123,14 @@ class ImageFolder:
         return None
 
     @cached_property
-    def _nested(self) -> dict[str, str]:
-        # Walked once, and only when a direct look-up failed: file name -> folder, one string for all files of a folder.
-        found: dict[str, str] = {}
+    def _nested(self) -> dict[str, tuple[str, ...]]:
+        # Walked once, and only when a direct look-up failed: file name -> folders, one tuple for all files of a folder.
+        found: dict[str, tuple[str, ...]] = {}
+        alone: dict[str, tuple[str, ...]] = {}
         for folder, file in self._walk():
             if file.lower().endswith(IMAGE_SUFFIXES):
-                found.setdefault(file, folder)
+                here = alone.setdefault(folder, (folder,))
+                found[file] = found[file] + here if file in found else here
         return found
 
     @cached_property

@@ -83,6 +83,17 @@ def test_files_are_found_by_name_and_by_id(tmp_path: Path, file: str, names: lis
         assert colour_of(tmp_path, name) == RED
 
 
+def test_a_file_of_another_folder_is_another_image(tmp_path: Path) -> None:
+    write(tmp_path / "data/train/0001.jpg", png(RED))
+    write(tmp_path / "data/val/0001.jpg", png(BLUE))
+    write(tmp_path / "data/val/0002.jpg", png(GREEN))
+    assert colour_of(tmp_path, "train/0001.jpg") == colour_of(tmp_path, "data/train/0001") == RED
+    assert colour_of(tmp_path, "val/0001.jpg") == colour_of(tmp_path / "data/val", "data/val/0001.jpg") == BLUE
+    assert colour_of(tmp_path, "0002") == GREEN
+    for name in ("train/0002.jpg", "test/0001.jpg", "a/train/0002"):
+        assert problem_of(tmp_path, name).reason == "missing-media"
+
+
 def test_members_of_tars_are_found_by_place_and_by_key(tmp_path: Path) -> None:
     write_tar(tmp_path / "00000.tar", {"000000001.jpg": png(RED), "000000001.json": b"{}"})
     write_tar(tmp_path / "more/00001.tar", {"deep/000010001.jpg": png(BLUE), "ü" * 200 + ".png": png(GREEN)})
