@@ -244,7 +244,7 @@ def _print(asked: argparse.Namespace, counts: dict[str, Any]) -> None:
     planning = asked.run is _plan
     table = Table("subset", "planned", *([] if planning else ["kept", "rejected"]), "shards")
     for name, row in counts["subsets"].items():
-        reasons = ", ".join(f"{count} {reason}" for reason, count in row["rejected"].items())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in row["rejected"].items())
         shards = f"{row['done']} of {row['shards']}" if "done" in row else str(row["shards"])
         if row.get("stale"):
             shards += f", {len(row['stale'])} stale"

@@ -26,16 +26,17 @@ def card(
     numbers: AnyStatistics,
     places: Iterable[str] = (),
     mining: Mapping[str, Any] | None = None,
+    files: str = "",
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
     places: settings of the source that say where its files lie, for whoever makes it again to fill in. mining: how
-    triplets were mined, where that was recorded (``_meta/mining.json``).
+    triplets were mined, where that was recorded (``_meta/mining.json``). files: a digest of what is to be loaded.
     """
     words = _words(stage, summary, numbers, mining)
     described = ["## What is in it\n", words.contents, "## Known biases\n", words.biases]
     parts = [
-        _front_matter(stage, summary, words),
+        _front_matter(stage, summary, words, files),
         f"# {stage.name}\n",
         words.introduction if summary.kept else _nothing(stage, summary, words),
         *(["## How it was made\n", words.made] if words.made else []),
@@ -60,7 +61,7 @@ def _words(stage: Stage, summary: IndexSummary, numbers: AnyStatistics, mining: 
     return template_words(stage, summary, numbers)
 
 
-def _front_matter(stage: Stage, summary: IndexSummary, words: Words) -> str:
+def _front_matter(stage: Stage, summary: IndexSummary, words: Words, digest: str) -> str:
     size = next((name for limit, name in _SIZES if summary.kept < limit), "1M<n<10M")
     front: dict[str, Any] = {
         "pretty_name": stage.name,
@@ -76,7 +77,9 @@ def _front_matter(stage: Stage, summary: IndexSummary, words: Words) -> str:
         if not summary.tars:
             splits = list(summary.kept_by_split)
             files = [{"split": splits[0] if len(splits) == 1 else "index", "path": "_meta/index.parquet"}]
-        front["configs"] = [{"config_name": "default", "data_files": files}]
+        # load_dataset keeps what it read under the folder's name and a hash of this configuration, in which tars are
+        # a mere pattern: without the digest it would return one dataset for another, and the old one after a build.
+        front["configs"] = [{"config_name": "default", "description": f"files {digest}", "data_files": files}]
     return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n"
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from manifests.canonical import digest
 from manifests.card import card
 from manifests.croissant import FileFacts, croissant
 from manifests.errors import WrongUse
@@ -67,7 +68,8 @@ def _describe(store: Store, subset: str) -> IndexSummary:
     metadata = croissant(stage, summary, FileFacts(index.removeprefix(f"{subset}/"), *store.sha256(index)), tars)
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
-    text = card(stage, summary, numbers, _places(store, subset), _mining(store, subset))
+    files = digest(metadata)  # it holds the digests of stage, index and tars
+    text = card(stage, summary, numbers, _places(store, subset), _mining(store, subset), files)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return summary
 

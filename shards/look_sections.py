@@ -42,13 +42,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ShownTriplet:
-    """A triplet. said: reference, target and, where stored, distractor."""
+    """A triplet. said: reference, target and, where stored, distractor. told: what they have in common, and scores."""
 
     key: str
     group: str
     condition: str
     said: Sequence[Said]
-    scores: str
+    told: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def shown_triplet(triplet: StoredTriplet) -> ShownTriplet:
         for part in PARTS
         if part in triplet.images
     ]
-    scores = ", ".join(f"{name} {value:.2f}" for name, value in sorted(triplet.json.scores.items()))
-    return ShownTriplet(triplet.key, triplet.json.group, _cut(triplet.condition), said, scores)
+    told = ", ".join(told_of_triplet(triplet))
+    return ShownTriplet(triplet.key, triplet.json.group, _cut(triplet.condition), said, told)
 
 
 def shown_template(template: StoredTemplate) -> ShownTemplate:
@@ -106,6 +106,14 @@ def listed(row: Row) -> Listed:
     """A row of an index of triplets as the page shows it."""
     captions = [_cut(row.words[f"{part}_caption"]) for part in PARTS]
     return Listed(_cut(row.words["condition"]), captions, [_cut(row.words[f"{part}_id"]) for part in PARTS])
+
+
+def told_of_triplet(triplet: StoredTriplet) -> list[str]:
+    """The subject that reference and target share, which a caption of several does not show, and the scores."""
+    relation = triplet.json.provenance.get("target")
+    subject = relation.get("subject") if isinstance(relation, dict) else None
+    scores = [f"{name} {value:.2f}" for name, value in sorted(triplet.json.scores.items())]
+    return [*([f"subject {_cut(subject)}"] if isinstance(subject, str) else []), *scores]
 
 
 def told(template: StoredTemplate) -> str:

@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 
 from manifests.sample_kinds import PARTS
 from shards.lettering import font, wrapped
+from shards.look_sections import told_of_triplet
 from shards.ornaments import BUBBLE_PAD, OVAL_PAD, arrow, bubble, bubble_height, frame, oval, oval_height
 from shards.sheet import GREY, SMALL, TEXT, block_width, equally_high
 from shards.stored import StoredTriplet
@@ -42,8 +43,7 @@ class TripletBlock:
         self._captions = [wrapped(caption, font(SMALL), room, CAPTION_LINES) for caption in captions]
         self._top = max(self._pictures[0].height, oval_height(self._condition))
         self.height = self._top + 6 + max(map(bubble_height, self._captions)) + 8
-        scores = [f"{name} {value:.2f}" for name, value in sorted(triplet.json.scores.items())]
-        self.small_print = " | ".join([triplet.key, triplet.json.group, *scores])
+        self.small_print = " | ".join([triplet.key, triplet.json.group, *told_of_triplet(triplet)])
 
     def draw(self, sheet: Image.Image, draw: ImageDraw.ImageDraw, corner: tuple[int, int]) -> None:
         """As `shards.sheet.Block.draw`."""

@@ -93,7 +93,7 @@ class Discs:
             distractor=frames["distractor"],
             captions=captions,
             images=ids,
-            provenance={"draw": one.number, "subject": "disc", "predicate": "beside"},
+            provenance={"draw": one.number, "target": {"subject": "disc", "predicate": "beside"}},
             scores={"concreteness": 4.85 + one.number / 100},
         )
 

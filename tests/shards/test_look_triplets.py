@@ -47,7 +47,7 @@ def test_the_page_of_triplets_holds_all_and_runs_nothing(small_triplets: Store) 
     assert parts == {"reference": 16, "distractor": 8} and len(page.alts) == 8 * 3 + 8 * 2
     assert page.text.count("<script>alert('x')</script>") == 3 + 2, "of the condition, and in captions"
     assert all(source.startswith(("data:", "#")) for source in page.sources), "the page loads nothing from elsewhere"
-    assert "concreteness 4.85" in page.text and "a disc beside red disc" in page.text
+    assert "subject disc, concreteness 4.85" in page.text and "a disc beside red disc" in page.text
 
 
 def test_an_index_is_a_table_without_pictures(small_triplets: Store) -> None:

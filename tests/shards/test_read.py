@@ -13,6 +13,7 @@ import webdataset as wds
 from PIL import Image
 
 from shards import layout
+from shards.describe import describe
 from shards.read import read_receipts, read_samples, read_spread, read_tar
 from shards.store import Store
 from shards.tar_reader import BrokenTar, read_members
@@ -58,6 +59,28 @@ def test_hugging_face_finds_the_tars_beside_the_parquet(
     row = loaded["test"][0]
     assert row["image0.jpg"].size == (96, 72)
     assert row["json"]["captions"]["caption0"] == [row["caption0.txt"], "red disc"]
+
+
+def test_hugging_face_takes_no_dataset_for_another_of_its_name(
+    small_dataset: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+
+    def keys() -> list[str]:
+        describe(small_dataset.store, ["eq-ag"])
+        loaded = datasets.load_dataset(
+            str(small_dataset.root / "eq-ag"), split="test", cache_dir=str(tmp_path / "cache")
+        )
+        return list(loaded["__key__"])
+
+    assert keys() == small_dataset.kept["eq-ag"]
+    for path in ("_meta/receipts/00003.json", "test/00003.tar"):
+        small_dataset.store.remove(f"eq-ag/{path}")
+    left = keys()
+    assert left == [one.key for one in read_samples(small_dataset.store, "eq-ag")]
+    assert 0 < len(left) < len(small_dataset.kept["eq-ag"])
 
 
 MEMBERS = {
