@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Self
 
 from generators.scene_graphs.make import make_shard
@@ -28,6 +28,7 @@ class Parsers:
     def __init__(self, pipeline: Pipeline, workers: int) -> None:
         self._pipeline = pipeline
         self._pool: ProcessPoolExecutor | None = None
+        self._others = set(active_children())
         if workers > 1:
             start = (os.getpid(), pipeline.torch)
             self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _start, start)  # they start when needed
@@ -35,9 +36,14 @@ class Parsers:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._pool is None:
+            return
+        if kind is not None:
+            # Waiting for what is being parsed takes so long that people interrupt again, and the pool then hangs.
+            for child in set(active_children()) - self._others:
+                child.kill()
+        self._pool.shutdown(cancel_futures=True)
 
     def load(self) -> None:
         """Load the pipeline where shards will be made; raises what `SceneGraphParser` raises."""

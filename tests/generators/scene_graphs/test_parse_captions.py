@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -94,6 +97,26 @@ def test_killed_and_resumed(own_tsv: Path, whole: Path, tmp_path: Path) -> None:
     parse(own_tsv, out)
     assert contents(out) == contents(whole)
     assert finished and all((out / name).stat().st_mtime_ns == times[name] for name in finished)
+
+
+@pytest.mark.slow
+def test_two_interrupts_end_it_at_once_and_the_same_call_resumes(own_tsv: Path, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code = (
+        "import sys; from pathlib import Path; from generators.scene_graphs.parse import parse_captions; "
+        f"parse_captions([Path(sys.argv[1])], sys.argv[2], workers=2, shard_size={SHARD})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(own_tsv), str(out)], cwd=ROOT, start_new_session=True)
+    receipts = out / "_meta" / "receipts"
+    _wait_for(lambda: process.poll() is not None or (receipts.is_dir() and any(receipts.iterdir())), 120)
+    for _ in range(2):  # as a terminal does: the whole group gets them
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    assert process.wait(END_SECONDS) != 0
+    assert "_meta/index.json" not in contents(out)
+    parse(own_tsv, out)
+    assert contents(out) == contents(whole)
 
 
 @pytest.mark.slow
