@@ -63,6 +63,7 @@ def test_a_killed_child_fails_its_shard_alone(
     assert build.wait(SECONDS) == 1
     log = (tmp_path / "log").read_text()
     assert "1 of 5 shards failed" in log and "eq-youcook2 shard 0000" in log and "signal 9" in log, log[-2000:]
+    psutil.wait_procs(marked(mark), timeout=END_SECONDS)  # the temporary server's last words
     assert marked(mark) == []
     assert len(os.listdir(out / "eq-youcook2/_meta/receipts")) == 4
     result = twinset(*YOUCOOK2, "--out", out)
