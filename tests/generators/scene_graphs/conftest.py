@@ -10,6 +10,7 @@ import pytest
 from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.relations import SceneGraphParser
 from generators.scene_graphs.workers import parser_of
+from tests.generators.scene_graphs.parsed_folders import parse
 
 SCENES = [
     "{a} is holding {b} in front of {c}",
@@ -57,3 +58,11 @@ def own_tsv(own_captions: list[str], tmp_path_factory: pytest.TempPathFactory) -
 def small_parser() -> SceneGraphParser:
     """The parser that all parsing in this process uses: it takes seconds to load."""
     return parser_of(find_pipeline())
+
+
+@pytest.fixture(scope="session")
+def whole(own_tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that parsing the captions gives when nothing disturbs it."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    parse(own_tsv, out)
+    return out
