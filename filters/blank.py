@@ -13,7 +13,7 @@ import numpy as np
 
 from manifests.filter_settings import Blank
 from shards.contracts import Isolation
-from shards.samples import Drop, Frame, Keep, Pixels, Verdict
+from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 LEVELS = np.arange(256)
 

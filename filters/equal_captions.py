@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from manifests.candidate import CaptionedCandidate
 from shards.contracts import Isolation
-from shards.samples import Drop
+from shards.kinds.samples import Drop
 
 
 class EqualCaptionsFilter:

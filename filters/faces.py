@@ -24,7 +24,7 @@ from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError, WrongUse
 from manifests.filter_settings import Faces
 from shards.contracts import Isolation
-from shards.samples import Drop, Frame, Keep, Pixels, Verdict
+from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from manifests.candidate import CaptionedCandidate
 from manifests.filter_settings import MotionWords
 from shards.contracts import Isolation
-from shards.samples import Drop
+from shards.kinds.samples import Drop
 
 
 class MotionWordsFilter:

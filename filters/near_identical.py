@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manifests.filter_settings import NearIdentical
 from shards.contracts import Isolation
-from shards.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
 
 SIDE = 64
 PARTS = 256  # of a grey level, so that the mean of a cell keeps its fraction

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from manifests.filter_settings import SceneCut
 from shards.contracts import Isolation
-from shards.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
 
 # Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
 # 0.3 of these bins, frames of one scene more.

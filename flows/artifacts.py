@@ -14,9 +14,9 @@ from prefect.runtime import flow_run
 
 from generators.triplets.report import MiningReport
 from manifests.receipt import parsed
-from shards import layout
-from shards.progress import Progress
-from shards.store import Store
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.status import Progress
 
 ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's database
 BAR = 40  # characters of the longest bar

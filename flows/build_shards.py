@@ -10,13 +10,13 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
-from flows.isolated import close_children, make_one_isolated
 from flows.reporting import ProgressArtifact, reporter
 from flows.runners import Runner, task_runner
-from flows.stages import asked_recipe, make_one, needs_process, state_of
 from manifests.errors import BuildFailed
 from manifests.source_settings import Source, StableDiffusion
-from shards.store import Store
+from shards.storage.store import Store
+from stages.child_processes import close_children, make_one_isolated
+from stages.prepare import asked_recipe, make_one, needs_process, state_of
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 RETRIES = 3

@@ -9,13 +9,19 @@ from typing import Any
 from prefect import get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 
+from cards.describe import describe
 from flows.artifacts import describe_build
 from flows.build_shards import SHARDS_A_RUN, build_shards
-from flows.inputs import check_devices, check_inputs
 from flows.pools import Range, run_ranges
 from flows.reporting import StageProgress, reporter
 from flows.runners import Runner
-from flows.stages import (
+from manifests.canonical import digest
+from manifests.errors import BuildFailed, WrongUse
+from manifests.recipe import Recipe
+from shards.storage.store import Store
+from stages.finalise import disagreeing, drop_duplicates, forget, remove_leftovers
+from stages.inputs import check_devices, check_inputs
+from stages.prepare import (
     asked_recipe,
     check_missing,
     has_earlier,
@@ -24,13 +30,7 @@ from flows.stages import (
     refuse_mixed_runtimes,
     state_of,
 )
-from manifests.canonical import digest
-from manifests.errors import BuildFailed, WrongUse
-from manifests.recipe import Recipe
-from shards.describe import describe
-from shards.finalise import disagreeing, drop_duplicates, forget, remove_leftovers
-from shards.progress import Progress, subsets_in
-from shards.store import Store
+from stages.status import Progress, subsets_in
 
 ROUNDS = 3  # make, find what does not agree, make that again
 

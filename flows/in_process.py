@@ -41,8 +41,8 @@ def build(
         os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_SERVER_LOGGING_LEVEL", "CRITICAL")
         os.environ.setdefault("PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW", "ignore")
-    from flows.inputs import check_devices, check_inputs
-    from shards.store import Store
+    from shards.storage.store import Store
+    from stages.inputs import check_devices, check_inputs
 
     # A wrong recipe or place is found out before Prefect's server costs its seconds.
     loaded = load_recipe(recipe, settings).only(only)

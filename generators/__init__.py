@@ -16,15 +16,15 @@ def create(name: str, subset: Subset, seed: int) -> Generator:
     source = subset.source
     match source:
         case ActionGenome():
-            from generators.action_genome import ActionGenomeGenerator
+            from generators.video.action_genome import ActionGenomeGenerator
 
             return ActionGenomeGenerator(name, source, subset.split)
         case Gebc():
-            from generators.gebc import GebcGenerator
+            from generators.video.gebc import GebcGenerator
 
             return GebcGenerator(name, source, subset.split)
         case YouCook2():
-            from generators.youcook2 import YouCook2Generator
+            from generators.video.youcook2 import YouCook2Generator
 
             return YouCook2Generator(name, source, subset.split)
         case Kubric():
@@ -36,7 +36,7 @@ def create(name: str, subset: Subset, seed: int) -> Generator:
 
             return EditedPairGenerator(name, source, subset.split, seed)
         case AttributeTemplates() | ObjectTemplates():
-            from generators.templates.generator import TemplateGenerator
+            from generators.galleries.generator import TemplateGenerator
 
             return TemplateGenerator(name, source, subset.split, seed)
         case Triplets():

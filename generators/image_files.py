@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from shards.decode import FORMATS, MOST_PIXELS
-from shards.image_folder import ImageFolder, StoredImage
-from shards.media import FILE_ERRORS, EscapesRoot
-from shards.samples import Frame, Pixels, Rejected, Source
-from shards.tar_reader import MEMBER_LIMIT
+from shards.kinds.samples import Frame, Pixels, Rejected, Source
+from shards.media.decode import FORMATS, MOST_PIXELS
+from shards.media.image_folder import ImageFolder, StoredImage
+from shards.media.media_folder import FILE_ERRORS, EscapesRoot
+from shards.storage.tar_reader import MEMBER_LIMIT
 
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {
@@ -32,7 +32,7 @@ TURNS = {
 
 @dataclass(frozen=True, slots=True)
 class UnusableImage:
-    """Why a name gave no image; the fields of `shards.samples.Rejected`."""
+    """Why a name gave no image; the fields of `shards.kinds.samples.Rejected`."""
 
     reason: str
     detail: str
@@ -45,7 +45,7 @@ class UnusableImage:
 
 
 class ImageFiles:
-    """The images of a folder (`shards.image_folder.ImageFolder`), read and decoded.
+    """The images of a folder (`shards.media.image_folder.ImageFolder`), read and decoded.
 
     upright: whether a picture is turned as its EXIF orientation says. Boxes and masks count the stored pixels, as
     COCO's and Visual Genome's tools do, and need it as it lies; where it is shown whole, what twinset stores says no

@@ -12,6 +12,7 @@ MINIATURE = "miniature:"
 MINIATURE_VERSION = 4  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 3  # likewise for the procedural assets
+VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
 SMALL = "small"  # the text-to-image model that comes with twinset
 
 
@@ -32,7 +33,7 @@ def procedural_assets_folder() -> Path:
 
 def small_model_folder() -> Path:
     """Folder of the model that comes with twinset, in diffusers' layout."""
-    return Path(__file__).parents[1] / "generators" / "small_diffusion" / "model"
+    return Path(__file__).parents[1] / "generators" / "builtin" / "small_diffusion" / "model"
 
 
 def model_name(model: str) -> str:

@@ -15,10 +15,10 @@ from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.filter_settings import OF_ONE_IMAGE, Filter
 from manifests.overrides import absolute, cut, override, spelled_out
-from manifests.sample_kinds import PAIR, kind_of_source
 from manifests.settings import Settings
 from manifests.source_settings import Source
 from manifests.strict_yaml import MOST_BYTES, load_yaml
+from shards.kinds.names import PAIR, kind_of_source
 
 SHIPPED = Path(__file__).parent / "recipes"
 MOST = 10**12  # candidates

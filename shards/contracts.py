@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 from manifests.candidate import Candidate, CaptionedCandidate
-from shards.samples import Drop, Frame, Pair, Rejected, Sample, Verdict
+from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, Verdict
 
 Isolation = Literal["thread", "process"]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from manifests.receipt import Receipt, parse_receipt
-from shards import layout
-from shards.progress import PARALLEL_READS
+from shards.kinds.reading import REMEDY, Stored, stored
 from shards.rows import KEPT, Row, read_rows
-from shards.store import Store
-from shards.stored import REMEDY, Stored, stored
-from shards.tar_reader import BrokenTar, read_members
+from shards.storage import layout
+from shards.storage.store import Store
+from shards.storage.tar_reader import BrokenTar, read_members
+from stages.status import PARALLEL_READS
 
 RECEIPT_NAME = re.compile(r"\d{5,}\.json")
 
@@ -35,7 +35,7 @@ def read_receipts(store: Store, subset: str) -> list[Receipt]:
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored]:
     """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
 
-    Raises BrokenTar, naming tar and member, for anything that `shards.tar_writer` would not have written.
+    Raises BrokenTar, naming tar and member, for anything that `shards.storage.tar_writer` would not have written.
     """
     tars = (layout.tar(subset, one.split, one.shard) for one in read_receipts(store, subset) if one.tar_size)
     return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)

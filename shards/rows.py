@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from manifests.canonical import digest
 from manifests.parquet import read_parquet
-from manifests.sample_kinds import KINDS, PAIR, SampleKind
-from shards.samples import Pair, Sample, Source
+from shards.kinds.names import KINDS, PAIR, SampleKind
+from shards.kinds.samples import Pair, Sample, Source
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"
@@ -39,7 +39,7 @@ class Row:
     """Verdict on one candidate.
 
     filter: kind of the filter that rejected it; ``generator`` when it could not be made; empty when kept.
-    words: by column (`manifests.sample_kinds.SampleKind.described`). images: sha256 of the encoded ones, by role.
+    words: by column (`shards.kinds.names.SampleKind.described`). images: sha256 of the encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
     """
 

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from generators.frame_pairs import FramePairCandidate
+from generators.video.frame_pairs import FramePairCandidate
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, sample_key
 from manifests.plan import plan_file, read_slice, write_plan
 from manifests.receipt import Receipt
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
-from shards import layout
 from shards.contracts import Isolation
-from shards.make import make_shard
-from shards.samples import Drop, Frame, Pair, Rejected, Sample, Source
-from shards.store import Store
-from shards.workshop import Workshop
+from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, Source
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.make import make_shard
+from stages.maker import Workshop
 from tests import small_genecis
 
 KINDS = {"eq-ag": "action-genome", "eq-gebc": "gebc", "eq-youcook2": "youcook2"}

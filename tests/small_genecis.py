@@ -18,12 +18,12 @@ from manifests.canonical import digest, sample_key
 from manifests.plan import plan_file, read_slice, write_plan
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
-from shards import layout
 from shards.contracts import Isolation
-from shards.make import make_shard
-from shards.samples import Frame, Rejected, Sample, Source, Template, Triplet
-from shards.store import Store
-from shards.workshop import Workshop
+from shards.kinds.samples import Frame, Rejected, Sample, Source, Template, Triplet
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.make import make_shard
+from stages.maker import Workshop
 
 SIZES = ((96, 72), (64, 96), (80, 80))  # pixels of drawn pictures: landscape, portrait and square take turns
 COLOURS = ("red", "green", "blue", "orange", "purple")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shards.samples import Pixels
+from shards.kinds.samples import Pixels
 
 LEVELS = 255  # of a colour channel
 

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from generators.edited_pairs.caption_sampling import draw_edits
 from generators.edited_pairs.checks import broken, similarity
-from generators.edited_pairs.drawing import draw_edits
 from generators.edited_pairs.scorer_files import scorer_digest
+from generators.edited_pairs.vocabulary import SHIPPED, load_captions
 from generators.prompt_to_prompt.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, sample_key, sha256_of_file
-from manifests.caption_vocabulary import SHIPPED, load_captions
 from manifests.locations import is_model_folder, model_name
 from manifests.source_settings import StableDiffusion
 from shards.contracts import Isolation
-from shards.samples import Frame, Json, Pair, Rejected
+from shards.kinds.samples import Frame, Json, Pair, Rejected
 
 if TYPE_CHECKING:
     from generators.edited_pairs.painter import Painted, Painter
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedCandidate(CaptionedCandidate):
-    """A drawn pair of captions (`generators.edited_pairs.drawing.DrawnEdit`).
+    """A drawn pair of captions (`generators.edited_pairs.caption_sampling.DrawnEdit`).
 
     change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
     thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.

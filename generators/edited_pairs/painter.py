@@ -22,7 +22,7 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import model_name
 from manifests.source_settings import StableDiffusion
 from shards.contracts import OutOfMemory
-from shards.samples import Pixels, Source
+from shards.kinds.samples import Pixels, Source
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate

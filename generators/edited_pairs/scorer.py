@@ -12,7 +12,7 @@ from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
 from generators.edited_pairs.gpu import within_memory
 from generators.edited_pairs.scorer_files import scorer_folder
 from manifests.errors import WrongUse
-from shards.samples import Pixels
+from shards.kinds.samples import Pixels
 
 #: Equal inputs can be this far apart between unit embeddings, by their places in a batch; such a step has no direction.
 ROUNDING = 1e-5

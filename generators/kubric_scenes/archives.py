@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 from manifests.errors import WrongUse
-from shards.media import EscapesRoot, inside
+from shards.media.media_folder import EscapesRoot, inside
 
 MAX_FILES = 100
 CHUNK = 1 << 20

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from manifests.errors import WrongUse
-from shards.media import EscapesRoot, inside
-from shards.samples import Source
-from shards.store import Store
+from shards.kinds.samples import Source
+from shards.media.media_folder import EscapesRoot, inside
+from shards.storage.store import Store
 
 REMEDY = (
     "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"

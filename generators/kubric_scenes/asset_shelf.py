@@ -17,9 +17,9 @@ from generators.kubric_scenes.asset_manifest import UnusableAsset, read_manifest
 from generators.kubric_scenes.asset_meshes import Mesh, check_collisions, check_materials, read_mesh
 from generators.kubric_scenes.kubric_import import load_kubric
 from manifests.errors import WrongUse
-from shards.media import EscapesRoot, inside
-from shards.samples import Source
-from shards.store import Store
+from shards.kinds.samples import Source
+from shards.media.media_folder import EscapesRoot, inside
+from shards.storage.store import Store
 
 KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
 CHUNK = 1 << 20

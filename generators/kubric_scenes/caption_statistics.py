@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import get_args
 
-from generators.kubric_scenes.drawing import Planned, draw_pairs
+from generators.kubric_scenes.pair_sampling import Planned, draw_pairs
 from generators.kubric_scenes.scene import Aspect
-from manifests.kubric_vocabulary import load_vocabulary
+from generators.kubric_scenes.vocabulary import load_vocabulary
 
 PAIRS = 2000  # an aspect, as published
 ORDINARY = "(none)"

@@ -13,17 +13,17 @@ from typing import Any, ClassVar, cast
 
 from generators.kubric_scenes.asset_manifest import AssetManifest, UnusableAsset, read_manifest
 from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
-from generators.kubric_scenes.drawing import draw_pairs, usable
 from generators.kubric_scenes.evidence import Instance, foresee, measure
+from generators.kubric_scenes.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.proof import Refuted, prove_change, prove_image
 from generators.kubric_scenes.scene import Drawn, Placement, Settled, Thing
+from generators.kubric_scenes.vocabulary import SHIPPED, load_vocabulary
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.kubric_vocabulary import SHIPPED, load_vocabulary
 from manifests.source_settings import Kubric
 from shards.contracts import Isolation
-from shards.samples import Frame, Json, Pair, Rejected, Source
+from shards.kinds.samples import Frame, Json, Pair, Rejected, Source
 
 BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
@@ -39,7 +39,7 @@ class KubricCandidate(CaptionedCandidate):
 class KubricGenerator:
     """Pairs of scenes, drawn from the vocabulary, rendered and proved.
 
-    excluded: names of the vocabulary that were left out (`generators.kubric_scenes.drawing.usable`).
+    excluded: names of the vocabulary that were left out (`generators.kubric_scenes.pair_sampling.usable`).
     """
 
     version: ClassVar[int] = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from generators.kubric_scenes.scene import Drawn, Relation, Thing
-from manifests.kubric_vocabulary import Entry, Vocabulary
+from generators.kubric_scenes.vocabulary import Entry, Vocabulary
 
 #: How each relation can be said. Phrases of one relation are synonyms: swapping them does not change what is shown.
 PHRASES: dict[Relation, tuple[str, ...]] = {

@@ -12,7 +12,7 @@ import trimesh.transformations
 from numpy.typing import NDArray
 
 from generators.kubric_scenes.scene import Placement, Quaternion, Size, Thing, Vector, vector
-from manifests.kubric_vocabulary import Vocabulary
+from generators.kubric_scenes.vocabulary import Vocabulary
 
 Points = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
-from shards.media import EscapesRoot, inside
+from shards.media.media_folder import EscapesRoot, inside
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 WEIGHTS = {

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotations import read_json
+from generators.annotation_files import read_json
 from generators.scene_graphs.captions import (
     CAPTION,
     CAPTION_ID,

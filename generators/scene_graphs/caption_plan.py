@@ -21,7 +21,7 @@ from manifests.canonical import digest
 from manifests.errors import BuildFailed, WrongUse
 from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import SHARD_SCHEMA, PlannedShard, plan_digest
-from shards.store import Store
+from shards.storage.store import Store
 
 SCHEMA = pa.schema(
     [pa.field(n, pa.string(), nullable=False) for n in ("caption_id", "image_id", "caption", "image", "place")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generators.scene_graphs.caption_files import parquet_fields
 from generators.scene_graphs.captions import LeftOut, Read, from_fields
-from shards.tar_members import HEADER_ERRORS
+from shards.storage.tar_members import HEADER_ERRORS
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")
 

@@ -22,8 +22,8 @@ from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard
 from manifests.receipt import parsed
-from shards.publish import log_shard, publish_with_receipt
-from shards.store import Store
+from shards.storage.store import Store
+from stages.receipts import log_shard, publish_with_receipt
 
 WORDS = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
 SPANS = ("subject_start", "subject_end", "object_start", "object_end")

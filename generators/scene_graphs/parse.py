@@ -13,7 +13,7 @@ from generators.scene_graphs.prepare import prepare
 from generators.scene_graphs.progress import graph_progress
 from generators.scene_graphs.record import INDEX, Index, captions_file, receipt_file, relations_file
 from generators.scene_graphs.workers import Parsers
-from shards.store import Store
+from shards.storage.store import Store
 
 Told = Callable[[int, int], None]
 

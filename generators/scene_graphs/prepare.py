@@ -30,7 +30,7 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.plan import PlannedShard
 from manifests.stage import runtime_class
-from shards.store import Store
+from shards.storage.store import Store
 
 
 def prepare(

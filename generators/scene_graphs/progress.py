@@ -21,8 +21,8 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.plan import PlannedShard, plan_digest, read_shards
 from manifests.receipt import parsed
-from shards.progress import PARALLEL_READS
-from shards.store import Store
+from shards.storage.store import Store
+from stages.status import PARALLEL_READS
 
 AGAIN = "run the same twinset parse again"
 

@@ -13,7 +13,7 @@ from manifests.canonical import digest
 from manifests.errors import BuildFailed
 from manifests.parquet import read_parquet
 from manifests.plan import PlannedShard
-from shards.store import Store
+from shards.storage.store import Store
 
 
 def graph_problems(store: Store, state: GraphProgress) -> Iterator[str]:

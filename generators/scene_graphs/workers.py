@@ -18,8 +18,8 @@ from generators.scene_graphs.record import GraphReceipt
 from generators.scene_graphs.relations import SceneGraphParser
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard
-from shards.store import Store
-from shards.worker_process import end_with_parent
+from shards.storage.store import Store
+from stages.end_with_parent import end_with_parent
 
 
 class Parsers:

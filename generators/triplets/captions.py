@@ -14,7 +14,7 @@ from generators.triplets.ratings import load_ratings, with_plurals
 from manifests.errors import WrongUse
 from manifests.genecis_settings import Triplets
 from manifests.receipt import parsed
-from shards.store import Store
+from shards.storage.store import Store
 
 
 class CaptionGraphs:

@@ -22,9 +22,9 @@ from manifests.candidate import Candidate
 from manifests.canonical import digest, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from manifests.genecis_settings import Triplets
-from manifests.sample_kinds import PARTS
 from shards.contracts import Isolation
-from shards.samples import Frame, Json, Rejected, Triplet
+from shards.kinds.names import PARTS
+from shards.kinds.samples import Frame, Json, Rejected, Triplet
 
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
@@ -34,7 +34,7 @@ class TripletCandidate(Candidate):
     """A mined triplet, whole: who makes it needs neither captions nor ratings.
 
     number: of its draw. condition: predicate and object of the target. concreteness: mean rating of its words (1-5).
-    The rest is by part (`manifests.sample_kinds.PARTS`), "" for a distractor that is not asked for: the relation that
+    The rest is by part (`shards.kinds.names.PARTS`), "" for a distractor that is not asked for: the relation that
     is said, the caption and its id, the image's id, and the name that it is looked for by.
     """
 

@@ -15,7 +15,7 @@ from generators.scene_graphs.record import INDEX, Index, relations_file
 from manifests.errors import BuildFailed, WrongUse
 from manifests.parquet import read_parquet
 from manifests.plan import PlannedShard
-from shards.store import Store
+from shards.storage.store import Store
 
 Codes = NDArray[np.int32]
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Codes
-from generators.triplets.lottery import require_eligible
 from generators.triplets.pool import Bools, Floats, Pool
+from generators.triplets.proposals import require_eligible
 from generators.triplets.published import PublishedRules
 from generators.triplets.strict import NONE, StrictRules
 from manifests.errors import WrongUse

@@ -11,8 +11,8 @@ import numpy as np
 
 from generators.triplets.draws import U64, below, uniform
 from generators.triplets.graphs import Codes
-from generators.triplets.lottery import Proposals, make_lottery
 from generators.triplets.pool import Floats, Pool
+from generators.triplets.proposals import Proposals, make_lottery
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from generators.triplets.distractors import OtherSubjects
 from generators.triplets.draws import U64, below
 from generators.triplets.graphs import Codes
-from generators.triplets.lottery import NEVER, Proposals, make_lottery
 from generators.triplets.pool import Bools, Pool, distinct
+from generators.triplets.proposals import NEVER, Proposals, make_lottery
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers

@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=0, metavar="PAIRS")
     options = parser.parse_args()
 
-    from generators.procedural_assets import ensure
+    from generators.builtin.procedural_assets import ensure
 
     manifest = str(ensure() / "manifest.json")
     if options.memory:

@@ -36,10 +36,10 @@ def main() -> None:
         os.environ["PREFECT_HOME"] = home
         recipe = write_recipe(Path(folder), asked.shards)
         import flows.build_shards as build_shards
+        from cards.describe import describe
         from flows.build_eqben import build_eqben
-        from flows.stages import make_one
-        from shards.describe import describe
-        from shards.store import Store
+        from shards.storage.store import Store
+        from stages.prepare import make_one
 
         def slow(out: str, subset: str, shard: int) -> dict[str, Any]:
             time.sleep(asked.seconds)

@@ -39,7 +39,7 @@ from generators.scene_graphs.record import relations_file  # noqa: E402
 from generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
 from manifests.parquet import read_parquet  # noqa: E402
 from manifests.plan import PlannedShard  # noqa: E402
-from shards.store import Store  # noqa: E402
+from shards.storage.store import Store  # noqa: E402
 
 WORKERS = 2
 START_SECONDS = 5.0

@@ -44,7 +44,7 @@ from generators.triplets.pool import make_pool, rate  # noqa: E402
 from generators.triplets.ratings import load_ratings  # noqa: E402
 from generators.triplets.rows import rows  # noqa: E402
 from manifests.parquet import read_parquet  # noqa: E402
-from shards.store import Store  # noqa: E402
+from shards.storage.store import Store  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 RATINGS = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"

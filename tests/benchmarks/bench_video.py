@@ -36,10 +36,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from generators.video import VideoFrame, read_frames
-from generators.video_file import VideoFile
-from generators.video_pixels import RgbConverter
-from shards.samples import Pixels
+from generators.video.frames import VideoFrame, read_frames
+from generators.video.pixels import RgbConverter
+from generators.video.video_file import VideoFile
+from shards.kinds.samples import Pixels
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
 ROUNDS = 3

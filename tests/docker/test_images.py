@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from generators.action_genome import ActionGenomeGenerator
-from generators.gebc import GebcGenerator
 from generators.kubric_scenes.generator import KubricGenerator
-from generators.youcook2 import YouCook2Generator
+from generators.video.action_genome import ActionGenomeGenerator
+from generators.video.gebc import GebcGenerator
+from generators.video.youcook2 import YouCook2Generator
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.flows.captioned_images import write_inputs
+from tests.stages.captioned_images import write_inputs
 
 CAPTIONED = 5040  # captions in the killed build: three shards of scene graphs
 STAGE_SECONDS = 150

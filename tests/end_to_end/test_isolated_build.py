@@ -53,7 +53,7 @@ def stopped_at_work(build: subprocess.Popen[bytes], out: Path) -> psutil.Process
     while time.monotonic() < deadline and build.poll() is None:
         for child in psutil.Process(build.pid).children():
             with contextlib.suppress(psutil.Error):
-                if "flows.isolated" in child.cmdline() and any((out / "_spool").glob(f"*.{child.pid}.*")):
+                if "stages.child_processes" in child.cmdline() and any((out / "_spool").glob(f"*.{child.pid}.*")):
                     child.suspend()
                     if any((out / "_spool").glob(f"*.{child.pid}.*")):
                         return child

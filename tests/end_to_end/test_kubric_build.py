@@ -12,9 +12,9 @@ import pytest
 import yaml
 from PIL import Image
 
+from shards.kinds.reading import StoredPair
 from shards.read import read_samples
-from shards.store import Store
-from shards.stored import StoredPair
+from shards.storage.store import Store
 
 SUBSETS = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 PIXELS = 96

@@ -54,7 +54,7 @@ def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
     asked = prefect("deployment", "run", "build-eqben/local", *given)
     run = next(word for word in asked.stdout.split() if word.count("-") == 4)
     # The first heartbeat comes after 30 s: the build is held up that long by stopping the process that makes a shard.
-    descendant(worker, "flows.isolated").suspend()
+    descendant(worker, "stages.child_processes").suspend()
     api.until("prefect.flow-run.heartbeat", run, 90)
     psutil.Process(worker.pid).suspend()  # it must not see its run die
     assert kill_below(worker) > 0

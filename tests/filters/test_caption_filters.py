@@ -5,7 +5,7 @@ from filters.equal_captions import EqualCaptionsFilter, words
 from filters.motion_words import MotionWordsFilter
 from manifests.candidate import CaptionedCandidate
 from manifests.filter_settings import EqualCaptions, MotionWords
-from shards.samples import Drop
+from shards.kinds.samples import Drop
 
 
 def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> CaptionedCandidate:

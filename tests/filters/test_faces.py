@@ -23,11 +23,11 @@ from pydantic import ValidationError
 from filters.faces import FacesFilter
 from manifests.errors import TwinsetError
 from manifests.filter_settings import Faces
-from shards.samples import Drop, Frame, Keep, Pixels, Source, Verdict
+from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"
-FACE = cv2.cvtColor(cv2.imread(str(ROOT / "generators/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
+FACE = cv2.cvtColor(cv2.imread(str(ROOT / "generators/builtin/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
 
 
 def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:

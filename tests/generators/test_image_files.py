@@ -15,10 +15,10 @@ from PIL import Image, ImageOps
 
 from generators.image_files import ImageFiles, UnusableImage
 from manifests.genecis_settings import ObjectTemplates
-from shards.image_folder import ImageFolder
-from shards.media import EscapesRoot
-from shards.samples import Frame
-from shards.source_media import media_of
+from shards.kinds.samples import Frame
+from shards.media.image_folder import ImageFolder
+from shards.media.media_folder import EscapesRoot
+from shards.media.source_media import media_of
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from flows.in_process import all_of_genecis
-from flows.inputs import check_inputs
 from manifests.errors import WrongUse
 from manifests.recipe import load_recipe
+from stages.inputs import check_inputs
 
 
 def test_the_recipe_has_the_papers_sizes() -> None:

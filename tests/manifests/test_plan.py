@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generators.frame_pairs import FramePairCandidate
+from generators.video.frame_pairs import FramePairCandidate
 from manifests.candidate import Candidate, arrow_schema, from_row, to_row
 from manifests.errors import WrongUse
 from manifests.plan import (

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from shards.kinds.reading import StoredPair
+from shards.kinds.samples import Pixels
 from shards.read import read_samples
-from shards.samples import Pixels
-from shards.store import Store
-from shards.stored import StoredPair
+from shards.storage.store import Store
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

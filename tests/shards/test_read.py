@@ -12,11 +12,11 @@ import pytest
 import webdataset as wds
 from PIL import Image
 
-from shards import layout
-from shards.describe import describe
+from cards.describe import describe
 from shards.read import read_receipts, read_samples, read_spread, read_tar
-from shards.store import Store
-from shards.tar_reader import BrokenTar, read_members
+from shards.storage import layout
+from shards.storage.store import Store
+from shards.storage.tar_reader import BrokenTar, read_members
 
 
 def test_all_kept_pairs_come_back_in_plan_order(small_dataset: Any) -> None:

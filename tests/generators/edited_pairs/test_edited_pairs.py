@@ -20,7 +20,7 @@ from generators.prompt_to_prompt import local_blend
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import Batching, OutOfMemory
-from shards.samples import Pair, Pixels, Rejected
+from shards.kinds.samples import Pair, Pixels, Rejected
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
 
 

@@ -7,18 +7,18 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from generators import procedural_assets
+from generators.builtin import procedural_assets
 from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.composition import Composition, NoRoom, compose
-from generators.kubric_scenes.drawing import draw_pairs
 from generators.kubric_scenes.evidence import foresee, measure
 from generators.kubric_scenes.models import Models
+from generators.kubric_scenes.pair_sampling import draw_pairs
 from generators.kubric_scenes.proof import prove_image
 from generators.kubric_scenes.resting_places import resting_place
 from generators.kubric_scenes.scene import Aspect, Drawn
 from generators.kubric_scenes.settle import settle
+from generators.kubric_scenes.vocabulary import load_vocabulary
 from manifests.canonical import generator_for
-from manifests.kubric_vocabulary import load_vocabulary
 
 ATTEMPTS, RESOLUTION = 8, 160
 

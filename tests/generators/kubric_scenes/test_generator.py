@@ -16,7 +16,7 @@ from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
 from manifests.recipe import Subset
 from manifests.source_settings import Kubric
-from shards.samples import Rejected
+from shards.kinds.samples import Rejected
 
 ASPECTS = ("location", "counting", "attribute")
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from flows.stages import check_missing, make_one, prepare, state_of
 from generators.kubric_scenes.asset_manifest import UnusableAsset, read_manifest
 from generators.kubric_scenes.asset_shelf import AssetShelf
 from generators.kubric_scenes.scene import Placement
 from generators.kubric_scenes.settle import settle
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe
-from shards.source_media import media_of
-from shards.store import Store
+from shards.media.source_media import media_of
+from shards.storage.store import Store
+from stages.prepare import check_missing, make_one, prepare, state_of
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 
 Contents = dict[str, bytes]

@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from flows.command_line import main
+from cli.main import main
 from generators.scene_graphs import caption_plan, workers
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.parse import parse_captions
 from generators.scene_graphs.relations import SceneGraphParser
 from manifests.errors import BuildFailed, WrongUse
-from shards.store import Store
+from shards.storage.store import Store
 from tests.generators.scene_graphs.parsed_folders import SHARD, contents, parse
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from flows.command_line import main
+from cli.main import main
 from generators.scene_graphs.caption_sources import caption_source, caption_sources
 from generators.scene_graphs.captions import Caption, LeftOut
 from manifests.errors import WrongUse
-from shards.tar_writer import TarWriter
+from shards.storage.tar_writer import TarWriter
 
 MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 

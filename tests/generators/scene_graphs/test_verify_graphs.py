@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.command_line import main
+from cli.main import main
 from generators.scene_graphs.parse import parse_captions
 from manifests.errors import WrongUse
 

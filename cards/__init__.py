@@ -1,0 +1,1 @@
+"""What a dataset says of itself: statistics, card, Croissant, contact sheets, page."""

@@ -1,0 +1,1 @@
+"""What sheets and cards say of each kind of sample."""

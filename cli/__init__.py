@@ -1,0 +1,1 @@
+"""The ``twinset`` command line: words, progress bars, exit codes."""

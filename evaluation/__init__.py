@@ -1,0 +1,1 @@
+"""Judges pictures and galleries by measuring."""

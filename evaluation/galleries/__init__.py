@@ -1,0 +1,1 @@
+"""Checks GeneCIS galleries against the rules of their tasks."""

@@ -1,0 +1,1 @@
+"""Measures how well the small text-to-image model draws."""

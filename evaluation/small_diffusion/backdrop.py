@@ -1,0 +1,165 @@
+"""Takes a picture of the small world apart: its frame, its place and time, and which pixels are objects, by colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.builtin.small_diffusion.painter import FLOOR, FRAME, FRAME_WOOD, GROUND, HORIZON, SIZE, SKY, WALL
+from generators.builtin.small_diffusion.scenes import COLOURS, PLACES, TIMES
+from shards.kinds.samples import Pixels
+
+Picture = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+#: Distances in CIELAB (CIE76; about 2 is just visible). The nearest two grounds under one sky are 14 apart.
+BACKGROUND_DISTANCE = 9.0
+WOOD_DISTANCE = 22.0
+#: Grey levels that a pixel may lie beside the line from background to object colour, on which soft edges lie.
+BESIDE = 55.0
+SOFTNESS = 0.6  # sigma in pixels of the smoothing under which objects are found
+#: Rows about the horizon, where a pixel may show sky or ground.
+_MEETING = slice(HORIZON - 4, HORIZON + 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Backdrop:
+    """What a picture shows behind its objects; None: nothing that the painter draws.
+
+    time: "" by day and before a wall. window: rows and columns inside the frame, if there is one. shares:
+    (colours, 64, 64), how much of each pixel an object of each of COLOURS covers, 0..1. objects: (64, 64) pixels of
+    which one covers half or more.
+    """
+
+    style: str | None
+    place: str | None
+    time: str | None
+    window: tuple[slice, slice]
+    shares: Picture
+    objects: Mask
+
+
+def read_backdrop(pixels: Pixels) -> Backdrop:
+    """Style, place, time and objects' pixels of a picture, (64, 64, 3) uint8 RGB."""
+    style = _style(pixels)
+    edge = FRAME if style == "painting" else 0
+    window = (slice(edge, SIZE - edge), slice(edge, SIZE - edge))
+    inside = np.zeros((SIZE, SIZE), np.bool_)
+    inside[window] = True
+    # Wide areas bear more smoothing than objects do, and need it: noise of equal grey levels tells most in the dark.
+    fine, wide = _smooth(pixels, window, SOFTNESS), _smooth(pixels, window, 1.5)
+
+    sky_name, sky = _nearest(wide, inside, slice(0, _MEETING.start), _skies())
+    ground_name, ground = _nearest(wide, inside, slice(_MEETING.stop, SIZE), _grounds(sky_name))
+    before_sky, before_ground = _shares(fine, sky) * inside, _shares(fine, ground) * inside
+    shares = np.where(np.arange(SIZE)[:, None] < _MEETING.stop, before_sky, before_ground)
+    shares[:, _MEETING] = np.minimum(before_sky, before_ground)[:, _MEETING]
+    objects = shares.max(0) >= 0.5
+    free = inside & ~grown(objects | ~inside, 3)
+    sky_is_right = _fits(wide, free, slice(0, _MEETING.start), sky)
+    ground_is_right = _fits(wide, free, slice(_MEETING.stop, SIZE), ground)
+    return Backdrop(
+        style=style,
+        place=ground_name if ground_is_right and (sky_is_right or ground_name) else None,  # a wall is half the place
+        time=(sky_name if sky_name != "wall" else "") if sky_is_right else None,
+        window=window,
+        shares=shares,
+        objects=objects,
+    )
+
+
+def nearest_colour(colours: Picture) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Index into COLOURS and distance of the colour of an object that is nearest to each of (n, 3) colours."""
+    apart = np.linalg.norm(_lab(colours)[:, None] - _lab(np.asarray(list(COLOURS.values()), np.float32)), axis=2)
+    return apart.argmin(1), apart.min(1)
+
+
+def object_mask(pixels: Pixels, dilate: int = 2) -> Mask:
+    """(64, 64) pixels where objects are, ``dilate`` pixels wider on each side for soft edges."""
+    return grown(read_backdrop(pixels).objects, dilate)
+
+
+def _style(pixels: Pixels) -> str | None:
+    """Painting: all four sides are of wood; photo: none is."""
+    sides = [pixels[:2], pixels[-2:], pixels[:, :2], pixels[:, -2:]]
+    means = np.asarray([np.median(side.reshape(-1, 3), axis=0) for side in sides], np.float32)
+    wooden = np.linalg.norm(_lab(means) - _lab(np.asarray([FRAME_WOOD], np.float32)), axis=1) < WOOD_DISTANCE
+    return "painting" if wooden.all() else None if wooden.any() else "photo"
+
+
+def _smooth(pixels: Pixels, window: tuple[slice, slice], sigma: float) -> Picture:
+    """Smoothed inside the window only, so that the frame's colours stay out of it."""
+    smooth = pixels.astype(np.float32)
+    smooth[window] = cv2.GaussianBlur(smooth[window], (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    return smooth
+
+
+def _skies() -> dict[str, Picture]:
+    """(64, 1, 3) colours of each row, by time; "wall" for indoors."""
+    down = np.clip(np.arange(SIZE, dtype=np.float32) / HORIZON, 0, 1)[:, None, None]
+    skies = {"wall": np.broadcast_to(np.asarray(WALL, np.float32), (SIZE, 1, 3))}
+    for time in TIMES:
+        above, below = np.asarray(SKY[time][0], np.float32), np.asarray(SKY[time][1], np.float32)
+        skies[time] = (above * (1 - down) + below * down).astype(np.float32)
+    return skies
+
+
+def _grounds(sky: str) -> dict[str, Picture]:
+    """The same for what can lie under a sky, by place."""
+    if sky == "wall":
+        return {"": np.broadcast_to(np.asarray(FLOOR, np.float32), (SIZE, 1, 3))}
+    _, _, tint, share = SKY[sky]
+    colours = {
+        place: np.asarray(GROUND[place], np.float32) * (1 - share) + np.asarray(tint, np.float32) * share
+        for place in PLACES[1:]
+    }
+    return {place: np.broadcast_to(colour.astype(np.float32), (SIZE, 1, 3)) for place, colour in colours.items()}
+
+
+def _nearest(picture: Picture, inside: Mask, rows: slice, choices: dict[str, Picture]) -> tuple[str, Picture]:
+    """The choice nearest to these rows. Objects cover up to 41 % of sky or ground: the nearest third decides."""
+    seen = inside[rows]
+    near = {
+        name: np.percentile(np.linalg.norm(_lab(picture[rows]) - _lab(colours[rows]), axis=2)[seen], 33)
+        for name, colours in choices.items()
+    }
+    name = min(near, key=lambda name: near[name])
+    return name, choices[name]
+
+
+def _fits(picture: Picture, free: Mask, rows: slice, colours: Picture) -> bool:
+    """Whether most of what no object covers has these colours; the rest is for clouds, stars and the sun."""
+    apart = np.linalg.norm(_lab(picture[rows]) - _lab(colours[rows]), axis=2)[free[rows]]
+    return apart.size > 0 and bool(np.percentile(apart, 70) < BACKGROUND_DISTANCE)
+
+
+def _shares(picture: Picture, behind: Picture) -> Picture:
+    """(colours, 64, 64) how much of each pixel an object of each of COLOURS covers, 0..1.
+
+    A pixel at an edge is a mixture of background and object: its place on the line between them is the share. What
+    lies beside that line is something else.
+    """
+    shares = np.empty((len(COLOURS), *picture.shape[:2]), np.float32)
+    offset = picture - behind
+    for index, colour in enumerate(COLOURS.values()):
+        line = np.asarray(colour, np.float32) - behind
+        share = (offset * line).sum(2) / (line * line).sum(2)
+        beside = np.linalg.norm(offset - share[..., None] * line, axis=2)
+        shares[index] = np.where(beside < BESIDE, share.clip(0, 1), 0)
+    return shares
+
+
+def grown(mask: Mask, by: int) -> Mask:
+    """The mask, wider by so many pixels on each side."""
+    if by == 0:
+        return mask
+    return cv2.dilate(mask.astype(np.uint8), np.ones((2 * by + 1, 2 * by + 1), np.uint8)).astype(np.bool_)
+
+
+def _lab(colours: Picture) -> Picture:
+    """CIELAB of sRGB colours of any shape (..., 3), 0..255."""
+    flat = np.ascontiguousarray(colours, np.float32).reshape(1, -1, 3) / 255
+    return np.asarray(cv2.cvtColor(flat, cv2.COLOR_RGB2LAB), np.float32).reshape(colours.shape)

@@ -1,0 +1,167 @@
+"""Reads pictures of the small world and judges them against a scene. It measures; nothing in it is learned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import cv2
+import numpy as np
+
+from evaluation.small_diffusion.backdrop import SOFTNESS, Backdrop, Mask, grown, nearest_colour, read_backdrop
+from evaluation.small_diffusion.matching import Match, match
+from generators.builtin.small_diffusion.painter import SIZE
+from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, Scene
+from shards.kinds.samples import Pixels
+
+ATTRIBUTES = ("style", "count", "size", "colour", "shape", "position", "place", "time")
+
+LEAST_AREA = 24  # pixels; the painter's smallest object has 75
+COLOUR_DISTANCE = 25.0  # CIELAB, of an object's median colour; the nearest two colours are 32 apart
+PURITY = 0.8  # share of an object's pixels, edges aside, that are nearest to its colour
+TOUCHING_HEIGHT = 24  # pixels; three in a row are up to 17 high
+#: Extent in pixels of small, medium and large; the painter draws 13.5-16.5, 21.5-24.5, 33.5-36.5.
+EXTENTS = {"small": (10.5, 19.0), "": (19.0, 29.0), "large": (29.0, 42.0)}
+#: Centre x and y in pixels; the painter stays 5 within the middle and 4 within the others.
+MIDDLE_X, MIDDLE_Y = (25.0, 39.0), (26.5, 41.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """One object as seen. colour: None if it is of none, or of several."""
+
+    match: Match
+    colour: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a picture shows, in the words of ``Scene``; None: nothing that has a word, or not the same for all objects.
+
+    count: of all objects whatever their kind. size, position: of a single object.
+    """
+
+    style: str | None
+    count: str | None
+    size: str | None
+    colour: str | None
+    shape: str | None
+    position: str | None
+    place: str | None
+    time: str | None
+    things: tuple[Thing, ...]
+
+
+def read_picture(pixels: Pixels) -> Seen:
+    """What (64, 64, 3) uint8 RGB pixels show."""
+    if pixels.shape != (SIZE, SIZE, 3) or pixels.dtype != np.uint8:
+        raise ValueError(
+            f"the small world has pictures of ({SIZE}, {SIZE}, 3) uint8, not {pixels.shape} {pixels.dtype}"
+        )
+    backdrop = read_backdrop(pixels)
+    things = tuple(_things(pixels, backdrop))
+    single = things[0] if len(things) == 1 else None
+    return Seen(
+        style=backdrop.style,
+        count=COUNTS[len(things) - 1] if 0 < len(things) <= len(COUNTS) else None,
+        size=_size(single) if single else None,
+        colour=_same([thing.colour for thing in things]),
+        shape=_same([thing.match.shape for thing in things]),
+        position=_position(single) if single else None,
+        place=backdrop.place,
+        time=backdrop.time,
+        things=things,
+    )
+
+
+def judge(seen: Seen, scene: Scene) -> dict[str, bool]:
+    """Whether each attribute that a scene settles is as it says, by the names of ATTRIBUTES.
+
+    That is all but the colour "" and, of several objects, size and position. What is left out of a caption but settled
+    by the world (the middle, medium size, before a wall, by day) is judged too; ``stated`` tells which are in words.
+    """
+    settled: dict[str, bool] = {"style": seen.style == scene.style, "count": seen.count == scene.count}
+    if scene.number == 1:
+        settled["size"] = seen.size == scene.size
+    if scene.colour:
+        settled["colour"] = seen.colour == scene.colour
+    settled["shape"] = seen.shape == scene.object
+    if scene.number == 1:
+        settled["position"] = seen.position == scene.position
+    settled["place"] = seen.place == scene.place
+    if scene.place:
+        settled["time"] = seen.time == scene.time
+    return settled
+
+
+def stated(scene: Scene) -> frozenset[str]:
+    """The attributes that a scene's caption has words for."""
+    words = {"size": scene.size, "colour": scene.colour, "position": scene.position}
+    words |= {"place": scene.place, "time": scene.time}
+    return frozenset({"style", "count", "shape"} | {name for name, word in words.items() if word})
+
+
+def _things(pixels: Pixels, backdrop: Backdrop) -> list[Thing]:
+    number, labels, stats, _ = cv2.connectedComponentsWithStats(backdrop.objects.astype(np.uint8), connectivity=4)
+    things: list[Thing] = []
+    for label in range(1, number):
+        if stats[label, cv2.CC_STAT_AREA] >= LEAST_AREA:
+            whole = _thing(pixels, labels == label, backdrop)
+            things += [whole] if whole.match.shape else _touching(pixels, labels == label, backdrop) or [whole]
+    return things
+
+
+def _touching(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> list[Thing]:
+    """Two or three small objects of one shape that touch side by side, as three in a row may; empty if it is not that.
+
+    Each cut is made where the patch is thinnest, about where equal parts would have it.
+    """
+    columns = np.flatnonzero(mask.any(0))
+    first, width = int(columns[0]), len(columns)
+    if mask.any(1).sum() > TOUCHING_HEIGHT:
+        return []
+    heights, at = mask.sum(0), np.arange(SIZE)
+    for pieces in (2, 3):
+        middles = [first + round(width * piece / pieces) for piece in range(1, pieces)]
+        nearby = [range(max(x - 3, first + 1), min(x + 4, first + width)) for x in middles]
+        if not all(nearby):
+            return []
+        cuts = [min(near, key=lambda x: (heights[x], x)) for near in nearby]
+        edges = (first, *cuts, first + width)
+        masks = [mask & (at >= left) & (at < right) for left, right in pairwise(edges)]
+        if min(part.sum() for part in masks) < LEAST_AREA:
+            return []
+        parts = [_thing(pixels, part, backdrop) for part in masks]
+        if _same([part.match.shape for part in parts]) is not None:
+            return parts
+    return []
+
+
+def _thing(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> Thing:
+    core = cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(np.bool_)
+    core = core if core.any() else mask
+    (colour,), (apart,) = nearest_colour(np.asarray(np.median(pixels[core], axis=0, keepdims=True), np.float32))
+    # Noise of single pixels says nothing about purity: each is judged with its neighbours.
+    smooth = np.asarray(cv2.blur(pixels.astype(np.float32), (3, 3)), np.float32)
+    pure = (nearest_colour(smooth[core])[0] == colour).mean() >= PURITY
+    # With its soft edge, which other objects have no part in.
+    reach = mask | (grown(mask, 1) & ~backdrop.objects)
+    cover = np.where(reach, backdrop.shares[colour], 0) if pure else mask.astype(np.float32)
+    named = tuple(COLOURS)[colour] if pure and apart < COLOUR_DISTANCE else None
+    return Thing(match(cover, backdrop.window, SOFTNESS), named)
+
+
+def _size(thing: Thing) -> str | None:
+    return next((size for size, (least, most) in EXTENTS.items() if least <= thing.match.extent < most), None)
+
+
+def _position(thing: Thing) -> str | None:
+    """The middle, or one side of it: a corner has no word."""
+    across = -1 if thing.match.centre[0] < MIDDLE_X[0] else int(thing.match.centre[0] >= MIDDLE_X[1])
+    down = -1 if thing.match.centre[1] < MIDDLE_Y[0] else int(thing.match.centre[1] >= MIDDLE_Y[1])
+    words = {(0, 0): "", (-1, 0): "on the left", (1, 0): "on the right", (0, -1): "at the top", (0, 1): "at the bottom"}
+    return words.get((across, down))
+
+
+def _same(words: list[str | None]) -> str | None:
+    return words[0] if words and len(set(words)) == 1 else None

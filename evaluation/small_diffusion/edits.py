@@ -1,0 +1,131 @@
+"""Edits of the small world, those that EQ-SD draws its pairs from, and what came of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from evaluation.small_diffusion.backdrop import Mask, object_mask
+from evaluation.small_diffusion.checker import judge, read_picture
+from generators.builtin.small_diffusion.painter import FRAME, SIZE
+from generators.builtin.small_diffusion.scenes import Scene, read_caption
+from generators.edited_pairs.vocabulary import SHIPPED, CaptionRow, Kind, load_captions
+from generators.prompt_to_prompt.edits import Edit
+from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+from shards.kinds.samples import Pixels
+
+
+@dataclass(frozen=True, slots=True)
+class WorldEdit:
+    """Two captions that differ in one slot. region: the words that name the edited thing, None: all changes.
+
+    changes: the slot, an attribute of ``Scene``. seed: of its noise.
+    """
+
+    kind: Kind
+    changes: str
+    captions: tuple[str, str]
+    region: tuple[str, str] | None
+    seed: int
+
+    @property
+    def scenes(self) -> tuple[Scene, Scene]:
+        """What the captions say."""
+        return read_caption(self.captions[0]), read_caption(self.captions[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """first, second: all is drawn as the caption says. edited: the second shows the changed attribute, whatever else.
+
+    change: mean absolute difference in grey levels (0..255) of what the edit should have left alone (`kept`).
+    """
+
+    first: bool
+    second: bool
+    edited: bool
+    change: float
+
+
+def draw_edits(kind: Kind, number: int, seed: int) -> list[WorldEdit]:
+    """Edits of a kind from the vocabulary of EQ-SD's small model; asking for more keeps the first ones.
+
+    As there, a phrase that one caption lacks is added by the second.
+    """
+    vocabulary = load_captions(SHIPPED["small-world"])
+    rows = [vocabulary.rows[row] for row in vocabulary.of_kind(kind)]
+    rng = np.random.default_rng([seed, *kind.encode()])
+    return [_draw_edit(rows[rng.integers(len(rows))], rng) for _ in range(number)]
+
+
+def _draw_edit(row: CaptionRow, rng: np.random.Generator) -> WorldEdit:
+    chosen = {slot: str(rng.choice(words)) for slot, words in row.words.items()}
+    pair = [str(word) for word in rng.choice(row.words[row.changes], 2, replace=False)]
+    pair.sort(key=bool)  # stable: only "" moves, to the front
+    sides = [{**chosen, row.changes: word} for word in pair]
+    return WorldEdit(
+        row.kind,
+        row.changes,
+        (row.caption(sides[0]), row.caption(sides[1])),
+        None if row.region is None else (sides[0][row.region], sides[1][row.region]),
+        int(rng.integers(2**62)),
+    )
+
+
+def make(
+    pipeline: PromptToPromptPipeline,
+    edits: Sequence[WorldEdit],
+    asked: Callable[[WorldEdit], Edit],
+    *,
+    steps: int,
+    guidance: float,
+    batch: int,
+) -> NDArray[np.uint8]:
+    """(n, 2, 64, 64, 3) pairs. asked: how prompt-to-prompt is to make an edit."""
+    config = pipeline.unet.config
+    shape = config.in_channels, config.sample_size, config.sample_size
+    made = []
+    for start in range(0, len(edits), batch):
+        some = edits[start : start + batch]
+        noise = torch.stack([torch.randn(shape, generator=torch.Generator().manual_seed(edit.seed)) for edit in some])
+        made.append(pipeline([asked(edit) for edit in some], noise, steps=steps, guidance=guidance).images)
+    return np.concatenate(made)
+
+
+def outcome(edit: WorldEdit, pair: NDArray[np.uint8]) -> Outcome:
+    """What came of an edit: pair (2, 64, 64, 3)."""
+    verdicts = [judge(read_picture(picture), scene) for picture, scene in zip(pair, edit.scenes, strict=True)]
+    region = kept(edit.changes, pair[0], pair[1])
+    difference = np.abs(pair[0].astype(np.float64) - pair[1]).mean(axis=2)
+    return Outcome(
+        first=all(verdicts[0].values()),
+        second=all(verdicts[1].values()),
+        edited=verdicts[1]["shape" if edit.changes == "object" else edit.changes],
+        change=float(difference[region].mean()) if region.any() else math.nan,
+    )
+
+
+def kept(changes: str, first: Pixels, second: Pixels) -> Mask:
+    """(64, 64) pixels that an edit should leave alone.
+
+    Objects and colours: all outside of both pictures' objects, widened by 2 pixels. Places and hours: the objects of
+    both, without their edges, where the background shines through: an object that moved or changed its form meets the
+    other background there. Style: all inside the frame.
+    """
+    if changes in ("object", "colour"):
+        return ~(object_mask(first) | object_mask(second))
+    if changes == "style":
+        inside = np.zeros((SIZE, SIZE), np.bool_)
+        inside[FRAME + 1 : -FRAME - 1, FRAME + 1 : -FRAME - 1] = True
+        return inside
+    return _core(object_mask(first, dilate=0)) | _core(object_mask(second, dilate=0))
+
+
+def _core(mask: Mask) -> Mask:
+    return np.asarray(cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)), np.bool_)

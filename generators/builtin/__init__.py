@@ -1,0 +1,1 @@
+"""Everything that twinset draws itself."""

@@ -1,0 +1,118 @@
+"""What stands where in each of the stills, and how it looks: chosen evenly, the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from random import Random  # its shuffle is the same in all versions of Python 3
+
+from generators.builtin.photos.families import FAMILIES, Family, Slot
+from generators.builtin.photos.kinds import KINDS
+from generators.builtin.photos.painter import Painter, Still, Thing
+from generators.builtin.photos.sheet import Look
+from generators.builtin.photos.surroundings import SURROUNDINGS
+
+#: Twelve digits, so that ``ID.jpg`` (Visual Genome) and ``%012d.jpg`` (COCO) are the same name.
+FIRST_ID = 100_000_000_001
+
+
+_NEVER_MIRRORED = {"stop sign", "clock"}  # they say something
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A still before it is painted. variant: of the colours of its surroundings. things: from the back to the front."""
+
+    image_id: int
+    family: str
+    variant: int
+    extras: frozenset[str]
+    things: tuple[Thing, ...]
+
+    @property
+    def file_name(self) -> str:
+        """Of its picture."""
+        return f"{self.image_id}.jpg"
+
+    def paint(self) -> Still:
+        """The picture of the scene."""
+        painter = Painter()
+        SURROUNDINGS[self.family](painter, self.variant, self.extras)
+        for thing in self.things:
+            painter.add(thing)
+        return painter.finish()
+
+
+def scenes() -> list[Scene]:
+    """All stills, in the order of their ids."""
+    looks = _Looks()
+    found: list[Scene] = []
+    for name, family in FAMILIES.items():
+        extras = {extra: _dealt((extra,), share, family.pictures, name) for extra, share in family.extras}
+        decks = [_dealt(slot.kinds, slot.share, family.pictures, f"{name} {n}") for n, slot in enumerate(family.slots)]
+        for number in range(family.pictures):
+            present = frozenset(extra for extra, deck in extras.items() if deck[number])
+            kinds = [deck[number] for deck in decks]
+            random = Random(f"{name} {number}")
+            things = _things(family, kinds, present, looks, random)
+            found.append(Scene(FIRST_ID + len(found), name, number, present, things))
+    return found
+
+
+def _things(
+    family: Family, kinds: Sequence[str], extras: frozenset[str], looks: _Looks, random: Random
+) -> tuple[Thing, ...]:
+    things: list[Thing] = []
+    for kind, slot in zip(kinds, family.slots, strict=True):
+        if not kind or kind in {thing.kind for thing in things} or not {slot.only_with} - {""} <= extras:
+            continue
+        carrier = _carrier(slot, things)
+        if carrier is None and not isinstance(slot.support, str):
+            continue
+        look = looks.next(kind, held=carrier is not None and kind == "umbrella")
+        x, y, flip = slot.x, slot.y, False
+        if carrier is not None:
+            x, y = x + carrier.where[0], y + carrier.where[1] - KINDS[carrier.kind].top * carrier.zoom
+        elif isinstance(slot.support, str) and slot.support != "wall":
+            x += random.randint(-3, 3)
+            flip = kind not in _NEVER_MIRRORED and random.random() < 0.5
+        support = carrier.kind if carrier else str(slot.support)
+        things.append(Thing(kind, look, (x, y), slot.zoom, flip, support, slot.preposition))
+    return tuple(things)
+
+
+def _carrier(slot: Slot, things: Sequence[Thing]) -> Thing | None:
+    """The thing that carries what comes to a slot."""
+    if isinstance(slot.support, str):
+        return None
+    return next((thing for thing in things if thing.kind in slot.support), None)
+
+
+def _dealt(kinds: Sequence[str], share: float, pictures: int, name: str) -> list[str]:
+    """Which kind each picture has, "" for none; each as often as its turn comes."""
+    count = round(share * pictures)
+    deck = [*islice(cycle(kinds), count), *[""] * (pictures - count)]
+    Random(f"{name} {kinds}").shuffle(deck)
+    return deck
+
+
+class _Looks:
+    """Deals looks to things, each attribute of a kind as often as the others."""
+
+    def __init__(self) -> None:
+        self._decks: dict[tuple[str, str], list[str]] = {}
+        self._randoms: dict[tuple[str, str], Random] = {}
+
+    def next(self, kind: str, held: bool) -> Look:
+        """The look of the next thing of a kind; an umbrella that is held is open."""
+        look = Look(**{of: self._dealt(kind, of, values) for of, values in KINDS[kind].choices.items()})
+        return Look(color=look.color, pattern=look.pattern, state="open") if held else look
+
+    def _dealt(self, kind: str, of: str, values: tuple[str, ...]) -> str:
+        deck = self._decks.setdefault((kind, of), [])
+        if not deck:
+            deck[:] = values * 2
+            # Another order each time: in the same one, all large trees could come to be green.
+            self._randoms.setdefault((kind, of), Random(f"{kind} {of}")).shuffle(deck)
+        return deck.pop()

@@ -1,0 +1,152 @@
+"""The drawing surface of the stills: colours, and of every pixel the segment that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.builtin.miniature.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, shade
+from shards.kinds.samples import Pixels
+
+Labels = NDArray[np.uint8]
+
+COLOURS: dict[str, Colour] = {
+    "red": (208, 44, 42),
+    "blue": (46, 92, 196),
+    "green": (62, 150, 66),
+    "yellow": (246, 204, 48),
+    "orange": (238, 130, 36),
+    "pink": (242, 142, 178),
+    "purple": (130, 66, 160),
+    "white": (244, 244, 240),
+    "black": (42, 42, 46),
+    "gray": (142, 146, 152),
+    "brown": (134, 88, 50),
+}
+WOOD: Colour = (170, 118, 68)
+METAL: Colour = (152, 160, 170)
+_PERIOD = 10.0  # of stripes and dots, in pixels of the picture
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is to be seen of a thing: an attribute for each of its types, such as color: red; "" where it has none."""
+
+    color: str = ""
+    pattern: str = ""
+    material: str = ""
+    shape: str = ""
+    size: str = ""
+    state: str = ""
+
+    @property
+    def rgb(self) -> Colour:
+        """Its colour."""
+        return COLOURS[self.color]
+
+    def attributes(self) -> dict[str, str]:
+        """Attribute by type, of the types that it has."""
+        return {kind: value for kind, value in vars(self).items() if value}
+
+
+class Sheet(Canvas):
+    """A canvas whose shapes count as the current segment. x and y as in `Canvas`, enlarged by ``zoom``.
+
+    labels: (480, 640) uint8 number of the segment, as finely as the colours are drawn.
+    """
+
+    def __init__(
+        self,
+        pixels: Pixels,
+        labels: Labels,
+        segment: int = 0,
+        origin: Point = (0.0, 0.0),
+        flip: bool = False,
+        zoom: float = 1.0,
+    ) -> None:
+        super().__init__(pixels, origin, 0.0, flip)
+        self.labels = labels
+        self.segment = segment
+        self.zoom = zoom
+
+    @classmethod
+    def empty(cls) -> Sheet:
+        """A sheet on which all pixels are segment 0."""
+        shape = (HEIGHT * SCALE, WIDTH * SCALE)
+        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8))
+
+    def placed(self, segment: int, where: Point, zoom: float, flip: bool) -> Sheet:
+        """The same sheet for drawing one thing: its segment, where its foot is, how large, whether mirrored."""
+        return Sheet(self.large, self.labels, segment, where, flip, zoom)
+
+    def segments(self) -> Labels:
+        """(240, 320) uint8: the segment of each pixel of the finished picture."""
+        return self.labels[::SCALE, ::SCALE].copy()
+
+    def polygon(self, points: Sequence[Point], colour: Colour) -> None:
+        super().polygon(points, colour)
+        cv2.fillPoly(self.labels, [self._fixed(points)], self.segment, cv2.LINE_8, SHIFT)
+
+    def stroke(self, points: Sequence[Point], width: float, colour: Colour) -> None:
+        super().stroke(points, width * self.zoom, colour)
+        thickness = max(1, round(width * self.zoom * SCALE))
+        cv2.polylines(self.labels, [self._fixed(points)], False, self.segment, thickness, cv2.LINE_8, SHIFT)
+
+    def shadow(self, centre: Point, across: float, high: float) -> None:
+        """Darkens the ground, which stays what it is."""
+        mask = np.zeros_like(self.labels)
+        turns = np.linspace(0, 2 * np.pi, 36, endpoint=False)
+        x, y = centre
+        outline = [(x + across * float(np.cos(turn)), y + high * float(np.sin(turn))) for turn in turns]
+        cv2.fillPoly(mask, [self._fixed(outline)], 1, cv2.LINE_8, SHIFT)
+        darker = self.large[mask > 0].astype(np.uint16) * 13 // 16
+        self.large[mask > 0] = darker.astype(np.uint8)
+
+    def cloth(self, points: Sequence[Point], look: Look) -> None:
+        """A filled polygon in a thing's colour and pattern."""
+        self.polygon(points, look.rgb)
+        if look.pattern not in ("striped", "dotted"):
+            return
+        mask = np.zeros_like(self.labels)
+        fixed = self._fixed(points)
+        cv2.fillPoly(mask, [fixed], 1, cv2.LINE_8, SHIFT)
+        rows, columns = np.nonzero(mask)
+        x = (columns - columns.min()) / SCALE
+        y = (rows - rows.min()) / SCALE
+        if look.pattern == "striped":
+            inked = x % _PERIOD > _PERIOD * 0.55
+        else:
+            shifted = x + (y // _PERIOD % 2) * _PERIOD / 2
+            inked = (shifted % _PERIOD - _PERIOD / 2) ** 2 + (y % _PERIOD - _PERIOD / 2) ** 2 < 7.3
+        ink = (206, 60, 60) if look.color == "white" else (60, 60, 70) if look.color == "yellow" else (250, 250, 246)
+        self.large[rows[inked], columns[inked]] = ink
+
+    def ring(self, centre: Point, radius: float, width: float, colour: Colour) -> None:
+        """A circle's line."""
+        turns = np.linspace(0, 2 * np.pi, 37)
+        x, y = centre
+        self.stroke([(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turns], width, colour)
+
+    def _fixed(self, points: Sequence[Point]) -> NDArray[np.int32]:
+        return super()._fixed([(x * self.zoom, y * self.zoom) for x, y in points])
+
+
+def darker(look: Look) -> Colour:
+    """The colour of a thing's edges."""
+    return shade(look.rgb, 0.75)
+
+
+def round_outline(across: float, high: float, centre: Point = (0.0, 0.0)) -> list[Point]:
+    """Corners of an ellipse."""
+    turns = np.linspace(0, 2 * np.pi, 36, endpoint=False)
+    x, y = centre
+    return [(x + across * float(np.cos(turn)), y + high * float(np.sin(turn))) for turn in turns]
+
+
+def box_outline(left: float, top: float, right: float, bottom: float) -> list[Point]:
+    """Corners of a rectangle."""
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]

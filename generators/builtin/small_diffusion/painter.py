@@ -1,0 +1,175 @@
+"""Draws scenes of the small world: flat objects before a wall or in a landscape, 64 x 64 pixels."""
+
+from __future__ import annotations
+
+import math
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.builtin.small_diffusion.scenes import COLOURS, Scene
+from shards.kinds.samples import Pixels
+
+SIZE = 64  # pixels, width and height
+_FINER = 4  # drawn so many times larger, then averaged
+HORIZON = 40
+FRAME = 4  # pixels of a painting's frame
+
+Colour = tuple[float, float, float]
+
+WALL: Colour = (205, 205, 208)
+FLOOR: Colour = (170, 168, 166)
+GROUND: dict[str, Colour] = {
+    "on the grass": (150, 200, 110),
+    "in the desert": (232, 205, 140),
+    "in the snow": (243, 246, 250),
+}
+#: Upper and lower colour of the sky, what tints the ground, and how much.
+SKY: dict[str, tuple[Colour, Colour, Colour, float]] = {
+    "": ((120, 185, 240), (190, 225, 250), (255, 255, 255), 0.0),
+    "at sunset": ((235, 120, 120), (255, 200, 120), (225, 130, 90), 0.35),
+    "at night": ((45, 50, 105), (75, 80, 140), (70, 80, 135), 0.6),
+}
+FRAME_WOOD: Colour = (120, 80, 45)
+_FRAME_EDGE: Colour = (205, 170, 95)
+
+
+def silhouette(name: str) -> list[NDArray[np.float64]]:
+    """Outlines of an object, polygons of corners (n, 2) in a square from -0.5 to 0.5, y downwards."""
+    match name:
+        case "ball":
+            return [_arc(0, 0, 0.5, 0.5)]
+        case "box":
+            return [_corners((-0.46, -0.46), (0.46, -0.46), (0.46, 0.46), (-0.46, 0.46))]
+        case "star":
+            turns = [math.pi * (2 * i / 10 - 0.5) for i in range(10)]
+            radii = [0.54 if i % 2 == 0 else 0.23 for i in range(10)]
+            points = [(r * math.cos(t), r * math.sin(t) + 0.04) for r, t in zip(radii, turns, strict=True)]
+            return [_corners(*points)]
+        case "heart":
+            t = np.linspace(0, 2 * math.pi, 60, endpoint=False)
+            x = 16 * np.sin(t) ** 3
+            y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
+            return [np.stack([x / 33, -(y + 2.5) / 31], axis=1)]
+        case "house":
+            return [
+                _corners(
+                    (-0.4, -0.08),
+                    (0.4, -0.08),
+                    (0.4, 0.5),
+                    (0.14, 0.5),
+                    (0.14, 0.16),
+                    (-0.14, 0.16),
+                    (-0.14, 0.5),
+                    (-0.4, 0.5),
+                ),
+                _corners((0, -0.5), (0.52, -0.06), (-0.52, -0.06)),
+            ]
+        case "tree":
+            return [
+                _corners((0, -0.54), (0.3, -0.16), (-0.3, -0.16)),
+                _corners((0, -0.32), (0.42, 0.26), (-0.42, 0.26)),
+                _corners((-0.09, 0.24), (0.09, 0.24), (0.09, 0.52), (-0.09, 0.52)),
+            ]
+        case "fish":
+            return [_arc(-0.1, 0, 0.42, 0.27), _corners((0.18, 0), (0.54, -0.3), (0.54, 0.3))]
+        case "car":
+            return [
+                _corners((-0.54, -0.04), (0.54, -0.04), (0.54, 0.2), (-0.54, 0.2)),
+                _corners((-0.3, -0.3), (0.2, -0.3), (0.36, 0), (-0.42, 0)),
+                _arc(-0.28, 0.2, 0.14, 0.14),
+                _arc(0.28, 0.2, 0.14, 0.14),
+            ]
+    raise ValueError(f"{name!r} is no object of the small world")
+
+
+def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
+    """The picture of a scene, (64, 64, 3) uint8 RGB. rng: for what the caption leaves open."""
+    canvas = _background(scene, rng)
+    colour = COLOURS[scene.colour or str(rng.choice(tuple(COLOURS)))]
+    for x, y, extent in _layout(scene, rng):
+        _fill(canvas, silhouette(scene.object), (x, y), extent, colour)
+    if scene.style == "painting":
+        _frame(canvas)
+    small = cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+    return np.asarray(np.clip(small + 0.5, 0, 255), np.uint8)
+
+
+def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, float]]:
+    """Centre x, y and extent of each object, in pixels."""
+
+    def near(x: float, y: float, spread: float) -> tuple[float, float]:
+        return x + rng.uniform(-spread, spread), y + rng.uniform(-spread, spread)
+
+    places: tuple[tuple[float, float], ...]
+    match scene.number:
+        case 1:
+            extent = {"small": 15.0, "": 23.0, "large": 35.0}[scene.size] + rng.uniform(-1.5, 1.5)
+            at = {"on the left": (17, 35), "on the right": (47, 35), "at the top": (32, 17), "at the bottom": (32, 48)}
+            x, y = near(*at.get(scene.position, (32, 34)), spread=2.0)
+            inside = FRAME + 1 + extent * 0.54
+            return [(min(max(x, inside), SIZE - inside), min(max(y, inside), SIZE - inside), extent)]
+        case 2:
+            places, extent = ((19.0, 35.0), (45.0, 35.0)), 20.0
+        case 3:
+            places, extent = ((13.0, 36.0), (32.0, 36.0), (51.0, 36.0)), 15.0
+        case _:
+            places, extent = ((20.0, 20.0), (44.0, 20.0), (20.0, 45.0), (44.0, 45.0)), 17.0
+    return [(*near(x, y, 1.0), extent + rng.uniform(-0.7, 0.7)) for x, y in places]
+
+
+def _background(scene: Scene, rng: np.random.Generator) -> NDArray[np.float32]:
+    canvas = np.empty((SIZE * _FINER, SIZE * _FINER, 3), np.float32)
+    horizon = (HORIZON + rng.uniform(-1.5, 1.5)) * _FINER
+    rows = np.arange(len(canvas), dtype=np.float32)[:, None]
+    if not scene.place:
+        canvas[:] = np.where(rows < horizon, np.asarray(WALL, np.float32), np.asarray(FLOOR, np.float32))[:, None]
+        return canvas
+    above, below, tint, share = (np.asarray(part, np.float32) for part in SKY[scene.time])
+    down = np.clip(rows / horizon, 0, 1)
+    canvas[:] = (above * (1 - down) + below * down)[:, None]
+    if scene.time == "at night":
+        _disc(canvas, 54, 11, 4, (240, 240, 215))
+        for x, y in ((12, 9), (24, 24), (42, 7), (8, 30)):
+            _disc(canvas, x, y, 0.9, (235, 235, 235))
+    elif scene.time == "at sunset":
+        _disc(canvas, 54, horizon / _FINER, 6, (255, 240, 190))
+    else:
+        for x, y, radius in ((9, 12, 3.5), (14, 10, 4.5), (19, 12, 3.5)):
+            _disc(canvas, x, y, radius, (252, 252, 252))
+    ground = np.asarray(GROUND[scene.place], np.float32) * (1 - share) + tint * share
+    canvas[round(horizon) :] = ground
+    return canvas
+
+
+def _fill(
+    canvas: NDArray[np.float32],
+    outlines: list[NDArray[np.float64]],
+    centre: tuple[float, float],
+    extent: float,
+    colour: Colour,
+) -> None:
+    corners = [((outline * extent + centre) * _FINER).round().astype(np.int32) for outline in outlines]
+    for outline in corners:
+        cv2.fillPoly(canvas, [outline], colour)
+
+
+def _disc(canvas: NDArray[np.float32], x: float, y: float, radius: float, colour: Colour) -> None:
+    cv2.circle(canvas, (round(x * _FINER), round(y * _FINER)), round(radius * _FINER), colour, -1)
+
+
+def _frame(canvas: NDArray[np.float32]) -> None:
+    edge, wood = FRAME * _FINER, (FRAME - 1) * _FINER
+    for width, colour in ((edge, _FRAME_EDGE), (wood, FRAME_WOOD)):
+        for band in (np.s_[:width], np.s_[-width:], np.s_[:, :width], np.s_[:, -width:]):
+            canvas[band] = colour
+
+
+def _corners(*points: tuple[float, float]) -> NDArray[np.float64]:
+    return np.asarray(points, np.float64)
+
+
+def _arc(x: float, y: float, across: float, up: float) -> NDArray[np.float64]:
+    turns = np.linspace(0, 2 * math.pi, 48, endpoint=False)
+    return np.stack([x + across * np.cos(turns), y + up * np.sin(turns)], axis=1)

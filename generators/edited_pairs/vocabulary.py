@@ -1,0 +1,93 @@
+"""Vocabularies of edited captions (EqBen, Figure 15): rows of a template and the words that its slots take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+from manifests.errors import WrongUse
+from manifests.locations import VOCABULARIES
+from manifests.settings import Settings
+from manifests.strict_yaml import load_yaml
+
+#: Files by the name that recipes use.
+SHIPPED = {"figure-15": VOCABULARIES / "eq_sd.yaml", "small-world": VOCABULARIES / "small_world.yaml"}
+
+Kind = Literal["object", "scene", "attribute"]
+KINDS: tuple[Kind, ...] = ("object", "scene", "attribute")
+
+#: Words as they stand in a caption, single spaces between them; "" leaves the slot out.
+Words = Annotated[str, Field(max_length=100, pattern=r"^([\w-]+( [\w-]+)*)?$")]
+
+
+class CaptionRow(Settings):
+    """One way to word a pair.
+
+    kind: what changes. template: a caption with slots in braces. changes: the slot in which the two captions differ.
+    region: the slot whose words name the thing that is edited, which local blend keeps the edit to; None where the
+    whole picture changes. words: what each slot can take.
+    """
+
+    kind: Kind
+    template: str = Field(max_length=300)
+    changes: str
+    region: str | None = None
+    words: dict[str, Annotated[tuple[Words, ...], Field(min_length=1)]]
+
+    def caption(self, chosen: Mapping[str, str]) -> str:
+        """The caption with these words in its slots; an empty slot leaves one space behind, and none before a stop."""
+        return " ".join(self.template.format_map(chosen).split()).replace(" .", ".")
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> CaptionRow:
+        try:
+            parts = list(Formatter().parse(self.template))
+        except ValueError as error:
+            raise ValueError(f"template {self.template!r}: {error}") from error
+        slots = [slot for _, slot, form, conversion in parts if slot is not None]
+        if sorted(slots) != sorted(self.words) or any(form or conversion for _, _, form, conversion in parts):
+            raise ValueError(
+                f"template {self.template!r}: each of its slots needs words, once; words has {[*self.words]}"
+            )
+        for slot, words in self.words.items():
+            if len(set(words)) != len(words):
+                raise ValueError(f"{slot}: a word stands twice, and would be drawn twice as often")
+        for role, named in (("changes", self.changes), ("region", self.region)):
+            if named is not None and named not in self.words:
+                raise ValueError(f"{role}: {named!r} is no slot of {self.template!r}")
+        if len(self.words[self.changes]) < 2:
+            raise ValueError(f"changes: {self.changes!r} needs two words that can differ")
+        if self.region is not None and "" in self.words[self.region]:
+            raise ValueError(f"region: {self.region!r} must be said in both captions")
+        return self
+
+
+class CaptionVocabulary(Settings):
+    """rows: all ways to word a pair; a kind has at least one."""
+
+    rows: tuple[CaptionRow, ...]
+
+    def of_kind(self, kind: Kind) -> tuple[int, ...]:
+        """Numbers of the rows of a kind."""
+        return tuple(number for number, row in enumerate(self.rows) if row.kind == kind)
+
+    @model_validator(mode="after")
+    def _every_kind_has_a_row(self) -> CaptionVocabulary:
+        if lacking := [kind for kind in KINDS if not self.of_kind(kind)]:
+            raise ValueError(f"no row of kind {', '.join(lacking)}")
+        return self
+
+
+@lru_cache
+def load_captions(path: Path) -> CaptionVocabulary:
+    """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
+    try:
+        return CaptionVocabulary.model_validate(load_yaml(path.read_bytes()))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error

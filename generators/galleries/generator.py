@@ -1,0 +1,160 @@
+"""GeneCIS's four tasks as sources of a build: templates are drawn when it is planned, and get their images later."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, cast
+
+from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
+from generators.galleries.crops import OutsideImage, crop
+from generators.galleries.drafts import Draft, Entry
+from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
+from generators.galleries.panoptic import read_scenes
+from generators.galleries.vaw import read_instances, read_taxonomy
+from generators.image_files import ImageFiles, UnusableImage
+from manifests.candidate import Candidate
+from manifests.canonical import canonical_json, digest, sample_key, sha256_of_file
+from manifests.errors import WrongUse
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from shards.contracts import Isolation
+from shards.kinds.samples import Frame, Rejected, Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateCandidate(Candidate):
+    """One planned template.
+
+    images: names of the files of reference, target and gallery. entry: the template as canonical JSON, as GeneCIS's
+    released evaluation reads it. provenance: flat canonical JSON, the same keys for all of a task.
+    """
+
+    task: str
+    condition: str
+    images: tuple[str, ...]
+    entry: str
+    provenance: str
+
+
+class TemplateGenerator:
+    """Templates of one task, of attributes (VAW) or objects (COCO Panoptic).
+
+    excluded: what the last `plan` left out, by reason: of the annotations (`vaw.read_instances`), and references that
+    cannot be asked of (`ObjectDrafts`, `AttributeDrafts`), as far as it was taken.
+    """
+
+    version: ClassVar[int] = 1
+    isolation: ClassVar[Isolation] = "thread"
+    candidate: ClassVar[type[Candidate]] = TemplateCandidate
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
+
+    def __init__(self, name: str, source: AttributeTemplates | ObjectTemplates, split: str, seed: int) -> None:
+        self.name = name
+        self.source = source
+        self.split = split
+        self.seed = seed
+        self.files = ImageFiles(source.media, upright=False)  # boxes and areas count the stored pixels
+        self.excluded: Counter[str] = Counter()
+
+    def inputs(self) -> str:
+        """Digest of annotations and taxonomy."""
+        files = [self.source.annotations]
+        if isinstance(self.source, AttributeTemplates):
+            files.append(self.source.taxonomy)
+        return digest([sha256_of_file(file)[0] for file in files])
+
+    def plan(self) -> Iterator[TemplateCandidate]:
+        """All templates that can be made, the first ones the same for any count; each is a group of its own.
+
+        Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
+        """
+        self.excluded = Counter()
+        nothing = True
+        for draft, images in self._drafts():
+            nothing = False
+            yield self._candidate(draft, images)
+        if nothing:
+            left_out = ", ".join(f"{reason} {count}" for reason, count in sorted((+self.excluded).items()))
+            raise WrongUse(
+                f"{self.source.annotations}: no template of {self.source.task} can be made of it (left out: "
+                f"{left_out or 'nothing'}); the tasks need many images alike: take the whole of a split"
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Template | Rejected]:
+        """Templates with their images; one that lacks any is rejected.
+
+        Rejections: those of `generators.image_files`, and ``box-outside``.
+        """
+        for planned in cast(Sequence[TemplateCandidate], candidates):
+            read = self.files.read(planned.images)
+            problem = _first_problem(read[name] for name in planned.images)
+            if problem is not None:
+                yield problem.rejected(planned.key)
+                continue
+            entry = json.loads(planned.entry)
+            entries: list[Entry] = [entry["reference"], entry["target"], *entry["gallery"]]
+            wholes = [cast(Frame, read[name]) for name in planned.images]
+            try:
+                reference, target, *gallery = map(self._seen, wholes, entries)
+            except OutsideImage as error:
+                yield Rejected(planned.key, "box-outside", str(error))
+                continue
+            yield Template(
+                key=planned.key,
+                group=planned.group,
+                split=planned.split,
+                task=planned.task,
+                condition=planned.condition,
+                reference=reference,
+                target=target,
+                gallery=tuple(gallery),
+                entry=entry,
+                provenance=json.loads(planned.provenance),
+            )
+
+    def _drafts(self) -> Iterator[tuple[Draft, tuple[str, ...]]]:
+        """Templates with the names of their images' files."""
+        source = self.source
+        if isinstance(source, ObjectTemplates):
+            scenes = read_scenes(source.annotations)
+            files = dict(zip(scenes.ids.tolist(), scenes.files, strict=True))
+            of_objects: ObjectTask = "focus-object" if source.task == "focus" else "change-object"
+            for draft in ObjectDrafts(scenes, of_objects, self.seed, self.name, self.excluded):
+                yield draft, tuple(files[image["val_image_id"]] for image in draft.images)
+            return
+        taxonomy = read_taxonomy(source.taxonomy)
+        instances = read_instances(source.annotations, taxonomy, self.excluded)
+        task: AttributeTask = "focus-attribute" if source.task == "focus" else "change-attribute"
+        for draft in AttributeDrafts(instances, taxonomy, task, self.seed, self.name, self.excluded):
+            yield draft, tuple(f"{image['image_id']}.jpg" for image in draft.images)
+
+    def _candidate(self, draft: Draft, images: tuple[str, ...]) -> TemplateCandidate:
+        key = sample_key(self.name, draft.task, *draft.identity)
+        return TemplateCandidate(
+            key=key,
+            group=key,
+            split=self.split,
+            task=draft.task,
+            condition=draft.condition,
+            images=images,
+            entry=canonical_json(draft.entry()).decode(),
+            provenance=canonical_json(draft.facts).decode(),
+        )
+
+    def _seen(self, whole: Frame, entry: dict[str, Any]) -> Frame:
+        """The whole image, or the object in it; raises `OutsideImage`."""
+        if not isinstance(self.source, AttributeTemplates):
+            return whole
+        x, y, width, height = entry["instance_bbox"]
+        box = (x, y, width, height)
+        try:
+            pixels = crop(whole.pixels, box, self.source.crops)
+        except OutsideImage as error:
+            raise OutsideImage(f"instance {entry['instance_id']} of {whole.id}: {error}") from error
+        return replace(whole, id=f"{whole.id}#{x!r},{y!r},{width!r},{height!r}", pixels=pixels)
+
+
+def _first_problem(read: Iterable[Frame | UnusableImage]) -> UnusableImage | None:
+    return next((one for one in read if isinstance(one, UnusableImage)), None)

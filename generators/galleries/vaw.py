@@ -1,0 +1,140 @@
+"""Reading VAW (Visual Attributes in the Wild): objects of Visual Genome's images and what is said of them (GeneCIS, 4).
+
+Annotations: ``[{image_id, instance_id, instance_bbox: [x, y, width, height], instance_polygon, object_name,
+positive_attributes: [...], negative_attributes: [...]}]``; both ids are text of digits in the released files, numbers
+in their description. Taxonomy: ``{type: [attribute, ...]}``, VAW's `attribute_types.json`; an attribute may have
+several types.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from generators.annotation_files import read_json
+from manifests.errors import WrongUse
+
+LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
+LONGEST_ID = 18  # digits
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One object in one image.
+
+    box: x, y (of the upper left corner), width, height; pixels, finite, of some area. positive: attributes that it
+    certainly has, negative: that it certainly has not; both in the order of the file, neither holds one of the other.
+    """
+
+    id: str
+    image: str
+    box: Box
+    object_name: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+
+
+def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
+    """Attributes by their type, both sorted; raises `WrongUse` for another shape."""
+    whole = read_json(path)
+    if not isinstance(whole, dict) or not whole:
+        _refuse_taxonomy(path, "the file", "is no JSON object of types")
+    taxonomy = {}
+    for kind, attributes in whole.items():
+        if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
+            _refuse_taxonomy(path, repr(kind), "has no list of attributes")
+        taxonomy[kind] = tuple(sorted({_word(name) for name in attributes} - {""}))
+    return dict(sorted(taxonomy.items()))
+
+
+def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded: Counter[str]) -> list[Instance]:
+    """Instances in the order of their ids.
+
+    excluded gains, by reason: ``instance-malformed`` (no object with ids, a name and two lists of attributes),
+    ``instance-repeated`` (an id that came before; the first counts), ``instance-without-box`` (no four numbers, no
+    area, or not in a picture), and of the attributes ``attribute-unknown`` (not in the taxonomy) and
+    ``attribute-contradicted`` (said and denied of one instance; neither is believed). Raises `WrongUse` when the file
+    is no list or nothing is left.
+    """
+    whole = read_json(path)
+    if not isinstance(whole, list):
+        _refuse(path, "is no list of instances")
+    known = {attribute for attributes in taxonomy.values() for attribute in attributes}
+    instances: dict[str, Instance] = {}
+    for record in whole:
+        instance = _instance(record, known, excluded)
+        if instance is None:
+            continue
+        if instance.id in instances:
+            excluded["instance-repeated"] += 1
+            continue
+        instances[instance.id] = instance
+    if not instances:
+        _refuse(path, f"has no instance that can be used (left out: {dict(excluded)})")
+    return sorted(instances.values(), key=lambda instance: (len(instance.id), instance.id))
+
+
+def _instance(record: Any, known: Collection[str], excluded: Counter[str]) -> Instance | None:
+    if not isinstance(record, dict):
+        excluded["instance-malformed"] += 1
+        return None
+    identifier, image = _identifier(record.get("instance_id")), _identifier(record.get("image_id"))
+    name = record.get("object_name")
+    said, denied = (_attributes(record.get(f"{side}_attributes")) for side in ("positive", "negative"))
+    if not identifier or not image or not isinstance(name, str) or not _word(name) or said is None or denied is None:
+        excluded["instance-malformed"] += 1
+        return None
+    box = _box(record.get("instance_bbox"))
+    if box is None:
+        excluded["instance-without-box"] += 1
+        return None
+    excluded["attribute-unknown"] += sum(attribute not in known for attribute in (*said, *denied))
+    contradicted = set(said) & set(denied)
+    excluded["attribute-contradicted"] += len(contradicted & set(known))
+    positive, negative = (
+        tuple(attribute for attribute in side if attribute in known and attribute not in contradicted)
+        for side in (said, denied)
+    )
+    return Instance(identifier, image, box, _word(name), positive, negative)
+
+
+def _identifier(value: Any) -> str:
+    """Digits, from text or a whole number; else nothing. It becomes the name of a file."""
+    if type(value) is int and value >= 0:
+        value = str(value)
+    return value if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_ID else ""
+
+
+def _attributes(value: Any) -> tuple[str, ...] | None:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        return None
+    return tuple(dict.fromkeys(_word(name) for name in value))
+
+
+def _box(value: Any) -> Box | None:
+    if not isinstance(value, list) or len(value) != 4 or any(type(number) not in (int, float) for number in value):
+        return None
+    if not all(-LARGEST <= number <= LARGEST for number in value):  # neither does one that is not a number
+        return None
+    x, y, width, height = (float(number) for number in value)
+    inside = width > 0 and height > 0 and x + width > 0 and y + height > 0
+    return (x, y, width, height) if inside else None
+
+
+def _word(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _refuse(path: Path, what: str) -> NoReturn:
+    remedy = "source.annotations must be a VAW file such as val.json; correct it or fetch it again"
+    raise WrongUse(f"{path}: {what}; {remedy}")
+
+
+def _refuse_taxonomy(path: Path, place: str, what: str) -> NoReturn:
+    remedy = "source.taxonomy must be {type: [attribute, ...]}, such as VAW's attribute_types.json"
+    raise WrongUse(f"{path}: {place} {what}; {remedy}")

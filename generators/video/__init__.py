@@ -1,0 +1,1 @@
+"""Natural subsets of EqBen: pairs of frames of annotated videos."""

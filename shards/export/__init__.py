@@ -1,0 +1,1 @@
+"""Exports of a finished dataset to other tools' formats."""

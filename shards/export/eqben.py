@@ -1,0 +1,146 @@
+"""Export to the files that EqBen's released loader reads (PyPI ``eqben`` 0.0.1, `eqben.eqben_utils`).
+
+    DIR/image/eqbenag/…                                 `img_root` is DIR/image
+    DIR/annotation/eq-ag.json                           `ann_root` of `EqBenAG`, `EqBenYoucook2`, `EqBenGEBC` …
+    DIR/annotation/ann_json_finegrained_random.json     `ann_root` of `EqBenALL`: four (image, caption) rows a pair
+
+The last has the name that the released example scripts ask for; its rows are in order here (image 0 with caption 0 and
+1, image 1 with caption 0 and 1), so that scores need no private permutation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from manifests.errors import WrongUse
+from shards.kinds.reading import StoredPair, pairs
+from shards.media.decode import decode
+from shards.read import read_samples
+from shards.storage.json_array import JsonArray, as_json
+from shards.storage.store import Store
+
+ALL = "ann_json_finegrained_random.json"
+
+# Folder by kind of source; `EqBenALL` reads images under eqbenyoucook2 as arrays, all others as pictures.
+FOLDERS = {"action-genome": "eqbenag", "gebc": "eqbengebc", "youcook2": "eqbenyoucook2"}
+ARRAYS = "eqbenyoucook2"
+
+Entry = dict[str, Any]
+
+
+def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
+    """Write images and annotations of the subsets into ``folder``; returns the number of pairs.
+
+    Action Genome: ``{video: {object: [pair]}}`` with lists of captions; YouCook2 and GEBC: ``{video: [pair]}``; other
+    sources: ``[pair]``. Images that pairs share are written once, named by their sha256.
+    """
+    annotations, count = folder / "annotation", 0
+    annotations.mkdir()
+    with (annotations / ALL).open("w", encoding="utf-8") as everything:
+        flat = JsonArray(everything)
+        for subset in subsets:
+            samples = pairs(read_samples(store, subset), "--format eqben")
+            first = next(samples, None)
+            kind = first.json.source.dataset if first is not None else ""
+            exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
+            with (annotations / f"{subset}.json").open("w", encoding="utf-8") as stream:
+                count += _LAYOUTS.get(kind, _write_list)(exported, stream)
+        flat.close()
+    return count
+
+
+def _exported(
+    samples: Iterable[StoredPair], images: Path, subset: str, flat: JsonArray
+) -> Iterator[tuple[StoredPair, Entry]]:
+    """Samples with their annotation entries, once their images are written."""
+    for sample in samples:
+        folder = FOLDERS.get(sample.json.source.dataset, subset)
+        paths = [
+            _write_image(image, sample.key, sample.extension, images, folder)
+            for image in (sample.image0, sample.image1)
+        ]
+        for path, caption in itertools.product(paths, (sample.caption0, sample.caption1)):
+            flat.append({"image": path, "caption": caption})
+        yield (
+            sample,
+            {
+                "image0": paths[0],
+                "image1": paths[1],
+                "caption0": sample.caption0,
+                "caption1": sample.caption1,
+                "key": sample.key,
+            },
+        )
+
+
+def _write_image(content: bytes, key: str, extension: str, images: Path, folder: str) -> str:
+    """Write an image unless it is there; returns its path relative to the image root."""
+    # The digest is computed here: a name from the sample's own JSON could lead out of the folder.
+    name = hashlib.sha256(content).hexdigest()
+    suffix = "npy" if folder == ARRAYS else extension
+    relative = f"{folder}/{name[:2]}/{name}.{suffix}"
+    path = images / relative
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if suffix == "npy":
+            rgb = np.asarray(decode(content, key), dtype=np.uint8)
+            np.save(path, np.ascontiguousarray(rgb[:, :, ::-1]), allow_pickle=False)  # BGR, as EqBen stores YouCook2
+        else:
+            path.write_bytes(content)
+    return relative
+
+
+def _write_videos(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
+    """``{video: [pair]}``"""
+    return _write_groups(exported, stream, lambda pairs: [entry for _, entry in pairs])
+
+
+def _write_objects(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
+    """``{video: {object: [pair]}}``, with all captions of each image."""
+
+    def by_object(pairs: Sequence[tuple[StoredPair, Entry]]) -> dict[str, list[Entry]]:
+        objects: dict[str, list[Entry]] = {}
+        for sample, entry in pairs:
+            name = sample.json.provenance.get("object")
+            if not isinstance(name, str):
+                raise WrongUse(f"{sample.key}: its provenance names no object; only Action Genome pairs fit EqBenAG")
+            captions = sample.json.captions
+            entry = {**entry, "caption0": list(captions.caption0), "caption1": list(captions.caption1)}
+            objects.setdefault(name, []).append(entry)
+        return objects
+
+    return _write_groups(exported, stream, by_object)
+
+
+def _write_groups(
+    exported: Iterator[tuple[StoredPair, Entry]],
+    stream: TextIO,
+    describe: Callable[[Sequence[tuple[StoredPair, Entry]]], Any],
+) -> int:
+    """A JSON object with a key a video, written video by video: a plan never splits a group."""
+    written, separator = 0, ""
+    stream.write("{")
+    for video, group in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
+        pairs = list(group)
+        stream.write(f"{separator}\n{as_json(video)}: {as_json(describe(pairs))}")
+        written, separator = written + len(pairs), ","
+    stream.write("\n}\n")
+    return written
+
+
+def _write_list(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
+    """``[pair]``"""
+    array = JsonArray(stream)
+    for _, entry in exported:
+        array.append(entry)
+    array.close()
+    return array.length
+
+
+_LAYOUTS = {"action-genome": _write_objects, "gebc": _write_videos, "youcook2": _write_videos}

@@ -1,0 +1,81 @@
+"""Exports of a finished dataset to the file formats of others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifests.errors import WrongUse
+from shards.export.eqben import export_eqben
+from shards.export.genecis import export_genecis
+from shards.export.openclip import export_openclip
+from shards.kinds.names import PAIR, TEMPLATE, SampleKind, kind_of_source
+from shards.storage.store import Store
+from stages.status import read_stage
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """takes: the kind of samples that it holds. write: subsets of a store into a folder; returns how many samples."""
+
+    takes: SampleKind
+    write: Callable[[Store, Sequence[str], Path], int]
+
+
+FORMATS: Mapping[str, Format] = {
+    "eqben": Format(PAIR, export_eqben),
+    "openclip": Format(PAIR, export_openclip),
+    "genecis": Format(TEMPLATE, export_genecis),
+}
+
+
+def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
+    """Write the subsets into the folder ``to`` in one of `FORMATS`; returns the number of samples.
+
+    All is written into a sibling of ``to`` that takes its name at the end: there is a whole export or none. Raises
+    WrongUse when the format is unknown or holds another kind of samples, ``to`` exists and is not an empty folder, or
+    there is nothing to export.
+    """
+    if format not in FORMATS:
+        raise WrongUse(f"--format {format!r}: choose one of {', '.join(FORMATS)}")
+    chosen = FORMATS[format]
+    for subset in subsets:
+        _refuse_others(store, subset, format)
+    to = Path(os.path.abspath(to))
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise WrongUse(f"{to}: exists and is not an empty folder; name another --to, or remove it")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
+    try:
+        count = chosen.write(store, subsets, unfinished)
+        if not count:
+            raise WrongUse(
+                f"{store.root}: no finished shard of {', '.join(subsets)} keeps a {chosen.takes.name}; twinset status "
+                f"{store.root} says what is still to be built, and what rejected the rest"
+            )
+        unfinished.chmod(0o755)
+        if to.exists():
+            to.rmdir()
+        unfinished.rename(to)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    return count
+
+
+def _refuse_others(store: Store, subset: str, format: str) -> None:
+    stage = read_stage(store, subset)
+    if stage is None:
+        return
+    kind, takes = kind_of_source(stage.facts["settings"]["source"]["kind"]), FORMATS[format].takes
+    if kind is not takes:
+        fitting = [f"--format {name}" for name, one in FORMATS.items() if one.takes is kind]
+        instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"
+        raise WrongUse(
+            f"{subset} holds {kind.name}s, and --format {format} takes {takes.name}s; for {kind.name}s there is "
+            f"{instead}. Name subsets of {takes.name}s with --only"
+        )

@@ -1,0 +1,107 @@
+"""Export to the files that GeneCIS's released evaluation reads (facebookresearch/genecis, `eval/evaluate.py`).
+
+    DIR/focus_attribute.json        `genecis_root` is DIR, --dataset is focus_attribute, change_attribute,
+    DIR/focus_object.json …         focus_object or change_object
+
+Each is a list of ``{condition, gallery, reference, target}``, the gallery without the target. Images are named, not
+written: the evaluation reads them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts
+out itself, whatever `crops` the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from manifests.errors import BuildFailed, WrongUse
+from shards.kinds.reading import StoredTemplate
+from shards.read import read_samples
+from shards.storage.json_array import JsonArray, as_json
+from shards.storage.store import Store
+
+TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Crop(_Strict):
+    image_id: int | str
+    instance_bbox: tuple[float, float, float, float]
+
+
+class _Scene(_Strict):
+    val_image_id: int
+
+
+class _AttributeEntry(_Strict):
+    condition: str
+    reference: _Crop
+    target: _Crop
+    gallery: list[_Crop]
+
+
+class _ObjectEntry(_Strict):
+    condition: str
+    reference: _Scene
+    target: _Scene
+    gallery: list[_Scene]
+
+
+def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
+    """Write a file a task into ``folder``; returns the number of templates.
+
+    Raises `WrongUse` when two subsets are of one task, or one subset is of several.
+    """
+    count, of_task = 0, dict[str, str]()
+    for subset in subsets:
+        task, stream = "", None
+        try:
+            for sample in read_samples(store, subset):
+                if not isinstance(sample, StoredTemplate):
+                    raise WrongUse(f"{sample.key} is a {sample.json.kind}, and --format genecis takes templates")
+                if stream is None:
+                    task = _task(sample, subset, of_task)
+                    stream = (folder / f"{task.replace('-', '_')}.json").open("w", encoding="ascii")
+                    array = JsonArray(stream)
+                if sample.json.task != task:
+                    raise WrongUse(f"{sample.key} is of the task {sample.json.task}, and others of {subset} of {task}")
+                array.append(_entry(sample))
+            if stream is not None:
+                array.close()
+                count += array.length
+        finally:
+            if stream is not None:
+                stream.close()
+    return count
+
+
+def _task(sample: StoredTemplate, subset: str, of_task: dict[str, str]) -> str:
+    """The task of a subset's templates, when no subset before it has that; task -> subset is noted."""
+    task = sample.json.task
+    if task not in TASKS:
+        raise BuildFailed(f"{sample.key}: task {task!r} is none of {', '.join(TASKS)}; build this shard again")
+    if task in of_task:
+        raise WrongUse(
+            f"{of_task[task]} and {subset} are both of the task {task}, and GeneCIS has one file a task; export them "
+            "one by one with --only"
+        )
+    of_task[task] = subset
+    return task
+
+
+def _entry(sample: StoredTemplate) -> dict[str, Any]:
+    """A sample's entry, held against what the released loaders of its task take out of it."""
+    entry = dict(sample.json.entry)
+    model = _AttributeEntry if sample.json.task.endswith("attribute") else _ObjectEntry
+    try:
+        model.model_validate_json(as_json(entry))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BuildFailed(f"{sample.key}: entry.{where} {first['msg']}; build this shard again") from error
+    return entry

@@ -1,0 +1,1 @@
+"""Kinds of samples: in memory, as tar fields, read back."""

@@ -1,0 +1,1 @@
+"""The source media that samples are made from: finding and decoding them."""

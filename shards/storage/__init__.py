@@ -1,0 +1,1 @@
+"""Where files lie, locally or in a bucket, and the tars among them."""

@@ -1,0 +1,1 @@
+"""The engine, plain Python: plans, shards, receipts, resume, audit."""

@@ -1,0 +1,69 @@
+"""The command that holds a file of templates against the rules of its task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.galleries.check import main
+from generators.galleries.object_tasks import ObjectDrafts
+from generators.galleries.panoptic import read_scenes
+from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+
+PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
+
+
+@pytest.fixture
+def annotations(tmp_path: Path) -> Path:
+    return save(scenes(), tmp_path / "panoptic.json")
+
+
+def made(annotations: Path) -> list[dict[str, Any]]:
+    drafts = ObjectDrafts(read_scenes(annotations), "change-object", 1, "scenes", Counter())
+    return [draft.entry() for draft in islice(drafts, 30)]
+
+
+def test_templates_that_keep_the_rules_pass(
+    annotations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    templates = save(made(annotations), tmp_path / "change_object.json")
+    assert main([str(templates)]) == main([str(templates), "--annotations", str(annotations)]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_what_breaks_a_rule_is_told_with_its_template(
+    annotations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = made(annotations)
+    entries[3]["gallery"][0], entries[3]["gallery"][13] = entries[3]["gallery"][13], entries[3]["gallery"][0]
+    templates = save(entries, tmp_path / "change_object.json")
+    assert main([str(templates), "--annotations", str(annotations)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert {"far-condition: 1", "far-not-far: 1", "near-condition: 1", "near-not-close: 1"} <= set(said)
+    assert {line.split(":")[0] for line in said if line.startswith("template")} == {"template 3"}
+
+
+def test_wrong_use(annotations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    templates = save([], tmp_path / "focus_attribute.json")
+    vaw, taxonomy = save(labelled(20), tmp_path / "vaw.json"), save(TAXONOMY, tmp_path / "types.json")
+    assert main([str(templates), "--annotations", str(vaw), "--taxonomy", str(taxonomy)]) == 0
+    for arguments, said in (
+        ([annotations], "the name tells the task; call it focus_attribute.json or"),
+        ([save({}, tmp_path / "focus_object.json")], "no list of templates"),
+        ([templates, "--annotations", vaw], "--taxonomy goes with"),
+        ([templates, "--taxonomy", taxonomy], "--taxonomy goes with"),
+    ):
+        assert main([*map(str, arguments)]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="GeneCIS's change_object.json is not at hand")
+def test_the_published_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(PUBLISHED)]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[:2] == ["target-again: 1", "template-again: 167"]
+    assert len(said) == 2 + 1 + 5

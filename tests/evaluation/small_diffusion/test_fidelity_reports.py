@@ -1,0 +1,77 @@
+"""The small model's reports, run on a random model that can draw nothing: what they hold, and that they repeat."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from evaluation.small_diffusion import edit_report, measure, sweep
+from evaluation.small_diffusion.checker import ATTRIBUTES
+from evaluation.small_diffusion.measure import fidelity, held_out_scenes
+from evaluation.small_diffusion.shares import Share
+from generators.builtin.small_diffusion.scenes import Scene, is_held_out, normalised
+from generators.edited_pairs.vocabulary import KINDS
+from manifests.errors import WrongUse
+from tests.generators.prompt_to_prompt import tiny_models
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the small model's layout, with random weights."""
+    return tiny_models.save_small(tmp_path_factory.mktemp("small"))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_fidelity_is_measured_and_the_same_whatever_the_batch(model: Path, tmp_path: Path) -> None:
+    for name, batch in (("one", "4"), ("again", "4"), ("other", "3")):
+        arguments = ["--model", str(model), "--prompts", "4", "--steps", "2", "--batch", batch, "--device", "cpu"]
+        measure.main([*arguments, "--out", str(tmp_path / name)])
+    assert files(tmp_path / "one") == files(tmp_path / "again")
+    report = json.loads((tmp_path / "one" / "fidelity.json").read_text())
+    assert report["shares"] == json.loads((tmp_path / "other" / "fidelity.json").read_text())["shares"]
+    assert report["shares"].keys() > set(ATTRIBUTES) and report["settings"]["prompts"] == 4
+    assert report["shares"]["all that the caption says"]["right"] == 0
+    assert Image.open(io.BytesIO(files(tmp_path / "one")["fidelity.png"])).width > 128
+
+
+def test_edits_are_made_each_way_and_reported(model: Path, tmp_path: Path) -> None:
+    arguments = ["--model", str(model), "--edits", "2", "--steps", "2", "--device", "cpu", "--out", str(tmp_path)]
+    edit_report.main([*arguments, "--cross-replace-steps", "0.5"])
+    report = json.loads((tmp_path / "edits.json").read_text())
+    assert report["settings"]["cross_replace_steps"] == 0.5 and report["kinds"].keys() == set(KINDS)
+    assert report["kinds"]["object"].keys() == {"plain", "prompt-to-prompt", "with local blend"}
+    assert report["kinds"]["scene"].keys() == {"plain", "prompt-to-prompt"}
+    assert report["kinds"]["scene"]["plain"]["second"]["of"] == 2
+    assert Image.open(tmp_path / "edits.png").width > 4 * 4 * 128
+
+
+@pytest.mark.parametrize("blend", ([], ["--blend"]))
+def test_the_sweep_holds_plain_and_every_pair(model: Path, tmp_path: Path, blend: list[str]) -> None:
+    arguments = ["--model", str(model), "--edits", "1", "--steps", "2", "--device", "cpu", "--out", str(tmp_path)]
+    sweep.main([*arguments, "--cross", "0.5", "1", "--self", "0.5", *blend])
+    report = json.loads((tmp_path / "sweep.json").read_text())
+    cells = [(cell["cross_replace_steps"], cell["self_replace_steps"]) for cell in report["cells"]]
+    assert cells == [(0, 0), (0.5, 0.5), (1, 0.5)] and tuple(report["chosen"]) in cells
+    assert Image.open(tmp_path / "sweep.png").height > 400
+
+
+def test_held_out_scenes_are_those_of_the_world() -> None:
+    scenes = held_out_scenes(60, seed=0)
+    assert scenes[:20] == held_out_scenes(20, seed=0)
+    assert all(is_held_out(scene.caption()) and scene == normalised(scene) for scene in scenes)
+    assert len({scene.caption() for scene in scenes}) == 60
+    with pytest.raises(WrongUse, match=r"--prompts 100000: only \d{3} captions are kept from training"):
+        held_out_scenes(100_000, seed=0)
+    ball = Scene(colour="red", place="in the snow")
+    verdict = {"style": True, "count": True, "size": False, "colour": True, "shape": True}
+    shares = fidelity([ball], [{**verdict, "position": True, "place": True, "time": True}])
+    assert shares["all that the caption says"] == Share(1, 1)
+    assert shares["all, with what it leaves out"] == Share(0, 1)
+    assert shares["size"] == Share(0, 0) and shares["size, left out of the caption"] == Share(0, 1)

@@ -1,0 +1,188 @@
+import copy
+import json
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evaluation.galleries.attribute_invariants import attribute_rules
+from evaluation.galleries.invariants import check
+from evaluation.galleries.object_invariants import object_rules
+from generators import create
+from generators.galleries.crops import crop
+from generators.galleries.generator import TemplateCandidate, TemplateGenerator
+from generators.galleries.panoptic import read_scenes
+from generators.galleries.vaw import read_instances
+from manifests.candidate import from_row, to_row
+from manifests.errors import WrongUse
+from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from manifests.recipe import Subset
+from shards.kinds.samples import Rejected, Template
+from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+
+FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
+EVERY = [(kind, task) for kind in ("object", "attribute") for task in FOCUS_OR_CHANGE]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Annotations, and pictures that tell which image they are of (`picture`)."""
+    root = tmp_path_factory.mktemp("genecis")
+    whole, records = scenes(), labelled()
+    save(whole, root / "panoptic.json")
+    save(records, root / "vaw.json")
+    save(TAXONOMY, root / "types.json")
+    for folder, names in (
+        ("coco", [image["file_name"] for image in whole["images"]]),
+        ("vg/VG_100K_2", sorted({f"{record['image_id']}.jpg" for record in records})),
+    ):
+        (root / folder).mkdir(parents=True)
+        for name in names:
+            Image.fromarray(picture(int(name.removesuffix(".jpg")))).save(root / folder / name, "PNG")
+    return root
+
+
+def picture(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The pixels of an image by its id; no black, which pads crops."""
+    pixels = np.random.default_rng(number).integers(1, 256, (30, 40, 3), dtype=np.uint8)
+    return pixels
+
+
+def generator(root: Path, kind: str, task: Literal["focus", "change"], seed: int = 1, **more: Any) -> TemplateGenerator:
+    source: AttributeTemplates | ObjectTemplates
+    if kind == "object":
+        settings = {"annotations": root / "panoptic.json", "media": root / "coco", **more}
+        source = ObjectTemplates(kind="genecis-objects", task=task, **settings)
+    else:
+        settings = {"annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg", **more}
+        source = AttributeTemplates(kind="genecis-attributes", task=task, **settings)
+    return TemplateGenerator(f"{task}-{kind}", source, "test", seed)
+
+
+@pytest.mark.parametrize(("kind", "task"), EVERY)
+def test_what_is_planned_keeps_every_rule_and_travels_as_rows(root: Path, kind: str, task: Any) -> None:
+    planned = list(islice(generator(root, kind, task).plan(), 100))
+    assert [from_row(TemplateCandidate, to_row(one)) for one in planned] == planned
+    assert len({one.key for one in planned}) == len({one.group for one in planned}) == 100
+    assert list(islice(generator(root, kind, task).plan(), 30)) == planned[:30]
+    rules = (
+        object_rules(read_scenes(root / "panoptic.json"))
+        if kind == "object"
+        else attribute_rules(
+            read_instances(root / "vaw.json", TAXONOMY, generator(root, kind, task).excluded), TAXONOMY
+        )
+    )
+    assert check([json.loads(one.entry) for one in planned], planned[0].task, *rules) == []  # type: ignore[arg-type]
+    assert {len(one.images) for one in planned} == {11 if (kind, task) == ("attribute", "focus") else 16}
+    assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
+
+
+def test_a_recipe_names_them_by_kind(root: Path) -> None:
+    source = {"task": "change", "annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg"}
+    subset = Subset.model_validate({"source": {"kind": "genecis-attributes", **source}})
+    made = create("change-attribute", subset, seed=1)
+    assert next(iter(made.plan())) == next(generator(root, "attribute", "change").plan())
+
+
+@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+def test_scenes_are_shown_whole(root: Path, task: Any) -> None:
+    made = generator(root, "object", task)
+    planned = list(islice(made.plan(), 3))
+    for candidate, template in zip(planned, made.make(planned), strict=True):
+        assert isinstance(template, Template)
+        assert (template.key, template.task, template.condition) == (
+            candidate.key,
+            f"{task}-object",
+            candidate.condition,
+        )
+        assert template.entry == json.loads(candidate.entry)
+        for frame, image in zip(template.pictures().values(), shown(template), strict=True):
+            assert np.array_equal(frame.pixels, picture(image["val_image_id"]))
+            assert frame.source.path == frame.id == f"{image['val_image_id']:012d}.jpg"
+            assert frame.pts == -1
+
+
+@pytest.mark.parametrize("crops", ["published", "corrected"])
+def test_objects_are_cut_out(root: Path, crops: Any) -> None:
+    made = generator(root, "attribute", "change", crops=crops)
+    planned = list(islice(made.plan(), 3))
+    for template in made.make(planned):
+        assert isinstance(template, Template)
+        assert len(template.pictures()) == 16
+        for frame, image in zip(template.pictures().values(), shown(template), strict=True):
+            expected = crop(picture(int(image["image_id"])), tuple(image["instance_bbox"]), crops)
+            assert np.array_equal(frame.pixels, expected)
+            assert frame.source.path == f"VG_100K_2/{image['image_id']}.jpg"
+        assert len({frame.id for frame in template.pictures().values()}) == 16
+
+
+def test_two_objects_of_one_image_are_two_frames(root: Path, tmp_path: Path) -> None:
+    made = generator(root, "attribute", "focus")
+    ids = {frame.id for template in made.make(list(islice(made.plan(), 60))) for frame in pictures(template)}
+    assert len(ids) > len({name.split("#")[0] for name in ids})
+
+
+def test_a_missing_image_rejects_its_templates_until_it_is_there(root: Path, tmp_path: Path) -> None:
+    made = generator(root, "object", "focus", media=tmp_path)
+    planned = list(islice(made.plan(), 2))
+    for name in planned[0].images:
+        (tmp_path / name).write_bytes((root / "coco" / name).read_bytes())
+    (tmp_path / planned[0].images[5]).unlink()
+    rejected, _ = made.make(planned)
+    assert isinstance(rejected, Rejected)
+    assert (rejected.reason, rejected.media, rejected.media_size) == ("missing-media", planned[0].images[5], None)
+    (tmp_path / planned[0].images[5]).write_bytes(b"no picture")
+    (broken,) = generator(root, "object", "focus", media=tmp_path).make(planned[:1])
+    assert isinstance(broken, Rejected)
+    assert (broken.reason, broken.media, broken.media_size) == ("broken-media", planned[0].images[5], 10)
+    (tmp_path / planned[0].images[5]).write_bytes((root / "coco" / planned[0].images[5]).read_bytes())
+    (template,) = generator(root, "object", "focus", media=tmp_path).make(planned[:1])
+    assert isinstance(template, Template)
+
+
+def test_a_box_outside_its_image_rejects_its_template(root: Path) -> None:
+    made = generator(root, "attribute", "focus")
+    (planned,) = islice(made.plan(), 1)
+    entry = copy.deepcopy(json.loads(planned.entry))
+    entry["target"]["instance_bbox"] = [40.0, 1.0, 5.0, 5.0]  # an image is 40 wide
+    moved = TemplateCandidate(**{**to_row(planned), "images": planned.images, "entry": json.dumps(entry)})
+    (rejected,) = made.make([moved])
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == "box-outside" and rejected.media is None
+    assert entry["target"]["instance_id"] in rejected.detail and "40 x 30" in rejected.detail
+
+
+@pytest.mark.parametrize("kind", ["object", "attribute"])
+def test_annotations_of_which_nothing_can_be_made_are_refused(root: Path, tmp_path: Path, kind: str) -> None:
+    few = save(scenes(rich=8, simple=3) if kind == "object" else labelled(20), tmp_path / "few.json")
+    with pytest.raises(WrongUse, match=r"few\.json: no template of focus can be made .*take the whole of a split"):
+        next(generator(root, kind, "focus", annotations=few).plan())
+
+
+def test_what_is_read_is_part_of_the_digest(root: Path, tmp_path: Path) -> None:
+    taxonomy = save({**TAXONOMY, "shape": ["round"]}, tmp_path / "types.json")
+    one, other = generator(root, "attribute", "focus"), generator(root, "attribute", "focus", taxonomy=taxonomy)
+    assert one.inputs() == generator(root, "attribute", "change").inputs() != other.inputs()
+    assert generator(root, "object", "focus").inputs() != one.inputs()
+
+
+def test_what_is_left_out_is_counted_anew_by_each_plan(root: Path) -> None:
+    made = generator(root, "object", "change")
+    list(islice(made.plan(), 5))
+    first = dict(made.excluded)
+    list(islice(made.plan(), 5))
+    assert dict(made.excluded) == first and first["reference-few-categories"] > 0
+
+
+def shown(template: Template) -> list[Mapping[str, Any]]:
+    entry: Any = template.entry
+    return [entry["reference"], entry["target"], *entry["gallery"]]
+
+
+def pictures(template: Template | Rejected) -> list[Any]:
+    assert isinstance(template, Template)
+    return list(template.pictures().values())

@@ -1,0 +1,30 @@
+"""What the tests of video decoding compare: frames at addresses, and digests of all frames decoded in order."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from generators.video.frames import VideoFrame, read_frames
+from generators.video.pixels import RgbConverter
+from generators.video.video_file import VideoFile
+
+
+def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:
+    found = read_frames(path, addresses, addressing)  # type: ignore[arg-type]
+    frames = [found[at] for at in addresses]
+    assert all(isinstance(frame, VideoFrame) for frame in frames), frames
+    return frames  # type: ignore[return-value]
+
+
+def sequential(path: Path) -> list[str]:
+    """Digest of every frame, decoded one after the other."""
+    convert = RgbConverter()
+    with VideoFile(path) as file:
+        return [digest(convert(frame)) for frame in file.decode(file.packets())]
+
+
+def digest(pixels: np.ndarray) -> str:
+    return hashlib.sha256(pixels.tobytes()).hexdigest()

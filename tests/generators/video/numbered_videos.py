@@ -1,0 +1,85 @@
+"""Small videos that are odd in one way each, whose every picture shows its own number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+
+from shards.kinds.samples import Pixels
+
+WIDTH, HEIGHT, BITS = 128, 96, 8
+RATE = 25
+
+
+def draw(number: int) -> Pixels:
+    """A picture with its number as eight black and white bars over noise that moves."""
+    noise = np.random.default_rng(7).integers(0, 256, (HEIGHT, WIDTH * 4), dtype=np.uint8)
+    picture = np.repeat(np.roll(noise, -3 * number, axis=1)[:, :WIDTH, np.newaxis], 3, axis=2)
+    for bit in range(BITS):
+        picture[: HEIGHT // 2, bit * 16 : bit * 16 + 16] = 255 * (number >> bit & 1)
+    return np.ascontiguousarray(picture)
+
+
+def read(pixels: Pixels) -> int:
+    """The number that a decoded picture shows."""
+    bars = [pixels[4 : HEIGHT // 2 - 4, bit * 16 + 4 : bit * 16 + 12].mean() for bit in range(BITS)]
+    assert all(bar < 96 or bar > 160 for bar in bars), f"no clean number: {bars}"
+    return sum(int(bar > 128) << bit for bit, bar in enumerate(bars))
+
+
+def make_video(
+    path: Path,
+    count: int = 60,
+    ticks: Sequence[int] | None = None,
+    codec: str = "libx264",
+    options: dict[str, str] | None = None,
+    matrix: Sequence[int] | None = None,
+    pix_fmt: str = "yuv420p",
+) -> Path:
+    """Write ``count`` numbered pictures.
+
+    ticks: presentation times in 1/1000 s; 40 ms apart when absent. options: of the encoder. matrix: display matrix of
+    an MP4's track (nine 16.16 numbers), written into the finished file, since PyAV cannot set one.
+    """
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(codec, rate=RATE, options=options or {})
+        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
+        time_base = Fraction(1, RATE if ticks is None else 1000)
+        stream.time_base = stream.codec_context.time_base = time_base
+        for number in range(count):
+            frame = av.VideoFrame.from_ndarray(draw(number), format="rgb24")
+            frame.pts = number if ticks is None else ticks[number]
+            frame.time_base = time_base
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    if matrix is not None:
+        data = path.read_bytes()
+        place = data.rindex(UPRIGHT)
+        path.write_bytes(data[:place] + np.array(matrix, ">i4").tobytes() + data[place + len(UPRIGHT) :])
+    return path
+
+
+ONE, W = 1 << 16, 1 << 30
+UPRIGHT = np.array([ONE, 0, 0, 0, ONE, 0, 0, 0, W], ">i4").tobytes()
+
+
+def add_sound(video: Path, path: Path, delay: Fraction) -> Path:
+    """Remux a video beside two seconds of silence, the video ``delay`` seconds after the sound's start."""
+    with av.open(str(video)) as source, av.open(str(path), "w") as container:
+        stream = source.streams.video[0]
+        target = container.add_stream_from_template(stream)
+        sound = container.add_stream("pcm_s16le", rate=8000)
+        silence = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.int16), format="s16", layout="mono")
+        silence.sample_rate, silence.pts = 8000, 0
+        container.mux(sound.encode(silence))
+        shift = int(delay / stream.time_base)
+        for packet in source.demux(stream):
+            if packet.size:
+                packet.pts, packet.dts, packet.stream = packet.pts + shift, (packet.dts or 0) + shift, target
+                container.mux(packet)
+        container.mux(sound.encode())
+    return path

@@ -1,0 +1,186 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from filters.equal_captions import EqualCaptionsFilter
+from filters.motion_words import MotionWordsFilter
+from generators.video.frame_pairs import FramePairCandidate
+from generators.video.gebc import GebcGenerator
+from manifests.errors import WrongUse
+from manifests.filter_settings import MotionWords
+from manifests.source_settings import Gebc
+from shards.kinds.samples import Drop
+
+REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
+
+
+def boundary(name: str, previous: Any, time: Any, following: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "boundary_id": name,
+        "timestamp": time,
+        "prev_timestamp": previous,
+        "next_timestamp": following,
+        "subject": "man in red cap",
+        "status_before": f"sitting at {name}",
+        "status_after": f"stand at {name}",
+        **more,
+    }
+
+
+THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundary("v_2A", 4.0, 8.0, 10.0)]
+
+
+def generator(path: Path, **settings: Any) -> GebcGenerator:
+    return GebcGenerator("eq-gebc", Gebc(kind="gebc", annotations=path, media=path.parent, **settings), "test")
+
+
+def saved(folder: Path, value: Any) -> Path:
+    path = folder / "val.json"
+    path.write_text(json.dumps(value), "utf-8")
+    return path
+
+
+def planned(folder: Path, boundaries: list[Any], **settings: Any) -> list[FramePairCandidate]:
+    return list(generator(saved(folder, {"-v.1": boundaries}), **settings).plan())
+
+
+def test_twins_lie_before_a_boundary_and_after_the_next(tmp_path: Path) -> None:
+    first, second = planned(tmp_path, THREE)
+    assert (first.at0, first.at1) == (1.0, 6.0)
+    assert (second.at0, second.at1) == (3.0, 9.0)
+    assert first.captions0 == ("Man in red cap sitting at v_0A.",)
+    assert first.captions1 == ("Man in red cap stand at v_1A.",)
+    assert (first.video, first.group, first.split, first.change) == ("-v.1", "-v.1", "test", "status")
+    assert json.loads(first.provenance) == {
+        "video": "-v.1",
+        "boundaries0": "v_0A",
+        "boundaries1": "v_1A",
+        "timestamp0": 2.0,
+        "timestamp1": 4.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("skip", "times"), [(0, [(1, 3), (3, 6), (6, 9)]), (1, [(1, 6), (3, 9)]), (2, [(1, 9)]), (3, [])]
+)
+def test_skip_counts_the_boundaries_between_the_twins(
+    tmp_path: Path, skip: int, times: list[tuple[float, float]]
+) -> None:
+    assert [(pair.at0, pair.at1) for pair in planned(tmp_path, THREE, skip=skip)] == times
+
+
+def test_offsets_move_within_the_intervals(tmp_path: Path) -> None:
+    (pair,) = planned(tmp_path, THREE, skip=2, before=0.25, after=1.0)
+    assert (pair.at0, pair.at1) == (0.5, 10.0)
+
+
+def test_twins_of_one_moment_make_no_pair(tmp_path: Path) -> None:
+    made = generator(saved(tmp_path, {"v": THREE}), skip=0, before=1, after=0)
+    assert list(made.plan()) == []
+    assert made.excluded == {"pair-without-interval": 3}
+
+
+def test_captions_of_one_moment_are_no_neighbours(tmp_path: Path) -> None:
+    more = [boundary("v_0B", 0, 2.0, 4.0, subject="dog"), boundary("v_1B", 2.0, 4.0, 8.0, subject="dog")]
+    first, second = planned(tmp_path, [*THREE[:1], more[0], *THREE[1:], more[1]])
+    assert (first.at0, first.at1) == (1.0, 6.0)
+    assert first.captions0 == ("Man in red cap sitting at v_0A.", "Dog sitting at v_0B.")
+    assert first.captions1 == ("Man in red cap stand at v_1A.", "Dog stand at v_1B.")
+    assert json.loads(first.provenance)["boundaries1"] == "v_1A,v_1B"
+    assert second.captions1 == ("Man in red cap stand at v_2A.",)
+
+
+@pytest.mark.parametrize("status", ["/0", "/1", " /1 ", "", "  ", "...", None, 3])
+def test_a_status_without_words_is_no_caption(tmp_path: Path, status: Any) -> None:
+    made = generator(saved(tmp_path, {"v": [THREE[0] | {"status_before": status}, *THREE[1:]]}))
+    (pair,) = made.plan()
+    assert pair.at0 == 3.0, "the boundary is still the neighbour of the next"
+    assert made.excluded == {"pair-unsayable": 1}
+
+
+def test_a_flag_leaves_the_other_captions_of_the_moment(tmp_path: Path) -> None:
+    flag = boundary("v_0B", 0, 2.0, 4.0, status_before="/0", status_after="/1")
+    (pair,) = planned(tmp_path, [flag, *THREE[:2]])
+    assert pair.captions0 == ("Man in red cap sitting at v_0A.",)
+
+
+def test_captions_are_cleaned_sentences(tmp_path: Path) -> None:
+    messy = THREE[0] | {"subject": " man in shirt , cap ", "status_before": "bending\nboth  knees ,"}
+    assert planned(tmp_path, [messy, *THREE[1:]])[0].captions0 == ("Man in shirt, cap bending both knees.",)
+
+
+def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
+    clean = planned(tmp_path, THREE)
+    assert planned(tmp_path, THREE[::-1]) == clean
+    assert planned(tmp_path, [one | {"timestamp": str(one["timestamp"])} for one in THREE]) == clean
+    # Where a record lacks its neighbours, or has them on the wrong side, the other boundaries tell.
+    for previous, following in ((None, None), ("soon", "late"), (99, -1), (8.0, 0)):
+        broken = THREE[1] | {"prev_timestamp": previous, "next_timestamp": following}
+        assert planned(tmp_path, [THREE[0], broken, THREE[2]]) == clean
+
+
+def test_the_tightest_interval_is_used(tmp_path: Path) -> None:
+    wide = [THREE[0], THREE[1] | {"prev_timestamp": 0, "next_timestamp": 10.0}, THREE[2]]
+    assert [pair.at1 for pair in planned(tmp_path, wide)] == [6.0, 9.0]
+
+
+def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:
+    dirty = [
+        "not a boundary",
+        boundary("v_8A", 0, None, 4.0),
+        boundary("v_9A", 0, "soon", 4.0),
+        boundary("v_9B", 0, float("nan"), 4.0),
+        THREE[0],
+        THREE[0] | {"status_before": "again"},
+        {key: value for key, value in THREE[1].items() if key != "boundary_id"},
+        THREE[2] | {"next_timestamp": 8.0},
+    ]
+    made = generator(saved(tmp_path, {"v": dirty}))
+    (pair,) = made.plan()
+    assert pair.captions0 == ("Man in red cap sitting at v_0A.",)
+    assert json.loads(pair.provenance)["boundaries1"] == ""
+    assert made.excluded == {
+        "boundary-malformed": 1,
+        "boundary-without-time": 3,
+        "boundary-repeated": 1,
+        "pair-without-interval": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], "not a mapping of videos to boundaries; source.annotations must be a GEBC file"),
+        ({"v": {}}, "video 'v': not a list of boundaries"),
+        ({"../v": []}, "media name '../v' is refused"),
+    ],
+)
+def test_bad_files_say_what_to_do(tmp_path: Path, value: Any, message: str) -> None:
+    with pytest.raises(WrongUse, match=r"val\.json") as raised:
+        list(generator(saved(tmp_path, value)).plan())
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(("skip", "count", "left"), [(0, 5930, 2254), (1, 3927, 1429), (2, 2413, 850)])
+def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: int, left: int) -> None:
+    if not REAL.is_file():
+        pytest.skip("GEBC's val.json is not in ../shared/data/gebc on this machine")
+    made = generator(REAL, skip=skip)
+    pairs = list(made.plan())
+    assert len(pairs) == len({pair.key for pair in pairs}) == count
+    assert set(made.excluded) == {"pair-unsayable"}
+    moments = json.loads(REAL.read_text("utf-8")).values()
+    distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
+    assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
+    motion, equal = MotionWordsFilter(MotionWords(kind="motion-words")), EqualCaptionsFilter()
+    kept = 0
+    for pair in pairs:
+        assert 0 <= pair.at0 < pair.at1
+        for caption in pair.captions0 + pair.captions1:
+            assert caption == " ".join(caption.split()) and "/" not in caption and " ," not in caption
+            assert caption[0].isupper() and caption.endswith(".") and not caption.endswith("..")
+        still = motion(pair)
+        kept += not isinstance(still, Drop) and not isinstance(equal(still), Drop)
+    assert kept == left

@@ -1,0 +1,69 @@
+"""What a stranger's tar holds in place of an image is refused by the sample's name, and never run."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import EpsImagePlugin, Image
+
+from cards.contact_sheet import contact_sheet
+from shards.export.eqben import export_eqben
+from shards.kinds.reading import StoredPair
+from shards.read import read_samples
+from shards.storage.tar_reader import BrokenTar
+from shards.storage.tar_writer import TarWriter
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(program) run\nshowpage\n%%EOF\n"
+
+
+def bomb() -> bytes:
+    """A small PNG of 81 million pixels, which Pillow only warns of."""
+    stream = io.BytesIO()
+    Image.new("1", (9000, 9000)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def truncated() -> bytes:
+    stream = io.BytesIO()
+    Image.effect_noise((64, 64), 50).save(stream, "JPEG")
+    return stream.getvalue()[:-900]
+
+
+@pytest.fixture
+def ghostscript(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Calls of Ghostscript by Pillow."""
+    calls: list[Any] = []
+
+    def called(*arguments: Any, **named: Any) -> Image.Image:
+        calls.append(arguments)
+        return Image.new("RGB", (10, 10))
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", called)
+    return calls
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@pytest.mark.parametrize("image", [EPS, bomb(), truncated(), b""], ids=["EPS", "bomb", "truncated", "empty"])
+def test_what_is_no_image_of_ours_is_refused(
+    small_dataset: Any, tmp_path: Path, ghostscript: list[Any], image: bytes
+) -> None:
+    pair: StoredPair = next(read_samples(small_dataset.store, "eq-youcook2"))
+    broken = dataclasses.replace(pair, image1=image)
+    with pytest.raises(BrokenTar, match=rf"{pair.key}: an image .*build its shard again"):
+        contact_sheet([broken], "title", "subtitle")
+
+    receipt = small_dataset.receipts["eq-youcook2"][0]
+    fields = [("image0.jpg", pair.image0), ("image1.jpg", image)]
+    fields += [("caption0.txt", b"one"), ("caption1.txt", b"two"), ("json", pair.json.model_dump_json().encode())]
+    stored = small_dataset.root / f"eq-youcook2/{receipt.split}/00000.tar"
+    stored.unlink()
+    with TarWriter(stored) as tar:
+        tar.add_sample(pair.key, fields)
+    (tmp_path / "export").mkdir()
+    with pytest.raises(BrokenTar, match=rf"{pair.key}: an image"):
+        export_eqben(small_dataset.store, ["eq-youcook2"], tmp_path / "export")
+    assert ghostscript == []

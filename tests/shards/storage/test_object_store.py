@@ -1,0 +1,256 @@
+"""A real S3 server (moto's, in a process of its own), and one that fails: the same bytes, or a clear error."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+import fsspec
+import pytest
+
+from shards.storage.store import Store
+from stages.finalise import disagreeing, drop_duplicates, remove_leftovers
+from stages.verify import verify_subset
+
+SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """URL of an S3 server on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(300):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        else:
+            pytest.fail("moto's server did not start within 30 s")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Flaky(ThreadingHTTPServer):
+    """Passes requests on to an S3 server, but answers 500 to those that ``fails`` chooses by method and path."""
+
+    daemon_threads = True
+
+    def __init__(self, target: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.target = target
+        self.fails: Callable[[str, str], bool] = lambda method, path: False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Flaky
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.server.fails(self.command, self.path):
+            answer = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
+            self.send_response(500)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer)
+            return
+        connection = http.client.HTTPConnection(self.server.target.removeprefix("http://"), timeout=60)
+        connection.request(self.command, self.path, body, dict(self.headers.items()))
+        response = connection.getresponse()
+        answer = response.read()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+                self.send_header(name, value)
+        length = response.getheader("Content-Length") if self.command == "HEAD" else None
+        self.send_header("Content-Length", length or str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+        connection.close()
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass_on
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def flaky(server: str) -> Iterator[Flaky]:
+    proxy = Flaky(server)
+    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread.start()
+    yield proxy
+    proxy.shutdown()
+    proxy.server_close()
+    thread.join(10)
+
+
+@pytest.fixture
+def bucket(server: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An empty bucket, reached through the proxy by what a user would set: credentials and AWS_ENDPOINT_URL."""
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": flaky.url,
+    }.items():
+        monkeypatch.setenv(name, value)
+    name = f"bucket-{uuid.uuid4().hex}"
+    boto3.client("s3", endpoint_url=server).create_bucket(Bucket=name)
+    # fsspec keeps one connection a set of arguments, which would still point to an earlier test's proxy.
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    yield f"s3://{name}/datasets/small"
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+def objects(server: str, url: str) -> dict[str, bytes]:
+    """Path below the URL -> content of all objects there, without the logs."""
+    name, _, prefix = url.removeprefix("s3://").partition("/")
+    client = boto3.client("s3", endpoint_url=server)
+    listed = client.list_objects_v2(Bucket=name).get("Contents", [])
+    found = {one["Key"]: client.get_object(Bucket=name, Key=one["Key"])["Body"].read() for one in listed}
+    assert all(key.startswith(f"{prefix}/") for key in found)
+    below = {key.removeprefix(f"{prefix}/"): content for key, content in found.items()}
+    return {key: content for key, content in below.items() if "/_meta/log/" not in key}
+
+
+def whole_build(planned_build: Any, store: Store) -> Any:
+    build = planned_build(store, "eq-x", SCENES, shard_size=1)
+    build.make_all()
+    drop_duplicates(store, {"eq-x": build.state()})
+    remove_leftovers(store, build.state())
+    store.sweep()
+    return build
+
+
+def test_files_of_a_bucket_behave_like_local_ones(bucket: str) -> None:
+    store = Store(bucket)
+    assert (store.size("a/b"), store.names("a"), store.names("")) == (None, [], [])
+    store.write("a/b/c.json", b"{}")
+    store.write("a/b/c.json", b"[1]")
+    store.write("a/d.json", b"")
+    assert (store.read("a/b/c.json"), store.size("a/b/c.json"), store.size("a/d.json")) == (b"[1]", 3, 0)
+    assert (store.names("a"), store.names("a/b"), store.names("")) == (["b", "d.json"], ["c.json"], ["a"])
+    with store.open("a/b/c.json") as stream:
+        stream.seek(1)
+        assert stream.read() == b"1]"
+    store.remove("a/b/c.json")
+    store.remove("a/b/c.json")
+    assert store.names("a/b") == []
+    for read in (store.read, store.sha256):
+        with pytest.raises(FileNotFoundError):
+            read("a/b/c.json")
+
+
+def test_a_dataset_in_a_bucket_equals_the_local_one(
+    bucket: str, server: str, tmp_path: Path, planned_build: Any, files_below: Any
+) -> None:
+    whole_build(planned_build, Store(str(tmp_path / "out")))
+    build = whole_build(planned_build, Store(bucket))
+    found = objects(server, bucket)
+    assert found == files_below(tmp_path / "out")
+    assert sum(name.endswith(".tar") for name in found) == 2
+    state = build.state()
+    assert state.todo == [] and disagreeing(build.store, state) == []
+    assert list(verify_subset(build.store, state, build.generator.candidate)) == []
+
+
+def test_what_a_killed_upload_left_in_the_temporary_folder_is_swept(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(60)
+    left = tmp_path / f"twinset-{socket.gethostname()}.{ended.pid}.abc"
+    left.mkdir()
+    mine = tmp_path / "twinset-notes"
+    mine.mkdir()
+    store = Store(bucket)
+    with store.spool() as spool:
+        store.sweep()
+        assert spool.parent == tmp_path and spool.is_dir() and mine.is_dir() and not left.exists()
+
+
+@pytest.mark.parametrize("method", ["PUT", "GET", "HEAD"])
+def test_a_bucket_that_answers_500_twice_still_ends_well(
+    bucket: str, flaky: Flaky, server: str, tmp_path: Path, planned_build: Any, files_below: Any, method: str
+) -> None:
+    whole_build(planned_build, Store(str(tmp_path / "out")))
+    failed: list[str] = []
+
+    def twice(asked: str, path: str) -> bool:
+        if asked == method and "_meta" in path and len(failed) < 2:
+            failed.append(path)
+            return True
+        return False
+
+    flaky.fails = twice
+    whole_build(planned_build, Store(bucket))
+    assert len(failed) == 2
+    assert objects(server, bucket) == files_below(tmp_path / "out")
+
+
+@pytest.mark.timeout(200)
+def test_a_bucket_that_keeps_answering_500_ends_in_an_error_without_receipt(
+    bucket: str, flaky: Flaky, server: str, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
+    store = Store(bucket)
+    build = planned_build(store, "eq-x", SCENES, shard_size=1)
+    flaky.fails = lambda method, path: method == "PUT" and "_meta/rows" in path
+    with pytest.raises(OSError, match=r"eq-x/_meta/rows/00000\.parquet") as caught:
+        build.make(0)
+    assert not isinstance(caught.value, FileNotFoundError | PermissionError)
+    assert "is the store reachable" in str(caught.value) and "resume" in str(caught.value)
+    assert not any("receipts" in name or "rows" in name for name in objects(server, bucket))
+    assert build.state().todo == [0, 1, 2, 3]
+    flaky.fails = lambda method, path: False
+    build.make_all()
+    assert build.state().todo == []
+
+
+def test_a_bucket_that_is_not_there_and_a_store_that_is_gone_say_so(
+    bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FileNotFoundError, match="does the bucket exist"):
+        Store("s3://no-such-bucket-here/out").write("a", b"1")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+        with pytest.raises(OSError, match="is the store reachable"):
+            Store(bucket).write("a", b"1")
+
+
+def test_missing_credentials_are_named(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    with pytest.raises(OSError, match=r"credentials"):
+        Store(bucket).write("a", b"1")

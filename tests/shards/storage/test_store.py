@@ -1,0 +1,182 @@
+"""A local store: files are whole or absent, the spool is swept, and trouble with the disk says what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manifests.errors import WrongUse
+from shards.storage.store import SPOOL, Store
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True, timeout=20
+    )
+    if mounted.returncode:
+        pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True, timeout=20)
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    store = Store(f"file://{tmp_path}/out/")
+    assert store.root == str(tmp_path / "out")
+    assert (store.size("a/b"), store.names("a"), store.names("")) == (None, [], [])
+    store.write("a/b/c.json", b"{}")
+    store.write("a/b/c.json", b"[1]")
+    assert (store.read("a/b/c.json"), store.size("a/b/c.json")) == (b"[1]", 3)
+    assert (store.names("a"), store.names("a/b")) == (["b"], ["c.json"])
+    with store.open("a/b/c.json") as stream:
+        stream.seek(1)
+        assert stream.read() == b"1]"
+    store.remove("a/b/c.json")
+    store.remove("a/b/c.json")
+    with pytest.raises(FileNotFoundError):
+        store.read("a/b/c.json")
+
+
+def test_a_reader_never_meets_half_a_file(tmp_path: Path) -> None:
+    store, contents = Store(str(tmp_path)), [bytes([value]) * 300_000 for value in (1, 2)]
+    store.write("file", contents[0])
+    done = threading.Event()
+
+    def rewrite() -> None:
+        for number in range(60):
+            store.write("file", contents[number % 2])
+        done.set()
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        while not done.is_set():
+            assert store.read("file") in contents
+    finally:
+        writer.join(60)
+
+
+def test_an_unfinished_file_is_gone_with_its_spool(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    with pytest.raises(RuntimeError, match="stop"), store.spool() as spool:
+        (spool / "half").write_bytes(b"x")
+        raise RuntimeError("stop")
+    assert not list((tmp_path / SPOOL).iterdir())
+
+
+def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(tmp_path: Path) -> None:
+    store, ended = Store(str(tmp_path)), subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait(60)
+    dead = tmp_path / SPOOL / f"{socket.gethostname()}.{ended.pid}.abc123"
+    other = tmp_path / SPOOL / f"elsewhere-{socket.gethostname()}.{ended.pid}.abc123"
+    dead.mkdir(parents=True)
+    other.mkdir()
+    (dead / "tar").write_bytes(b"half")
+    with store.spool() as alive:
+        store.sweep()
+        assert alive.is_dir() and other.is_dir() and not dead.exists()
+    other.rmdir()
+    store.sweep()
+    assert not (tmp_path / SPOOL).exists()
+
+
+def test_sweeping_while_others_write_harms_nobody(tmp_path: Path) -> None:
+    store, failures = Store(str(tmp_path)), list[BaseException]()
+
+    def write(number: int) -> None:
+        try:
+            for _ in range(40):
+                store.write(f"file{number}", b"x")
+        except BaseException as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    for _ in range(200):
+        store.sweep()
+    for writer in writers:
+        writer.join(60)
+    assert failures == []
+
+
+def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Path, planned_build: Any) -> None:
+    store = Store(str(small_disk / "out"))
+    build = planned_build(store, "eq-x", [("a", 1, 2)], shard_size=1)
+    ballast = small_disk / "ballast"
+    with pytest.raises(OSError), ballast.open("wb", buffering=0) as stream:
+        for _ in range(2000):
+            stream.write(bytes(1024))
+    with pytest.raises(
+        OSError, match="the disk is full; free some room, here or where TMPDIR points, and run the same command again"
+    ) as caught:
+        build.make(0)
+    assert caught.value.errno == errno.ENOSPC and str(caught.value).count("free some room") == 1
+    assert build.state().todo == [0] and store.names("eq-x/test") == []
+    ballast.unlink()
+    build.make_all()
+    assert build.state().todo == []
+    assert store.names(SPOOL) == []
+
+
+def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> None:
+    from shards.storage.tar_writer import TarWriter
+
+    store = Store(str(small_disk))
+    with pytest.raises(OSError, match="the disk is full"), store.spool() as spool, TarWriter(spool / "tar") as tar:
+        for number in range(40):
+            tar.add(f"{number}.bin", os.urandom(100_000))
+    assert store.names(SPOOL) == []
+
+
+def test_an_output_that_is_a_file_or_below_one_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for out in ("file", "file/out"):
+        with pytest.raises(OSError, match="a part of this path is a file; name another --out"):
+            Store(str(tmp_path / out)).write("a", b"")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_read_only_output_says_so(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    out = tmp_path / "out"
+    bound = subprocess.run(["mount", "--bind", str(out), str(out)], capture_output=True, timeout=20)
+    if bound.returncode:
+        out.chmod(0o555)
+        if os.access(out, os.W_OK):
+            pytest.skip("neither a mount nor permissions can make a folder read-only here")
+        with pytest.raises(OSError, match="name another --out"):
+            Store(str(out)).write("a", b"")
+        return
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(out)], check=True, timeout=20)
+        with pytest.raises(OSError, match="the file system is read-only; name another --out"):
+            Store(str(out)).write("a", b"")
+    finally:
+        subprocess.run(["umount", str(out)], check=True, timeout=20)
+
+
+def test_trouble_elsewhere_is_not_blamed_on_the_output(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "out"))
+    with pytest.raises(PermissionError) as caught, store.spool():
+        raise PermissionError(errno.EACCES, "Permission denied", "/media/video.mp4")
+    assert "--out" not in str(caught.value)
+
+
+def test_a_kind_of_url_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(WrongUse, match="this kind of URL cannot be written"):
+        Store("nonsense://bucket/out")

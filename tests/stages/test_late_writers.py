@@ -1,0 +1,111 @@
+"""A worker that was taken for dead and ends after everybody else: what it made changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from generators.video.frame_pairs import FramePairCandidate
+from manifests.candidate import Candidate
+from manifests.errors import BuildFailed
+from shards.contracts import Isolation
+from shards.kinds.samples import Rejected, Sample
+from shards.storage.store import Store
+from stages.finalise import drop_duplicates
+from stages.make import make_shard
+from stages.maker import Workshop
+from stages.verify import verify_subset
+
+SCENES = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
+
+
+@dataclass
+class Overtaken:
+    """A generator that makes its samples, and then sleeps while ``meanwhile`` happens."""
+
+    inner: Any
+    meanwhile: Callable[[], None]
+
+    version: ClassVar[int] = 1
+    isolation: ClassVar[Isolation] = "thread"
+    candidate: ClassVar[type[Candidate]] = FramePairCandidate
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    def plan(self) -> Iterator[Candidate]:
+        yield from self.inner.plan()
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
+        made = list(self.inner.make(candidates))
+        self.meanwhile()
+        yield from made
+
+
+def late(build: Any, shard: int, meanwhile: Callable[[], None]) -> Any:
+    shop = Workshop(build.shop.subset, Overtaken(build.generator, meanwhile), ())
+    return make_shard(build.store, build.stage, build.planned[shard], build.candidates(shard), shop)
+
+
+def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    finished: dict[str, bytes] = {}
+
+    def others_finish() -> None:
+        build.make_all()
+        assert drop_duplicates(build.store, {"eq-x": build.state()}) == {}
+        finished.update(files_below(tmp_path / "out"))
+
+    dropped = _later(build)
+    receipt = late(build, dropped, others_finish)
+    after = files_below(tmp_path / "out")
+    build.store.sweep()
+    assert {name for name in after if after[name] != finished.get(name)} == set()
+    assert receipt == build.state().done[dropped] and receipt.duplicates
+    assert list(verify_subset(build.store, build.state(), FramePairCandidate)) == []
+
+
+def _later(build: Any) -> int:
+    """The shard whose sample goes: that with the greater key."""
+    return int(build.candidates(0)[0].key < build.candidates(1)[0].key)
+
+
+def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    store = Store(str(tmp_path / "out"))
+    older = planned_build(store, "eq-x", SCENES, shard_size=1)
+    finished: dict[str, bytes] = {}
+
+    def others_build_anew() -> None:
+        planned_build(store, "eq-x", [("c", 7, 8), ("d", 9, 10)], shard_size=1, seed=1).make_all()
+        finished.update(files_below(tmp_path / "out"))
+
+    with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not published.*planned anew meanwhile"):
+        late(older, 1, others_build_anew)
+    assert files_below(tmp_path / "out") == finished
+
+    with pytest.raises(BuildFailed, match="planned anew meanwhile"):
+        late(planned_build(store, "eq-x", SCENES, shard_size=1), 0, lambda: store.remove("eq-x/_meta/stage.json"))
+
+
+def test_a_shard_that_lacked_media_is_replaced_by_one_that_has_it(
+    tmp_path: Path, planned_build: Any, media: Path
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    build.make_all()
+    (media / "gone.mp4").write_bytes(b"here")
+    assert build.make(2).kept == 1 and build.state().todo == []
+
+
+def test_a_late_worker_that_lacked_media_does_not_replace_a_shard_that_has_it(
+    tmp_path: Path, planned_build: Any, media: Path
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+
+    def media_appears() -> None:
+        (media / "gone.mp4").write_bytes(b"here")
+        build.make_all()
+
+    assert late(build, 2, media_appears).kept == 1
+    assert build.state().todo == []

@@ -1,0 +1,197 @@
+"""Making one shard: every candidate is accounted for, and whatever goes wrong leaves no receipt."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from manifests.errors import BuildFailed
+from shards.kinds.samples import Drop, Frame, Keep, Pair, Score, Verdict
+from shards.rows import KEPT, REJECTED, Row, read_rows
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.make import make_shard
+
+SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
+
+
+class Dark:
+    """Drops frames brighter than 100, scores the others, and remembers what it was shown."""
+
+    judges: ClassVar[Any] = "frames"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ()
+    isolation: ClassVar[Any] = "thread"
+
+    def __init__(self) -> None:
+        self.shown: Counter[str] = Counter()
+
+    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+        self.shown.update(frame.id for frame in frames)
+        grey = [float(frame.pixels.mean()) for frame in frames]
+        return [Drop("bright", one) if one > 100 else Score("grey", one) for one in grey]
+
+
+class Apart:
+    """Drops pairs whose frames are 1 grey level apart, scores the others."""
+
+    judges: ClassVar[Any] = "pairs"
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = ()
+    isolation: ClassVar[Any] = "thread"
+
+    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]:
+        distances = [abs(float(one.image0.pixels.mean() - one.image1.pixels.mean())) for one in samples]
+        return [Drop("near", one) if one <= 1 else Keep() for one in distances]
+
+
+def rows_of(store: Store, name: str, shard: int) -> list[Row]:
+    with store.open(layout.rows(name, shard)) as stream:
+        return read_rows(stream)
+
+
+def samples_of(tar: bytes) -> dict[str, dict[str, bytes]]:
+    found: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
+        for member in opened:
+            key, _, field = member.name.partition(".")
+            file = opened.extractfile(member)
+            assert file is not None
+            found.setdefault(key, {})[field] = file.read()
+    return found
+
+
+def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build: Any) -> None:
+    store = Store(str(tmp_path / "out"))
+    build = planned_build(store, "eq-x", SCENES, shard_size=6, filters=[("dark", Dark()), ("apart", Apart())])
+    receipt = build.make(0)
+    rows = rows_of(store, "eq-x", 0)
+    assert [row.key for row in rows] == [candidate.key for candidate in build.candidates(0)]
+    assert [(row.verdict, row.filter, row.reason) for row in rows] == [
+        (REJECTED, "apart", "near"),
+        (KEPT, "", ""),
+        (REJECTED, "apart", "near"),
+        (REJECTED, "generator", "missing-media"),
+        (REJECTED, "apart", "near"),
+        (REJECTED, "dark", "bright"),
+    ]
+    assert rows[5].score == 200.0 and rows[0].score == 1.0 and rows[3].detail == "absent"
+    assert receipt.planned == 6 == receipt.kept + sum(receipt.rejected.values())
+    assert receipt.rejected == {"bright": 1, "missing-media": 1, "near": 3}
+    assert receipt.missing == {"gone": None}
+    kept = samples_of((tmp_path / "out" / "eq-x/test/00000.tar").read_bytes())
+    assert list(kept) == [rows[1].key]
+    described = json.loads(kept[rows[1].key]["json"])
+    assert described["scores"] == {"grey0": 1.0, "grey1": 3.0}
+    assert described["image0"]["sha256"] == rows[1].images["image0"] and rows[1].content
+
+
+def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
+    dark = Dark()
+    scenes = [("a", one, other) for one in range(8) for other in range(one)]
+    planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=[("dark", dark)]).make(0)
+    assert len(scenes) == 28 and len(dark.shown) == 8 and set(dark.shown.values()) == {1}
+
+
+def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path / "out"))
+    build = planned_build(store, "eq-x", SCENES, shard_size=6)
+    made = build.generator.make
+
+    def turned(candidates: Sequence[Any]) -> Iterator[Any]:
+        return iter(list(made(candidates))[::-1])
+
+    def fewer(candidates: Sequence[Any]) -> Iterator[Any]:
+        return iter(list(made(candidates))[:-1])
+
+    for broken, error in ((turned, AssertionError), (fewer, ValueError)):
+        monkeypatch.setattr(build.generator, "make", broken)
+        with pytest.raises(error):
+            build.make(0)
+    assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
+
+
+def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
+    tmp_path: Path, planned_build: Any, media: Path
+) -> None:
+    store = Store(str(tmp_path / "out"))
+    build = planned_build(store, "eq-x", SCENES[:3], shard_size=6)
+    assert build.make(0).kept == 3 and store.size("eq-x/test/00000.tar")
+    (media / "a.mp4").unlink()
+    store.remove(layout.receipt("eq-x", 0))
+    receipt = build.make(0)
+    assert (receipt.kept, receipt.tar_size, receipt.tar_sha256) == (0, 0, "")
+    assert store.size("eq-x/test/00000.tar") is None
+    assert build.state().todo == []
+
+
+def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
+    build.shop.generator.scenes = SCENES[:-1]
+    with pytest.raises(BuildFailed, match=r"00000\.parquet.*stage\.json"):
+        make_shard(build.store, build.stage, build.planned[0], list(build.generator.plan()), build.shop)
+
+
+@pytest.mark.parametrize("publishes", [0, 1, 2])
+@pytest.mark.parametrize("before", ["nothing", "an older shard"])
+def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
+    tmp_path: Path,
+    planned_build: Any,
+    files_below: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    publishes: int,
+    before: str,
+) -> None:
+    whole = planned_build(Store(str(tmp_path / "whole")), "eq-x", SCENES, shard_size=6)
+    whole.make(0)
+    store = Store(str(tmp_path / "out"))
+    if before == "an older shard":
+        planned_build(store, "eq-x", SCENES, shard_size=6, filters=[("apart", Apart())], seed=1).make(0)
+    build = planned_build(store, "eq-x", SCENES, shard_size=6)
+    publish, calls = store.publish, 0
+
+    def crashes(spooled: Path, path: str) -> None:
+        nonlocal calls
+        if calls == publishes:
+            raise OSError(5, "Input/output error")
+        calls += 1
+        publish(spooled, path)
+
+    monkeypatch.setattr(store, "publish", crashes)
+    with pytest.raises(OSError, match="Input/output error"):
+        build.make(0)
+    monkeypatch.undo()
+    # After none, the tar, or tar and rows.
+    assert 0 not in build.state().done
+    assert not list((tmp_path / "out" / "_spool").glob("*"))
+    build.make_all()
+    store.sweep()
+    Store(whole.store.root).sweep()
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
+
+
+def test_the_same_bytes_in_any_order_of_shards(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
+    builds = [planned_build(Store(str(tmp_path / name)), "eq-x", SCENES, shard_size=1) for name in ("first", "second")]
+    count = len(builds[0].planned)
+    assert count == 3
+    for number in range(count):
+        builds[0].make(number)
+        builds[1].make(count - 1 - number)
+    for build in builds:
+        build.store.sweep()
+    assert files_below(tmp_path / "first") == files_below(tmp_path / "second")
+
+
+def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: Path, planned_build: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
+    (tmp_path / "out/eq-x/_meta/log").write_bytes(b"a file where the logs' folder belongs")
+    assert build.make(0) == build.state().done[0]

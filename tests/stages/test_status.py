@@ -1,0 +1,146 @@
+"""Receipts are all that says what is done: every way in which one stops holding is noticed and named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from manifests.errors import WrongUse
+from manifests.plan import SHARD_SCHEMA
+from manifests.receipt import Receipt, parse_receipt
+from shards.storage.store import Store
+from stages.status import read_planned, read_stage, subsets_in
+
+SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
+RECEIPT = "eq-x/_meta/receipts/00001.json"
+
+
+@pytest.fixture
+def built(tmp_path: Path, planned_build: Any) -> Any:
+    """Four shards of one scene each, all made; the media of shard 2 is missing."""
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    build.make_all()
+    return build
+
+
+def test_what_was_made_is_done_and_counted(built: Any) -> None:
+    state = built.state()
+    assert sorted(state.done) == [0, 1, 2, 3] and state.todo == [] and state.stale == {}
+    assert state.counts() == {"planned": 4, "kept": 3, "rejected": {"missing-media": 1}, "shards": 4}
+    assert subsets_in(built.store) == ["eq-x"] and read_stage(built.store, "eq-x") == built.stage
+    assert read_stage(built.store, "eq-y") is None
+
+
+def test_a_shard_without_receipt_is_missing_whatever_else_lies_there(built: Any) -> None:
+    built.store.remove(RECEIPT)
+    state = built.state()
+    assert state.missing == [1] and state.todo == [1] and state.stale == {}
+
+
+def rewritten(**changes: Any) -> Callable[[Path], None]:
+    def change(out: Path) -> None:
+        receipt = parse_receipt((out / RECEIPT).read_bytes())
+        assert receipt is not None
+        (out / RECEIPT).write_bytes(Receipt(**{**receipt.model_dump(), **changes}).to_bytes())
+
+    return change
+
+
+def with_unknown_key(out: Path) -> None:
+    (out / RECEIPT).write_text(json.dumps({**json.loads((out / RECEIPT).read_text()), "more": 1}))
+
+
+SPOILED: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "cut short": ("cannot be read", lambda out: (out / RECEIPT).write_bytes((out / RECEIPT).read_bytes()[:40])),
+    "empty": ("cannot be read", lambda out: (out / RECEIPT).write_bytes(b"")),
+    "not UTF-8": ("cannot be read", lambda out: (out / RECEIPT).write_bytes(b"\xff{}")),
+    "of another version": ("cannot be read", with_unknown_key),
+    "of another shard": ("another shard", rewritten(shard=3)),
+    "of another split": ("another shard", rewritten(split="train")),
+    "of other settings": ("recipe, its inputs or a version", rewritten(content="0" * 32)),
+    "of other candidates": ("recipe, its inputs or a version", rewritten(slice="0" * 32)),
+    "tar gone": ("tar is missing", lambda out: (out / "eq-x/test/00001.tar").unlink()),
+    "tar cut short": ("tar is missing or has another size", lambda out: _cut(out / "eq-x/test/00001.tar")),
+    "rows gone": ("rows are missing", lambda out: (out / "eq-x/_meta/rows/00001.parquet").unlink()),
+    "rows cut short": (
+        "rows are missing or have another size",
+        lambda out: _cut(out / "eq-x/_meta/rows/00001.parquet"),
+    ),
+}
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-512])
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_every_way_of_going_stale_is_named_and_mended_by_making_it_again(
+    built: Any, tmp_path: Path, files_below: Any, how: str
+) -> None:
+    before = files_below(tmp_path / "out")
+    reason, spoil = SPOILED[how]
+    spoil(tmp_path / "out")
+    state = built.state()
+    assert list(state.stale) == [1] and reason in state.stale[1]
+    assert state.todo == [1] and sorted(state.done) == [0, 2, 3]
+    built.make_all()
+    assert files_below(tmp_path / "out") == before
+
+
+def test_missing_media_that_appears_makes_its_shard_stale(built: Any, media: Path) -> None:
+    (media / "gone.mp4").write_bytes(b"here")
+    assert built.state().stale == {2: "gone was absent and has changed"}
+    built.make_all()
+    assert built.state().counts()["kept"] == 4 and built.state().todo == []
+
+
+def test_missing_media_that_appears_in_a_folder_below_is_found_too(built: Any, media: Path) -> None:
+    (media / "training" / "101").mkdir(parents=True)
+    (media / "training" / "101" / "gone.mkv").write_bytes(b"here")
+    assert list(built.state().stale) == [2]
+
+
+def test_media_that_goes_after_success_makes_nothing_stale(built: Any, media: Path) -> None:
+    (media / "a.mp4").unlink()
+    assert built.state().todo == []
+
+
+def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, media: Path, tmp_path: Path) -> None:
+    (media / "gone.mp4").write_bytes(b"half")
+    rewritten_path = tmp_path / "out/eq-x/_meta/receipts/00002.json"
+    receipt = parse_receipt(rewritten_path.read_bytes())
+    assert receipt is not None
+    rewritten_path.write_bytes(receipt.model_copy(update={"missing": {"gone": 4}}).to_bytes())
+    assert built.state().todo == []
+    (media / "gone.mp4").write_bytes(b"whole")
+    assert built.state().stale == {2: "gone was unreadable and has changed"}
+
+
+def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:
+    record = tmp_path / "out/eq-x/_meta/stage.json"
+    for name in ("../victim", "eq-y"):
+        record.write_bytes(built.stage.model_copy(update={"name": name}).to_bytes())
+        with pytest.raises(WrongUse, match=r"stage\.json: a record of"):
+            read_stage(built.store, "eq-x")
+    (tmp_path / "out/Mine").mkdir()
+    shutil.copytree(record.parent, tmp_path / "out/Mine/_meta")
+    (tmp_path / "out/Mine/_meta/stage.json").write_bytes(built.stage.model_copy(update={"name": "Mine"}).to_bytes())
+    with pytest.raises(WrongUse, match="a record of 'Mine'"):
+        read_stage(built.store, "Mine")
+
+
+@pytest.mark.parametrize("row", [{"split": "../../victim"}, {"split": "test\n"}, {"shard": 7}, {"split": None}])
+def test_a_plan_with_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path, row: dict[str, Any]) -> None:
+    path = tmp_path / "out/eq-x/_meta/plan/shards.parquet"
+    rows = pq.read_table(path).to_pylist()
+    rows[1] |= row
+    pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
+    with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
+        read_planned(built.store, "eq-x")

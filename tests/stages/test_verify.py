@@ -1,0 +1,123 @@
+"""The audit names every kind of damage, with file and remedy."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manifests.stage import Stage
+from shards.media.media_folder import MediaFolder
+from shards.storage.store import Store
+from stages.index import write_index
+from stages.verify import verify_subset
+
+SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
+
+
+@pytest.fixture
+def built(tmp_path: Path, planned_build: Any) -> Any:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    build.make_all()
+    return build
+
+
+def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
+    return list(verify_subset(build.store, build.state(), build.generator.candidate, media))
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_sound_dataset_has_no_problems(built: Any) -> None:
+    assert problems(built) == []
+
+
+@pytest.mark.parametrize("at", [0, 300, 512, 1000, -1])
+def test_a_flipped_bit_in_a_tar_is_found_wherever_it_is(built: Any, tmp_path: Path, at: int) -> None:
+    flip(tmp_path / "out/eq-x/test/00001.tar", at)
+    (problem,) = problems(built)
+    assert "eq-x/test/00001.tar: sha256" in problem and "run the same build again" in problem
+
+
+@pytest.mark.parametrize("at", [10, 300, -20])
+def test_a_flipped_bit_in_the_rows_is_found(built: Any, tmp_path: Path, at: int) -> None:
+    flip(tmp_path / "out/eq-x/_meta/rows/00001.parquet", at)
+    (problem,) = problems(built)
+    assert "eq-x/_meta/rows/00001.parquet: sha256" in problem and "run the same build again" in problem
+
+
+def test_a_truncated_tar_and_a_shard_not_made_are_found(built: Any, tmp_path: Path) -> None:
+    tar = tmp_path / "out/eq-x/test/00001.tar"
+    tar.write_bytes(tar.read_bytes()[:2000])
+    built.store.remove("eq-x/_meta/receipts/00002.json")
+    first, second = problems(built)
+    assert "shard 00002: not made yet" in first
+    assert "shard 00001: stale, its tar is missing or has another size" in second
+
+
+def test_damage_to_the_plan_is_found(built: Any, tmp_path: Path) -> None:
+    plan = tmp_path / "out/eq-x/_meta/plan/00000.parquet"
+    whole, harmless = plan.read_bytes(), 0
+    for at in range(4, len(whole) - 4, 97):
+        flip(plan, at)
+        found = problems(built)
+        harmless += not found
+        assert all("plan/00000.parquet" in one and "stage.json" in one for one in found)
+        plan.write_bytes(whole)
+    # Some bytes of a Parquet file's footer say nothing that is read, such as who wrote it.
+    assert harmless < len(range(4, len(whole) - 4, 97)) / 2
+    assert problems(built) == []
+
+
+def test_another_plan_than_the_stage_records_is_found(built: Any) -> None:
+    stage: Stage = built.stage
+    built.store.write("eq-x/_meta/stage.json", stage.model_copy(update={"plan": "0" * 32}).to_bytes())
+    other = dataclasses.replace(built, stage=stage.model_copy(update={"plan": "0" * 32}))
+    (problem,) = problems(other)
+    assert "plan/shards.parquet: not the plan of stage.json" in problem and "remove eq-x/_meta/stage.json" in problem
+
+
+def test_facts_that_were_edited_are_found(built: Any) -> None:
+    edited = dataclasses.replace(built, stage=built.stage.model_copy(update={"facts": {"seed": 99}}))
+    assert any("its digest is not that of its facts" in problem for problem in problems(edited))
+
+
+def test_a_tar_where_nothing_was_kept_is_found(built: Any, media: Path, tmp_path: Path) -> None:
+    (media / "a.mp4").unlink()
+    built.store.remove("eq-x/_meta/receipts/00000.json")
+    built.make(0)
+    (tmp_path / "out/eq-x/test/00000.tar").write_bytes(b"somebody's")
+    (problem,) = problems(built)
+    assert "00000.tar: its receipt says that nothing was kept" in problem
+
+
+def test_changed_and_missing_media_are_found(built: Any, media: Path) -> None:
+    assert problems(built, MediaFolder(media)) == []
+    (media / "a.mp4").write_bytes(b"A" * 100)
+    (media / "b.mp4").unlink()
+    first, second = problems(built, MediaFolder(media))
+    assert "a.mp4: not the file that the samples were made from" in first
+    assert "remove eq-x/_meta/receipts/00000.json and run the same build again" in first
+    assert "b.mp4: the source is gone" in second
+    assert "remove eq-x/_meta/receipts/00001.json and run the same build again" in second
+
+
+def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
+    write_index(built.store, "eq-x")
+    assert problems(built) == []
+    built.store.remove("eq-x/_meta/receipts/00001.json")
+    write_index(built.store, "eq-x")
+    built.make(1)
+    sizes, index = problems(built)
+    assert "eq-x/_meta/sizes.json: not the counts" in sizes
+    assert "eq-x/_meta/index.parquet: of test/00001.tar it lists other samples" in index
+    for name in ("sizes.json", "index.parquet"):
+        path = tmp_path / "out/eq-x/_meta" / name
+        path.write_bytes(path.read_bytes()[:-9])
+    assert ["cannot be read" in problem for problem in problems(built)] == [True, True]

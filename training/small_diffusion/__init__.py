@@ -1,0 +1,1 @@
+"""Trains the small text-to-image model."""

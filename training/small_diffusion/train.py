@@ -1,0 +1,191 @@
+"""Makes the small text-to-image model: ``python -m training.small_diffusion.train --out FOLDER``.
+
+A latent diffusion model (Rombach et al. 2022) in miniature: an autoencoder first, then text encoder and UNet together
+on latents drawn beforehand. Velocities are predicted (Salimans and Ho 2022), their errors weighted alike: where things
+stand is decided in the first, noisiest steps, which weights by signal-to-noise ratio all but leave out. The learning
+rate is held and falls linearly at the end, so that training can go on from any point before the fall.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from generators.builtin.small_diffusion.layout import (
+    LENGTH,
+    new_scheduler,
+    new_text_encoder,
+    new_tokenizer,
+    new_unet,
+    save,
+)
+from training.small_diffusion.autoencoder import (
+    as_tensor,
+    new_autoencoder,
+    pictures,
+    refine_decoder,
+    train_autoencoder,
+)
+
+BATCH = 32
+RATE = 8e-4
+WARM_UP = 200  # steps
+WITHOUT_CAPTION = 0.1  # share of samples, for guidance
+AVERAGE = 0.999  # of the weights that are kept, a step
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """latents: (n, 8, 16, 16) float32. tokens: (n, 24) int64, and those of the empty caption (24,)."""
+
+    latents: torch.Tensor
+    tokens: torch.Tensor
+    nothing: torch.Tensor
+
+
+def main() -> None:
+    """Train, or go on with training, and save the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the model goes to OUT/model, what training needs to go on beside it"
+    )
+    parser.add_argument("--autoencoder-steps", type=int, default=2200)
+    parser.add_argument("--decoder-steps", type=int, default=2500, help="of its finer decoder, twice")
+    parser.add_argument("--pictures", type=int, default=40_000)
+    parser.add_argument("--steps", type=int, default=8500, help="of text encoder and UNet, the fall among them")
+    parser.add_argument(
+        "--fall", type=int, default=3000, help="last steps, in which the learning rate falls to nothing"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    asked.out.mkdir(parents=True, exist_ok=True)
+
+    vae = _autoencoder(
+        asked.out / "autoencoder.safetensors", asked.autoencoder_steps, asked.decoder_steps, asked.seed, asked.device
+    )
+    tokenizer = new_tokenizer(asked.out / "tokenizer")
+    examples = _examples(vae, tokenizer, asked.pictures, asked.seed, asked.device)
+    training = Training(tokenizer, asked.seed, asked.device, asked.out)
+    while training.step < asked.steps:
+        training.advance(examples, rate_at(training.step, asked.steps, asked.fall))
+        if training.step % 250 == 0 or training.step == asked.steps:
+            training.keep(vae)
+
+
+def rate_at(step: int, steps: int, fall: int) -> float:
+    """The learning rate of a step."""
+    return RATE * min(1.0, (step + 1) / WARM_UP, (steps - step) / max(fall, 1))
+
+
+class Training:
+    """Text encoder, UNet and their running averages; what they need to go on lies in ``training.pt``."""
+
+    def __init__(self, tokenizer: Any, seed: int, device: str, folder: Path) -> None:
+        torch.manual_seed(seed)
+        self.tokenizer = tokenizer
+        self.seed, self.device, self.folder = seed, device, folder
+        self.unet: Any = new_unet().to(device)
+        self.text: Any = new_text_encoder(tokenizer).to(device)
+        self.models = torch.nn.ModuleList([self.unet, self.text])
+        self.average = copy.deepcopy(self.models).requires_grad_(False)
+        self.optimizer = torch.optim.AdamW(self.models.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=0.01)
+        self.alphas = new_scheduler().alphas_cumprod.to(device)
+        self.step = 0
+        self.log: list[dict[str, float]] = []
+        self.began = time.monotonic()
+        if (folder / "training.pt").exists():
+            state = torch.load(folder / "training.pt", map_location=device, weights_only=True)
+            self.models.load_state_dict(state["models"])
+            self.average.load_state_dict(state["average"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.log = state["step"], state["log"]
+
+    def advance(self, examples: Examples, rate: float) -> None:
+        """One step; all that is drawn comes from the seed and the number of the step."""
+        rng = torch.Generator().manual_seed(self.seed * 1_000_003 + self.step)
+        chosen = torch.randint(len(examples.latents), (BATCH,), generator=rng)
+        latents = examples.latents[chosen].to(self.device)
+        tokens = examples.tokens[chosen]
+        tokens = torch.where(torch.rand(BATCH, 1, generator=rng) < WITHOUT_CAPTION, examples.nothing, tokens)
+        times = torch.randint(len(self.alphas), (BATCH,), generator=rng).to(self.device)
+        noise = torch.randn(latents.shape, generator=rng).to(self.device)
+
+        signal = self.alphas[times].sqrt().view(-1, 1, 1, 1)
+        disturbance = (1 - self.alphas[times]).sqrt().view(-1, 1, 1, 1)
+        states = self.text(tokens.to(self.device)).last_hidden_state
+        found = self.unet(signal * latents + disturbance * noise, times, states).sample
+        loss = (found - (signal * noise - disturbance * latents)).square().mean()
+
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.models.parameters(), 1.0)
+        self.optimizer.step()
+        with torch.no_grad():
+            # Early weights are forgotten soon.
+            share = min(AVERAGE, (self.step + 1) / (self.step + 10))
+            for average, weight in zip(self.average.parameters(), self.models.parameters(), strict=True):
+                average.lerp_(weight, 1 - share)
+        self.step += 1
+        if self.step % 50 == 0:
+            seconds = time.monotonic() - self.began
+            self.log.append({"step": self.step, "loss": loss.item(), "rate": rate})
+            print(f"step {self.step} loss {loss.item():.4f} rate {rate:.5f} after {seconds:.0f} s", flush=True)
+
+    def keep(self, vae: Any) -> None:
+        """Save the averaged model for use, and all of it to go on."""
+        unet, text = copy.deepcopy(self.average)
+        save(self.folder / "model", unet, text, self.tokenizer, copy.deepcopy(vae))
+        state = {
+            "models": self.models.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "step": self.step,
+            "log": self.log,
+        }
+        torch.save(state, self.folder / "training.new")
+        (self.folder / "training.new").replace(self.folder / "training.pt")
+        (self.folder / "log.json").write_text(json.dumps(self.log))
+
+
+def _autoencoder(weights: Path, steps: int, decoder_steps: int, seed: int, device: str) -> Any:
+    if weights.exists():
+        vae = new_autoencoder(fine=True)
+        vae.load_state_dict(load_file(weights))
+        return vae.to(device).eval()
+    vae = train_autoencoder(steps, seed, device)
+    for number in range(2):
+        vae = refine_decoder(vae, decoder_steps, seed + number, device)
+    save_file(vae.state_dict(), weights)
+    return vae
+
+
+@torch.no_grad()
+def _examples(vae: Any, tokenizer: Any, number: int, seed: int, device: str) -> Examples:
+    rng = np.random.default_rng([seed, 2])
+    latents, captions = [], []
+    for _ in range(0, number, 500):
+        said, drawn = pictures(rng, 500)
+        # With and without a full stop, as captions of a benchmark may have one or not.
+        captions += [caption + ("." if index % 2 else "") for index, caption in enumerate(said)]
+        latents.append(vae.encode(as_tensor(drawn).to(device)).latents.cpu())
+    settings = {"padding": "max_length", "max_length": LENGTH, "truncation": True, "return_tensors": "pt"}
+    tokens = tokenizer(captions, **settings).input_ids
+    return Examples(torch.cat(latents), tokens, tokenizer([""], **settings).input_ids[0])
+
+
+if __name__ == "__main__":
+    main()
