@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from generators import create, procedural_assets
+from generators import create
+from generators.builtin import procedural_assets
 from generators.kubric_scenes.composition import compose
 from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricGenerator, read_drawn
 from manifests.canonical import canonical_json, digest, generator_for
