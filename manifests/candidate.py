@@ -25,7 +25,8 @@ _ARROW = {
 class Candidate:
     """One planned sample, without pixels. Subclasses add fields of type str, int, float, bool or tuple[str, ...].
 
-    key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`).
+    key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`). identity: that identity
+    (`manifests.canonical.identity_of`), so that a rejected row can be traced to its record.
     group: what must not be split over shards or splits, such as a video.
     split: ``test`` for benchmarks.
     """
@@ -33,6 +34,7 @@ class Candidate:
     key: str
     group: str
     split: str = "test"
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

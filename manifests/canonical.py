@@ -35,6 +35,11 @@ def sample_key(subset: str, *identity: str | int | float) -> str:
     return f"{subset}-{base64.b32encode(hashed).decode().lower()}"
 
 
+def identity_of(*identity: str | int | float) -> str:
+    """A source identity as rows show it: the JSON list that `sample_key` hashes, without the subset."""
+    return canonical_json(list(identity)).decode("utf-8", "replace")
+
+
 def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
     """The random stream of one candidate, the same wherever and whenever it is made."""
     entropy = int.from_bytes(hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest(), "big")

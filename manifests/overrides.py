@@ -10,58 +10,65 @@ from typing import Any
 import yaml
 
 from manifests.errors import WrongUse
-from manifests.genecis_settings import AttributeTemplates, Triplets
 from manifests.locations import SMALL, is_model_folder, is_symbolic
-from manifests.media_source import MediaSource
-from manifests.source_settings import Kubric, StableDiffusion
+from manifests.registry import SOURCES
+from manifests.source import Reads
 from manifests.strict_yaml import load_yaml
 
-LOCATIONS = (
-    *MediaSource.locations,
-    *Kubric.locations,
-    *AttributeTemplates.locations,
-    *("captions", "concreteness", "images"),
-)
-MODELS = (*StableDiffusion.models, *Triplets.models)
-ABSENT = ("backgrounds", "images")  # locations that can be left out
-
-
 def absolute(raw: Mapping[str, Any], base: Path) -> None:
-    """Make the locations of every subset's source absolute; relative ones count from ``base``."""
-    for subset in (raw.get("subsets") or {}).values() if isinstance(raw.get("subsets"), dict) else ():
-        source = subset.get("source") if isinstance(subset, dict) else None
-        for key in (*LOCATIONS, *MODELS):
-            if isinstance(source, dict) and source.get(key) is not None:
-                source[key] = _located(key, source[key], base)
+    """Make the places of every stage's source absolute paths; relative ones count from ``base``."""
+    for part in ("stages", "subsets"):
+        stages = raw.get(part)
+        for stage in stages.values() if isinstance(stages, dict) else ():
+            source = stage.get("source") if isinstance(stage, dict) else None
+            for key in source if isinstance(source, dict) else ():
+                source[key] = _located(source, key, source[key], base)
 
 
-def _located(key: str, value: Any, base: Path) -> Any:
-    """A location of a source, or each of a list, as a path of this machine; as it stands where it is none."""
+def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
+    """A place of a source, or each of a list, as a path of this machine; any other value as it stands."""
     if isinstance(value, list):
-        return [_located(key, one, base) for one in value]
-    if not isinstance(value, str):
+        return [_located(source, key, one, base) for one in value]
+    what = _what(source, key)
+    if not what or not isinstance(value, str) or not value:
         return value
     path = os.path.normpath(base / os.path.expanduser(value))
-    if key in LOCATIONS:
-        return value if is_symbolic(value) else path
-    # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-    return path if is_model_folder(value) or (value not in ("", SMALL) and os.path.isdir(path)) else value
+    if what == "stage":  # a name without a slash is a stage of the recipe
+        return path if "/" in value and "://" not in value else value
+    if what == "model":
+        # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+        return path if is_model_folder(value) or (value != SMALL and os.path.isdir(path)) else value
+    return value if is_symbolic(value) else path
+
+
+def _what(source: Mapping[str, Any], key: str) -> str:
+    """What kind of place a setting of a source is: of `manifests.source.Place`, or ``stage``; empty for none."""
+    kind = source.get("kind")
+    try:
+        settings = SOURCES.find(kind) if isinstance(kind, str) else None
+    except WrongUse:
+        settings = None  # said when the recipe is checked
+    if settings is None:
+        return ""
+    place = settings.place(key)
+    return place.what if place is not None else "stage" if key in settings.marked(Reads) else ""
 
 
 def override(raw: dict[str, Any], setting: str) -> None:
     """Put one ``KEY.PATH=VALUE`` into a recipe; raises `WrongUse` when there is no such place."""
     key, equals, value = setting.partition("=")
     parts = spelled_out(key.split("."))
-    if not equals or not all(parts) or (parts[-1] in LOCATIONS and not value):
+    source = _source_of(raw, parts)
+    what = _what(source, parts[-1]) if source is not None else ""
+    if not equals or not all(parts) or (what and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
         parsed = load_yaml(value)
         setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
-    named = parts[-1] in (*LOCATIONS, *MODELS) and not (parsed is None and parts[-1] in (*MODELS, *ABSENT))
-    if "source" in parts and named:
-        parsed = _located(parts[-1], parsed if isinstance(parsed, list) else value, Path.cwd())
+    if source is not None and what and parsed is not None:
+        parsed = _located(source, parts[-1], parsed if isinstance(parsed, list) else value, Path.cwd())
     here: Any = raw
     for depth, part in enumerate(parts[:-1]):
         here = _step(here, part, setting, ".".join(parts[:depth]))
@@ -74,6 +81,16 @@ def override(raw: dict[str, Any], setting: str) -> None:
         raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
 
 
+def _source_of(raw: Mapping[str, Any], parts: list[str]) -> Mapping[str, Any] | None:
+    """The source that a key path leads into, as it stands in the recipe."""
+    if len(parts) != 4 or parts[2] != "source":
+        return None
+    here: Any = raw
+    for part in parts[:3]:
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here if isinstance(here, Mapping) else None
+
+
 def spelled_out(parts: list[str]) -> list[str]:
     """A key path of --set, in which ``subsets.NAME.model`` is short for ``subsets.NAME.source.model``."""
     short = len(parts) == 3 and parts[0] == "subsets" and parts[2] == "model"
@@ -82,8 +99,8 @@ def spelled_out(parts: list[str]) -> list[str]:
 
 def _step(here: Any, part: str, setting: str, where: str) -> Any:
     if isinstance(here, dict):
-        if part not in here and where == "subsets":
-            raise WrongUse(f"--set {setting!r}: no subset {part!r}; the recipe has: {', '.join(here)}")
+        if part not in here and where in ("stages", "subsets"):
+            raise WrongUse(f"--set {setting!r}: no {where[:-1]} {part!r}; the recipe has: {', '.join(here)}")
         return here.setdefault(part, {})
     # Not isdigit: that takes '²' for a digit, and int() does not.
     if isinstance(here, list) and part.isdecimal() and len(part) < 10 and int(part) < len(here):

@@ -1,119 +1,203 @@
-"""The contracts that sources and filters keep; the engine knows nothing else of them."""
+"""The contracts that sources and filters keep; the engine knows nothing else of them.
+
+A source is a subclass of `Source` (its settings) whose `open` gives a `Generator` (its work). A filter is a subclass of
+`Filter` (its settings) whose `open` gives a `CaptionFilter`, `FrameFilter` or `PairFilter`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+
+import pyarrow as pa
 
 from manifests.candidate import Candidate, CaptionedCandidate
-from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, Verdict
+from manifests.errors import WrongUse
+from manifests.source import FilterSettings, Need, SourceSettings
+from shards.earlier import Earlier
+from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, TableRows, Verdict
+from shards.media.source_media import Media
 
 Isolation = Literal["thread", "process"]
+EXAMPLES = 20  # records left out that are named
 
 
-class Generator(Protocol):
-    """A source of samples. Built by `generators.create`.
+class LeftOut(Counter[str]):
+    """Records of a source that its plan left out, counted by reason; the first twenty are kept with their place."""
 
-    version: raised when the bytes it makes change.
-    isolation: ``process`` when its libraries must have a process of their own (Blender, dlib).
-    candidate: the type of its planned records.
-    libraries: distributions whose version can change the pixels.
-    excluded: what `plan` left out, by reason; filled while it runs.
+    def __init__(self) -> None:
+        super().__init__()
+        self.examples: list[tuple[str, str]] = []
+
+    def add(self, reason: str, place: str) -> None:
+        """Count one record. place: where it stands, such as ``captions.tsv line 12``."""
+        self[reason] += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append((reason, place))
+
+
+def _no_stage(name: str) -> Earlier:
+    raise WrongUse(f"stage {name!r} is read where no stage is at hand; build it first")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a generator knows of the stage that it works for.
+
+    name: of the stage, the first part of its samples' keys. split: that its candidates belong to. seed: of the recipe.
+    earlier: opens a stage that the source reads, by the value of its setting.
+    """
+
+    name: str
+    split: str = "test"
+    seed: int = 0
+    earlier: Callable[[str], Earlier] = field(default=_no_stage)
+
+
+class Source(SourceSettings, ABC):
+    """Settings of a source that can be opened."""
+
+    @abstractmethod
+    def open(self, context: Context) -> Generator[Any]:
+        """The generator of a stage. Import heavy libraries there, not where the settings stand."""
+
+    def media_files(self) -> Media | None:
+        """Where its media are looked for; None where they are not in a folder of this machine."""
+        return None
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """Raise `WrongUse` before any work when an input is absent, naming the setting and the remedy.
+
+        Args:
+            key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
+            needs: which inputs the next step reads.
+        """
+        for setting, place, path in self.places():
+            if place.need not in needs or place.what == "model" or "://" in str(path):
+                continue
+            there = {"file": path.is_file, "folder": path.is_dir, "any": path.exists}[place.what]()
+            if not there:
+                noun = place.what if place.what in ("file", "folder") else "file or folder"
+                raise WrongUse(
+                    f"{key}.{setting}: there is no {noun} {path}; name it with --set {key}.{setting}={noun.upper()}"
+                )
+
+    def check_device(self, key: str) -> None:
+        """Raise `WrongUse` when this machine lacks the device that the settings ask for."""
+
+
+S = TypeVar("S", bound=SourceSettings)
+
+
+class Generator(ABC, Generic[S]):
+    """A source at work for one stage.
+
+    version: raised when the bytes it makes change. isolation: ``process`` when its libraries need a process of their
+    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can change
+    the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its network makes,
+    0 without one; threads: of the network's library; both are part of the runtime class, since the last bits of a sample
+    depend on how many are made with it.
     """
 
     version: ClassVar[int]
-    isolation: ClassVar[Isolation]
     candidate: ClassVar[type[Candidate]]
-    libraries: ClassVar[tuple[str, ...]]
-    excluded: Counter[str]
+    isolation: ClassVar[Isolation] = "thread"
+    libraries: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[pa.Schema | None] = None
+    micro_batch: int = 0
+    threads: int = 1
 
+    def __init__(self, source: S, context: Context) -> None:
+        self.source = source
+        self.name, self.split, self.seed = context.name, context.split, context.seed
+        self.context = context
+        self.excluded = LeftOut()
+
+    @abstractmethod
     def inputs(self) -> str:
         """Digest of all that `plan` reads, such as the sha256 of the annotation file."""
-        ...
 
+    @abstractmethod
     def plan(self) -> Iterator[Candidate]:
-        """Candidates in a fixed order, groups contiguous; reads annotations only, and streams."""
-        ...
+        """Candidates in a fixed order, groups contiguous; reads annotations only, and streams.
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
+        What it leaves out is counted in `excluded`, which it empties first.
+        """
+
+    @abstractmethod
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | TableRows | Rejected]:
         """One result a candidate, in order; a candidate that fails becomes a `Rejected`.
 
-        Candidates of one group come together, and as many groups as it takes to fill a micro-batch (`Batching`).
+        Candidates of one group come together, and as many groups as fill a micro-batch.
         """
-        ...
 
+    def device(self) -> str | None:
+        """``cpu`` or the GPU's model name where results are rounded as on no other machine; None: the same everywhere."""
+        return None
 
-@runtime_checkable
-class Staged(Protocol):
-    """What a generator has besides, if it plans from an earlier stage, such as the scene graphs of captions."""
-
-    def make_earlier(self, root: str, workers: int, told: Callable[[int, int], None] | None = None) -> None:
-        """Make the earlier stage below a folder or URL of its own, or go on with what was begun there.
-
-        Called before `plan` and `inputs` where a plan is written; nothing to do where the stage is among the inputs.
-        workers: processes. told: called with the numbers of done and of all shards as they are done.
-        """
-        ...
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the weights that it works with, by name."""
+        return {}
 
     def reports(self) -> Mapping[str, bytes]:
-        """Files that say what is planned from, by name, to lie beside the plan."""
-        ...
+        """Files that describe what is planned from, by name, to lie beside the plan."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """The same generator with its network as it is loaded, but another micro-batch."""
+        raise NotImplementedError(f"{type(self).__name__} makes no micro-batches")
 
 
 class OutOfMemory(Exception):
     """Raised by `Generator.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
 
 
-@runtime_checkable
-class Batching(Protocol):
-    """What a generator has besides, if one pass of its network makes several samples.
+class Judge(ABC):
+    """What all filters have. version: raised when verdicts change. libraries, isolation: as `Generator` has them."""
 
-    threads: of the network's library. micro_batch: samples a pass. Both are part of the runtime class: the last bits of
-    a sample depend on how many are made with it. `make` fills up a pass that is short of candidates: which others a
-    shard has, and how many, changes no sample.
-    """
+    version: ClassVar[int]
+    libraries: ClassVar[tuple[str, ...]] = ()
+    isolation: ClassVar[Isolation] = "thread"
 
-    threads: int
-    micro_batch: int
+    def device(self) -> str | None:
+        """As `Generator.device`."""
+        return None
 
-    def device(self) -> str:
-        """``cpu``, or the GPU's model name."""
-        ...
-
-    def with_micro_batch(self, micro_batch: int) -> Generator:
-        """The same generator with its network as it is loaded, but for another micro-batch."""
-        ...
+    def weights(self) -> Mapping[str, str]:
+        """As `Generator.weights`."""
+        return {}
 
 
-class CaptionFilter(Protocol):
+class CaptionFilter(Judge):
     """Judges captions before anything is decoded: narrows both lists, or drops the candidate."""
 
-    judges: ClassVar[Literal["captions"]]
-    version: ClassVar[int]
-    libraries: ClassVar[tuple[str, ...]]
-    isolation: ClassVar[Isolation]
-
+    @abstractmethod
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop: ...
 
 
-class FrameFilter(Protocol):
+class FrameFilter(Judge):
     """Judges one image, once, however many samples share it."""
 
-    judges: ClassVar[Literal["frames"]]
-    version: ClassVar[int]
-    libraries: ClassVar[tuple[str, ...]]
-    isolation: ClassVar[Isolation]
-
+    @abstractmethod
     def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]: ...
 
 
-class PairFilter(Protocol):
+class PairFilter(Judge):
     """Judges a whole pair."""
 
-    judges: ClassVar[Literal["pairs"]]
-    version: ClassVar[int]
-    libraries: ClassVar[tuple[str, ...]]
-    isolation: ClassVar[Isolation]
-
+    @abstractmethod
     def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]: ...
+
+
+AnyFilter = CaptionFilter | FrameFilter | PairFilter
+
+
+class Filter(FilterSettings, ABC):
+    """Settings of a filter that can be opened."""
+
+    @abstractmethod
+    def open(self) -> AnyFilter:
+        """The filter. Import heavy libraries there, not where the settings stand."""

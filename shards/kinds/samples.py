@@ -167,6 +167,14 @@ Sample = Pair | Triplet | Template
 
 
 @dataclass(frozen=True, slots=True)
+class TableRows:
+    """What a candidate of a table stage gives: one row or several, each with the columns that its generator names."""
+
+    key: str
+    rows: Sequence[Mapping[str, str | int | float | bool | None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Keep:
     """Nothing speaks against it."""
 

@@ -1,0 +1,84 @@
+"""Kinds of sources and filters by name: twinset's own, and those of installed packages.
+
+A recipe names kinds, never code: recipes come from others. What a kind may be is decided by what is installed here:
+twinset's own kinds, and entry points of the groups ``twinset.sources`` and ``twinset.filters``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from manifests.errors import WrongUse
+from manifests.source import FilterSettings, SourceSettings
+
+S = TypeVar("S", SourceSettings, FilterSettings)
+
+
+class UnknownKind(WrongUse):
+    """No installed package provides a kind."""
+
+
+@dataclass(frozen=True)
+class Registry(Generic[S]):
+    """Classes of settings by kind.
+
+    what: ``source`` or ``filter``, for messages. base: of its classes. home: the package whose ``KINDS`` maps twinset's
+    own kinds to ``MODULE:CLASS``; imported when a kind is looked up, as an entry point is. group: of entry points.
+    """
+
+    what: str
+    base: type[S]
+    home: str
+    group: str
+
+    def find(self, kind: str) -> type[S]:
+        """The class of a kind; raises `UnknownKind` naming those that are near, or all."""
+        own = self._own()
+        if kind in own:
+            module, _, name = own[kind].partition(":")
+            found = getattr(import_module(module), name)
+        elif kind in self._foreign():
+            found = self._foreign()[kind].load()
+        else:
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {self._remedy(kind)}")
+        if not (isinstance(found, type) and issubclass(found, self.base)):
+            raise WrongUse(f"{self.what} {kind!r}: {found!r} is not a subclass of {self.base.__name__}; correct its package")
+        return found
+
+    def kinds(self) -> list[str]:
+        """All kinds that a recipe can name on this machine."""
+        return sorted({*self._own(), *self._foreign()})
+
+    def distribution(self, kind: str) -> str:
+        """Name and version of the package that brought a kind; empty for twinset's own."""
+        if kind in self._own():
+            return ""
+        brought = self._foreign()[kind].dist
+        return f"{brought.name} {brought.version}" if brought is not None else ""
+
+    def _own(self) -> dict[str, str]:
+        kinds: dict[str, str] = import_module(self.home).KINDS
+        return kinds
+
+    def _foreign(self) -> dict[str, EntryPoint]:
+        return _installed(self.group)
+
+    def _remedy(self, kind: str) -> str:
+        near = difflib.get_close_matches(kind, self.kinds(), n=1)
+        if near:
+            return f"did you mean {near[0]!r}?"
+        return f"install the package that provides it, or name one of {', '.join(self.kinds())}"
+
+
+@cache
+def _installed(group: str) -> dict[str, EntryPoint]:
+    return {one.name: one for one in entry_points(group=group)}
+
+
+SOURCES = Registry("source", SourceSettings, "generators", "twinset.sources")
+FILTERS = Registry("filter", FilterSettings, "filters", "twinset.filters")

@@ -1,0 +1,163 @@
+"""The base of a source's settings: where its inputs lie, what decides its bytes, and what it says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from manifests.locations import Location
+from manifests.settings import Settings
+
+#: What a step of a build needs: annotations to plan, media to make shards, models to name weights and to make shards.
+Need = Literal["annotations", "media", "models"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
+
+    what: a ``file``, a ``folder``, ``any`` of both, or a ``model``: a folder, or a name that stays in the digest.
+    need: the step that reads it.
+    """
+
+    what: Literal["file", "folder", "any", "model"]
+    need: Need
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Marks a setting that names an earlier stage of the recipe, or the folder or URL of one that was built before."""
+
+
+AnnotationFile = Annotated[Location, Place("file", "annotations")]
+MediaFolderPath = Annotated[Location, Place("folder", "media")]
+StageName = Annotated[str, Reads()]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What to cite. title: as a card names it; address: of its page, or empty; bibtex: one entry or several."""
+
+    title: str
+    address: str = ""
+    bibtex: str = ""
+
+
+class SourceSettings(Settings):
+    """Settings of one kind of source, and all that the rest of twinset must know of that kind.
+
+    Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
+
+    makes: name of the sample kind (`shards.kinds`): ``pair``, ``triplet``, ``template``, or ``table``.
+    reference: the data set that samples are made from. paper: the benchmark whose procedure is followed, if any.
+    group: what a group of candidates is called: ``video``, ``scene``. verb: how samples come from it, as in
+    ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.
+    unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
+    are drawn or rendered; then workers need all inputs that the plan needed.
+    execution: settings that decide how samples are made, not what they are; the runtime class names those.
+    """
+
+    kind: str
+    licence: str
+
+    makes: ClassVar[str] = "pair"
+    reference: ClassVar[Reference] = Reference("")
+    paper: ClassVar[Reference | None] = None
+    group: ClassVar[str] = "group"
+    verb: ClassVar[str] = "made from"
+    reasons: ClassVar[Mapping[str, str]] = {}
+    unbounded: ClassVar[bool] = False
+    synthetic: ClassVar[bool] = False
+    execution: ClassVar[tuple[str, ...]] = ()
+
+    def notes(self) -> str:
+        """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""
+        return ""
+
+    @property
+    def planned_from(self) -> str:
+        """What a plan is read from, for messages."""
+        return ", ".join(str(path) for _, place, path in self.places() if place.need == "annotations") or self.kind
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """How many shards a machine makes at once unless asked otherwise; 0: one a core."""
+        return 0
+
+    def places(self) -> Iterator[tuple[str, Place, Any]]:
+        """Setting, mark and value of each place that is set; one item for each entry of a list."""
+        for name, mark in _marks(type(self), Place).items():
+            value = getattr(self, name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if one is not None and not self.is_symbolic(name, one):
+                    yield name, mark, one
+
+    def is_symbolic(self, setting: str, value: Any) -> bool:
+        """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
+        return _marks(type(self), Place)[setting].what == "model" and not str(value).startswith((".", "/", "~"))
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Settings that are left out of the digest: those that hold paths of this machine, and names of stages."""
+        return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Stages, or folders of finished stages, that the plan is read from."""
+        return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)
+
+    @classmethod
+    def place(cls, setting: str) -> Place | None:
+        """The mark of a setting that is a place."""
+        return _marks(cls, Place).get(setting)
+
+    @classmethod
+    def marked(cls, mark: type[Place] | type[Reads]) -> tuple[str, ...]:
+        """Names of the settings that carry a mark."""
+        return tuple(_marks(cls, mark))
+
+
+class MediaSource(SourceSettings):
+    """A source with one annotation file and one folder of media.
+
+    annotations: the source's annotation file. media: folder of its videos, dumped frames or images. licence: of the
+    media, copied into every sample and the card.
+    """
+
+    annotations: AnnotationFile
+    media: MediaFolderPath
+
+
+class FilterSettings(Settings):
+    """Settings of one kind of filter.
+
+    judges: ``captions`` before anything is decoded, ``frames`` one by one, or whole ``pairs``; only filters of frames
+    fit samples of every kind. reasons: what the reasons mean that it drops samples for.
+    """
+
+    kind: str
+
+    judges: ClassVar[Literal["captions", "frames", "pairs"]]
+    reasons: ClassVar[Mapping[str, str]] = {}
+
+
+@cache
+def _marks(settings: type[SourceSettings], mark: type[Any]) -> dict[str, Any]:
+    """The marks of a class of settings, by setting."""
+    found: dict[str, Any] = {}
+    for name, field in settings.model_fields.items():
+        marks = [one for one in (*field.metadata, *_metadata(field.annotation)) if isinstance(one, mark)]
+        if marks:
+            found[name] = marks[0]
+    return found
+
+
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
+    yield from getattr(annotation, "__metadata__", ())
+    for inner in get_args(annotation):
+        if not isinstance(inner, str | Path):
+            yield from _metadata(inner)

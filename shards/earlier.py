@@ -1,0 +1,63 @@
+"""A finished stage as a later one reads it: its index, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.errors import WrongUse
+from manifests.index_record import IndexRecord
+from manifests.parquet import read_parquet
+from manifests.receipt import parsed
+from manifests.stage import Stage, parse_stage
+from shards.storage import layout
+from shards.storage.store import Store
+
+
+class Earlier:
+    """The index of a finished stage.
+
+    Raises `WrongUse` when the stage is not finished, or was planned again since its index was written.
+    """
+
+    def __init__(self, store: Store, home: str) -> None:
+        self.store, self.home = store, home
+        self.where = f"{store.root}/{home}" if home else store.root
+        self.stage = self._stage()
+        self.record = self._record()
+
+    @property
+    def digest(self) -> str:
+        """What a stage that is planned from this one is bound to."""
+        return self.record.digest
+
+    def read(self, columns: Sequence[str]) -> pa.Table:
+        """Columns of all rows that were kept, in plan order."""
+        with self.store.open(layout.meta(self.home, "index.parquet")) as stream:
+            return read_parquet(stream, columns)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """As `read`, a row group at a time, for an index that memory does not hold."""
+        with self.store.open(layout.meta(self.home, "index.parquet")) as stream:
+            yield from pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False)
+
+    def _stage(self) -> Stage:
+        path = layout.meta(self.home, "stage.json")
+        try:
+            return parse_stage(f"{self.store.root}/{path}", self.store.read(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise WrongUse(f"{self.where}: holds no stage (no {path}); build it first") from error
+
+    def _record(self) -> IndexRecord:
+        path = layout.meta(self.home, "index.json")
+        try:
+            record = parsed(IndexRecord, self.store.read(path))
+        except FileNotFoundError:
+            record = None
+        if record is None or (record.content, record.plan) != (self.stage.content, self.stage.plan):
+            raise WrongUse(f"{self.where}: not finished; run its build again to the end")
+        if self.store.size(layout.meta(self.home, "index.parquet")) != record.size:
+            raise WrongUse(f"{self.where}: index.parquet is not the one of {path}; run its build again")
+        return record
