@@ -12,7 +12,7 @@ from cards.citations import SOURCES, benchmark
 from cards.kinds.pair_words import pair_words
 from cards.kinds.template_words import template_words
 from cards.kinds.triplet_words import triplet_words
-from cards.markdown import plain, share, table
+from manifests.markdown import plain, share, table
 from cards.reasons import glossary
 from cards.summary import AnyStatistics, IndexSummary, Statistics, TripletStatistics
 from manifests.stage import Stage

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cards.citations import SOURCES
-from cards.markdown import plain
+from manifests.markdown import plain
 from manifests.stage import Stage
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cards.markdown import plain, short, table
+from manifests.markdown import plain, short, table
 
 _RULES = """
 Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`

@@ -58,6 +58,7 @@ class SourceSettings(Settings):
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
     execution: settings that decide how samples are made, not what they are; the runtime class names those.
+    reports: names of the JSON files that its generator writes beside the plan.
     """
 
     kind: str
@@ -72,6 +73,19 @@ class SourceSettings(Settings):
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     execution: ClassVar[tuple[str, ...]] = ()
+    reports: ClassVar[tuple[str, ...]] = ()
+
+    def introduction(self) -> str:
+        """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
+        return ""
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """Markdown for the card's section on how samples were made; empty when the introduction says it all.
+
+        Args:
+            reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
+        """
+        return ""
 
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cards.card_words import Words, files_of, linked_source, source_settings
-from cards.markdown import listed, median, most, share, short, sizes, table
+from manifests.markdown import listed, median, most, share, short, sizes, table
 from cards.summary import IndexSummary, TemplateStatistics
 from manifests.stage import Stage
 

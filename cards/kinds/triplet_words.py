@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cards.card_words import Words, files_of, linked_source, source_settings
-from cards.markdown import median, most, plain, share, short, sizes, table
+from manifests.markdown import median, most, plain, share, short, sizes, table
 from cards.mining_notes import mining_notes
 from cards.summary import IndexSummary, TripletStatistics
 from manifests.stage import Stage
