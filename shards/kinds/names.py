@@ -45,9 +45,8 @@ TRIPLET = SampleKind(
 TEMPLATE = SampleKind("template", ("reference", "target", *GALLERY), ("condition",), ("task",), frozenset(GALLERY))
 
 KINDS = (PAIR, TRIPLET, TEMPLATE)
-_OF_SOURCE = {"genecis-triplets": TRIPLET, "genecis-attributes": TEMPLATE, "genecis-objects": TEMPLATE}
 
 
-def kind_of_source(source: str) -> SampleKind:
-    """The kind of the samples that a kind of source gives; of pairs, if not said otherwise."""
-    return _OF_SOURCE.get(source, PAIR)
+def kind_named(name: str) -> SampleKind:
+    """The kind of samples of a name."""
+    return {kind.name: kind for kind in KINDS}[name]
