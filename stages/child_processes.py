@@ -32,6 +32,7 @@ class Children:
 
     def __init__(self, workers: int) -> None:
         self._scratch = tempfile.mkdtemp(prefix="twinset-")
+        _scratches.append(self._scratch)
         self._pool = ProcessPool(
             workers, context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(), self._scratch)
         )
@@ -53,6 +54,15 @@ class Children:
         self._pool.stop()
         self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+_scratches: list[str] = []
+
+
+def remove_scratch() -> None:
+    """Remove the temporary files of this process's children, which have been ended."""
+    for scratch in _scratches:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def crashed(home: str, error: ProcessExpired) -> BuildFailed:

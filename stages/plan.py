@@ -68,16 +68,6 @@ def prepare(job: Job, name: str) -> Stage:
     return stage
 
 
-def is_current(job: Job, name: str, stage: Stage) -> bool:
-    """Whether a stage was planned of this recipe, inputs and versions; False when its inputs cannot be read."""
-    try:
-        maker = job.maker(name)
-        content = digest(facts_of(maker, job.recipe.seed, maker.generator.inputs()))
-    except (TwinsetError, OSError):
-        return False
-    return (stage.content, stage.count) == (content, maker.subset.count)
-
-
 def _candidates(maker: Maker) -> Iterator[Candidate]:
     return islice(maker.generator.plan(), maker.subset.count)
 
