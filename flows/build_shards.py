@@ -14,7 +14,7 @@ from flows.runners import Runner, task_runner
 from manifests.errors import BuildFailed
 from shards.records import read_planned
 from shards.storage.store import Store
-from stages.child_processes import make_in_child
+from stages.child_processes import close_children, make_in_child
 from stages.job import job_of
 from stages.make import make_one
 from stages.run_here import HOPELESS, RETRIES, reason
@@ -68,15 +68,18 @@ def build_shards(
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
     bar = ProgressArtifact(f"{name}-shards", len(wanted), len(wanted) - len(todo))
     failures: list[str] = []
-    with task_runner(runner, workers or maker.source.shards_at_a_time) as pool:
-        given = {"out": out, "home": subset, "isolated": maker.isolated}
-        futures = [(shard, pool.submit(make_shard_task, {**given, "shard": shard})) for shard in todo]
-        for shard, future in futures:
-            future.wait()
-            if future.state.is_completed():
-                bar.advance()
-            else:
-                failures.append(f"{name} shard {shard:05d}: {_reason(future.state, subset)}")
+    try:
+        with task_runner(runner, workers or maker.source.shards_at_a_time) as pool:
+            given = {"out": out, "home": subset, "isolated": maker.isolated}
+            futures = [(shard, pool.submit(make_shard_task, {**given, "shard": shard})) for shard in todo]
+            for shard, future in futures:
+                future.wait()
+                if future.state.is_completed():
+                    bar.advance()
+                else:
+                    failures.append(f"{name} shard {shard:05d}: {_reason(future.state, subset)}")
+    finally:
+        close_children()
     if failures:
         get_run_logger().error("\n".join(failures))
         raise BuildFailed(
