@@ -77,8 +77,8 @@ def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSumm
                 rejections.add(rejected)
                 for judge, reason in zip(rejected["filter"].to_pylist(), rejected["reason"].to_pylist(), strict=True):
                     by_filter[judge][reason] += 1
-        store.publish(index_file, layout.meta(subset, "index.parquet"))
-        store.publish(rejections_file, layout.meta(subset, "rejections.parquet"))
+        store.move_in(index_file, layout.meta(subset, "index.parquet"))
+        store.move_in(rejections_file, layout.meta(subset, "rejections.parquet"))
     store.write(layout.meta(subset, "sizes.json"), canonical_json(tars) + b"\n")
     return IndexSummary(
         planned=sum(receipt.planned for receipt in receipts),

@@ -236,7 +236,7 @@ def _write_plan(store: Store, recipe: Recipe, name: str, shop: Workshop) -> Plan
             shop.generator.candidate,
             shop.subset.shard_size,
             spool,
-            lambda spooled, path: store.publish(spooled, layout.plan(name, path)),
+            lambda spooled, path: store.move_in(spooled, layout.plan(name, path)),
             shop.subset.source.planned_from,
         )
 

@@ -28,7 +28,7 @@ def publish_with_receipt(store: Store, files: Mapping[str, Path | None], place: 
         if spooled is None:
             store.remove(path)
         else:
-            store.publish(spooled, path)
+            store.move_in(spooled, path)
     store.write(place, receipt.to_bytes())
 
 

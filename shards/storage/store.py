@@ -113,9 +113,9 @@ class Store:
         with self.spool() as folder:
             spooled = folder / "file"
             spooled.write_bytes(content)
-            self.publish(spooled, path)
+            self.move_in(spooled, path)
 
-    def publish(self, spooled: Path, path: str) -> None:
+    def move_in(self, spooled: Path, path: str) -> None:
         """Move a finished file from the spool to its place; when this returns it is durable and whole."""
         if self._local is None:
             with self._reaching(path):
