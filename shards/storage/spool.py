@@ -54,9 +54,11 @@ class Spool:
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left."""
-        if not self.parent.is_dir():
+        try:
+            names = os.listdir(self.parent)
+        except (FileNotFoundError, NotADirectoryError):
             return
-        for name in os.listdir(self.parent):
+        for name in names:
             owner = re.fullmatch(re.escape(self._prefix) + r"(\d+)\.[^.]+", name)
             if owner and not psutil.pid_exists(int(owner[1])):
                 shutil.rmtree(self.parent / name, ignore_errors=True)
@@ -65,12 +67,17 @@ class Spool:
                 self.parent.rmdir()
 
     def _create(self) -> Path:
-        for _ in range(ATTEMPTS):
-            self.parent.mkdir(parents=True, exist_ok=True)
-            # Another process's sweep can remove the empty parent in between.
-            with contextlib.suppress(FileNotFoundError):
+        attempt = 1
+        while True:
+            try:
+                self.parent.mkdir(parents=True, exist_ok=True)
                 return Path(tempfile.mkdtemp(prefix=f"{self._prefix}{os.getpid()}.", dir=self.parent))
-        raise FileNotFoundError(errno.ENOENT, "this folder does not stay", str(self.parent))
+            except (FileNotFoundError, FileExistsError):
+                # Another process's sweep can remove the empty parent at any time: before mkdtemp, or while mkdir looks
+                # at what is in its way.
+                if attempt == ATTEMPTS:
+                    raise
+                attempt += 1
 
     def _explained(self, error: OSError) -> OSError:
         """The same error and what to do about it, if it is about writing here."""
