@@ -85,8 +85,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 rejections.add(bad)
         size = index_file.stat().st_size
         count = index.rows
-        store.publish(index_file, layout.meta(home, "index.parquet"))
-        store.publish(rejections_file, layout.meta(home, "rejections.parquet"))
+        store.move_in(index_file, layout.meta(home, "index.parquet"))
+        store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
     store.write(layout.meta(home, "sizes.json"), canonical_json(sizes) + b"\n")
     record = IndexRecord(
         content=content,

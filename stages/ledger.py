@@ -108,7 +108,7 @@ def keep(store: Store, home: str, receipts: Receipts) -> None:
     """Write the ledger; a folder that cannot be written does without."""
     with contextlib.suppress(OSError), store.spool() as spool:
         pq.write_table(receipts.table, spool / "ledger", compression="zstd")
-        store.publish(spool / "ledger", layout.meta(home, LEDGER))
+        store.move_in(spool / "ledger", layout.meta(home, LEDGER))
 
 
 def _known(store: Store, home: str) -> pa.Table:

@@ -108,7 +108,7 @@ def _write_plan(store: Store, maker: Maker) -> PlanSummary:
         for name, content in reports.items():
             store.write(layout.meta(maker.home, name), content)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
-            store.publish(spool / file, layout.plan(maker.home, file))
+            store.move_in(spool / file, layout.plan(maker.home, file))
     return summary
 
 

@@ -194,7 +194,7 @@ def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, lis
             generator.candidate,
             subset.shard_size,
             spool,
-            lambda spooled, file: store.publish(spooled, layout.plan(name, file)),
+            lambda spooled, file: store.move_in(spooled, layout.plan(name, file)),
         )
     stage = Stage(
         name=name,

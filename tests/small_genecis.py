@@ -181,7 +181,7 @@ def build(store: Store, name: str, settings: dict[str, Any], count: int = 9) -> 
     )
     with store.spool() as spool:
         summary = write_plan(
-            generator.plan(), Numbered, 4, spool, lambda spooled, file: store.publish(spooled, layout.plan(name, file))
+            generator.plan(), Numbered, 4, spool, lambda spooled, file: store.move_in(spooled, layout.plan(name, file))
         )
     stage = Stage(
         name=name,

@@ -58,8 +58,8 @@ def prepare(
         for path in (INDEX, RECORD):
             store.remove(path)
         for shard in plan.shards:
-            store.publish(spool / captions_file(shard.shard), captions_file(shard.shard))
-        store.publish(spool / SHARDS, SHARDS)
+            store.move_in(spool / captions_file(shard.shard), captions_file(shard.shard))
+        store.move_in(spool / SHARDS, SHARDS)
     record = PlanRecord(
         facts=facts,
         content=digest(facts),

@@ -155,7 +155,7 @@ def planned_build(media: Path) -> Callable[..., Build]:
                 FramePairCandidate,
                 shard_size,
                 spool,
-                lambda spooled, file: store.publish(spooled, layout.plan(name, file)),
+                lambda spooled, file: store.move_in(spooled, layout.plan(name, file)),
             )
         facts = stage_facts({"seed": seed}, "0" * 64, {"kind": "drawn", "version": 1}, [], ())
         stage = Stage(
