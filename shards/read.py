@@ -11,8 +11,7 @@ from typing import Any
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_rows
 from manifests.receipt import Receipt, parse_receipt
-from manifests.recipe import SUBSET_NAME, Recipe, Subset, recipe_from_json
-from manifests.stage import Stage, parse_stage
+from manifests.recipe import Recipe, Subset, recipe_from_json
 from shards.kinds.fields import REMEDY, stored
 from shards.kinds.kind import SampleKind, Stored
 from shards.rows import KEPT, Row, read_rows
@@ -22,23 +21,6 @@ from shards.storage.tar_reader import BrokenTar, read_members
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 RECEIPT_NAME = re.compile(r"\d{5,}\.json")
-
-
-def read_stage(store: Store, subset: str) -> Stage:
-    """The record of a subset that was planned.
-
-    Raises:
-        WrongUse: it never was, or its record is of another stage.
-    """
-    path = layout.meta(subset, "stage.json")
-    try:
-        stage = parse_stage(f"{store.root}/{path}", store.read(path))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first, or name another --only") from error
-    # The name becomes part of paths that are written and removed, and the file may come from a stranger.
-    if stage.name != subset.rpartition("/")[2] or not SUBSET_NAME.fullmatch(stage.name):
-        raise WrongUse(f"{store.root}/{path}: a record of {stage.name!r}, not of {subset!r}; build into a new --out")
-    return stage
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:

@@ -37,13 +37,16 @@ _LAST = pa.schema([("content", pa.string()), ("sources", pa.list_(_SOURCE))])
 
 
 @dataclass(slots=True, kw_only=True)
-class Judged:
-    """Verdict on one candidate.
+class Row:
+    """Verdict on one candidate for a sample.
 
     identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
     when it could not be made; empty when kept.
+    words: by column (`shards.kinds.kind.SampleKind.described`). images: sha256 of the encoded ones, by role.
+    content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
     """
 
+    kind: SampleKind
     key: str
     identity: str = ""
     group: str
@@ -54,16 +57,6 @@ class Judged:
     score: float | None = None
     detail: str = ""
 
-
-@dataclass(slots=True, kw_only=True)
-class Row(Judged):
-    """Verdict on one candidate for a sample.
-
-    words: by column (`shards.kinds.kind.SampleKind.described`). images: sha256 of the encoded ones, by role.
-    content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
-    """
-
-    kind: SampleKind
     words: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     content: str = ""

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from shards.kinds.samples import TableRows
-from shards.rows import JUDGED, Judged, write_columns
+from manifests.candidate import Candidate
+from shards.kinds.samples import Rejected, TableRows
+from shards.rows import JUDGED, KEPT, REJECTED, write_columns
 
 
 def table_schema(columns: pa.Schema) -> pa.Schema:
@@ -23,27 +24,35 @@ def table_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*JUDGED, *(pa.field(one.name, one.type) for one in columns)])
 
 
-def write_table_rows(made: Iterable[tuple[Judged, TableRows | None]], columns: pa.Schema, path: Path) -> None:
+def write_table_rows(
+    results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path
+) -> None:
     """Write the rows of a shard as Parquet with bytes that depend on the rows alone.
 
     Args:
-        made: each candidate's verdict with its rows, which are one row each; None, for a rejected one, is one row too.
+        results: candidates in plan order with what was made of them: several rows each, or one that says why not.
         columns: the generator's own.
         path: of the new file.
 
     Raises:
-        ValueError: a kept candidate has no rows.
+        ValueError: a generator gave no rows for a candidate that it did not reject.
         pyarrow.ArrowException: a value does not fit its column.
     """
     schema = table_schema(columns)
     found: dict[str, list[Any]] = {name: [] for name in schema.names}
+    same = [(name, found[name]) for name in ("key", "identity", "group", "split")]
     own = [(name, found[name]) for name in columns.names]
-    for judged, result in made:
-        rows = [{}] if result is None else result.rows
+    for candidate, made in results:
+        kept = isinstance(made, TableRows)
+        rows = made.rows if kept else [{}]
         if not rows:
-            raise ValueError(f"{judged.key}: kept without any row; its generator must give rows, or reject it")
-        for name in JUDGED.names:
-            found[name] += [getattr(judged, name)] * len(rows)
+            raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
+        for name, values in same:
+            values += [getattr(candidate, name)] * len(rows)
+        verdict = (KEPT, "", "", "") if kept else (REJECTED, "generator", made.reason, made.detail)
+        for name, value in zip(("verdict", "filter", "reason", "detail"), verdict, strict=True):
+            found[name] += [value] * len(rows)
         for name, values in own:
             values += [row.get(name) for row in rows]
+    found["score"] = [None] * len(found["key"])
     write_columns(found, schema, path)

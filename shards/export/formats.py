@@ -16,7 +16,7 @@ from shards.export.openclip import export_openclip
 from shards.kinds.kind import SampleKind
 from shards.kinds.pair import PAIR
 from shards.kinds.template import TEMPLATE
-from shards.read import read_settings
+from shards.records import read_stage
 from shards.storage.store import Store
 
 
@@ -70,7 +70,10 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
 
 
 def _refuse_others(store: Store, subset: str, format: str) -> None:
-    makes, takes = read_settings(store, subset)[1].source.makes, FORMATS[format].takes.name
+    stage = read_stage(store, subset)
+    if stage is None:
+        return
+    makes, takes = stage.facts["makes"], FORMATS[format].takes.name
     if makes != takes:
         fitting = [f"--format {name}" for name, one in FORMATS.items() if one.takes.name == makes]
         instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"

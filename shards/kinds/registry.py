@@ -10,6 +10,6 @@ from shards.kinds.triplet import TRIPLET
 KINDS = {kind.name: kind for kind in (PAIR, TRIPLET, TEMPLATE)}
 
 
-def kind_named(makes: str) -> SampleKind | None:
-    """The kind of samples that a source makes; None for a table."""
-    return None if makes == "table" else KINDS[makes]
+def kind_named(name: str) -> SampleKind:
+    """The kind of samples of a name."""
+    return KINDS[name]

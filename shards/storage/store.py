@@ -10,6 +10,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
@@ -23,6 +24,14 @@ from manifests.errors import WrongUse
 SPOOL = "_spool"
 TRIES = 10
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a listing. size: in bytes; stamp: changes when the file is replaced."""
+
+    size: int
+    stamp: str
 
 
 class Store:
@@ -102,6 +111,25 @@ class Store:
         except FileNotFoundError:
             return []
         return sorted(name for entry in found if (name := entry.rstrip("/").rsplit("/", 1)[-1]))
+
+    def listing(self, folder: str) -> dict[str, Entry]:
+        """Size and stamp of the files directly in a folder, by name, with one listing; empty when it is absent."""
+        if self.local is not None:
+            try:
+                with os.scandir(self.local / folder) as found:
+                    stats = [(one.name, one.stat()) for one in found if one.is_file()]
+            except (FileNotFoundError, NotADirectoryError):
+                return {}
+            return {name: Entry(one.st_size, f"{one.st_mtime_ns}-{one.st_ino}") for name, one in stats}
+        try:
+            with self._reaching(folder):
+                listed = self._remote.ls(f"{self._base}/{folder}".rstrip("/"), detail=True)
+        except FileNotFoundError:
+            return {}
+        return {
+            one["name"].rsplit("/", 1)[-1]: Entry(int(one["size"]), str(one.get("ETag") or one.get("LastModified") or one.get("created")))
+            for one in listed if one["type"] == "file"
+        }
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file whole."""
