@@ -18,7 +18,9 @@ from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.errors import WrongUse
 from manifests.source import FilterSettings, Need, SourceSettings
 from shards.earlier import Earlier
-from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, TableRows, Verdict
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
 from shards.media.source_media import Media
 
 Isolation = Literal["thread", "process"]
