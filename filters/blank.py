@@ -5,7 +5,7 @@ Opt-in: no paper asks for it. Integers until the last square root, so that the v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import ClassVar, Literal
 
@@ -38,7 +38,7 @@ class Blank(Filter):
     contrast: float = Field(default=4.0, ge=0, le=128)
 
     judges = "frames"
-    reasons = {"blank": "a frame is black, white or of one colour"}
+    reasons: ClassVar[Mapping[str, str]] = {"blank": "a frame is black, white or of one colour"}
 
     def open(self) -> BlankFilter:
         """As `shards.contracts.Filter.open`."""

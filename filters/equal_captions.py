@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -17,7 +18,7 @@ class EqualCaptions(Filter):
     kind: Literal["equal-captions"]
 
     judges = "captions"
-    reasons = {"equal-captions": "no caption of one image differs from those of the other"}
+    reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "no caption of one image differs from those of the other"}
 
     def open(self) -> EqualCaptionsFilter:
         """As `shards.contracts.Filter.open`."""

@@ -12,7 +12,7 @@ Two threads in dlib corrupt the heap: `isolation` is ``process``, and models loa
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,7 +52,7 @@ class Faces(Filter):
     mode: Literal["exact", "fast"] = "exact"
 
     judges = "frames"
-    reasons = {"face": "a frame shows a human face"}
+    reasons: ClassVar[Mapping[str, str]] = {"face": "a frame shows a human face"}
 
     @model_validator(mode="after")
     def _fast_is_hog(self) -> Faces:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
@@ -21,7 +22,7 @@ class MotionWords(Filter):
     words: tuple[str, ...] = ("up", "upward", "upwards", "down", "downward", "downwards", "toward", "towards")
 
     judges = "captions"
-    reasons = {"motion-word": "every caption of an image has a word of motion, which a still frame cannot show"}
+    reasons: ClassVar[Mapping[str, str]] = {"motion-word": "every caption of an image has a word of motion, which a still frame cannot show"}
 
     def open(self) -> MotionWordsFilter:
         """As `shards.contracts.Filter.open`."""

@@ -5,7 +5,7 @@ Opt-in: no paper asks for it. Integers only, so that the verdict is the same on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -46,7 +46,7 @@ class NearIdentical(Filter):
     threshold: float = Field(default=2.0, ge=0, le=255)
 
     judges = "pairs"
-    reasons = {"near-identical": "the two frames hardly differ"}
+    reasons: ClassVar[Mapping[str, str]] = {"near-identical": "the two frames hardly differ"}
 
     def open(self) -> NearIdenticalFilter:
         """As `shards.contracts.Filter.open`."""

@@ -5,7 +5,7 @@ Opt-in: no paper asks for it. Histograms are compared as integers, so that the v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -48,7 +48,7 @@ class SceneCut(Filter):
     similarity: float = Field(default=0.3, ge=0, le=1)
 
     judges = "pairs"
-    reasons = {"scene-cut": "the two frames come from different scenes"}
+    reasons: ClassVar[Mapping[str, str]] = {"scene-cut": "the two frames come from different scenes"}
 
     def open(self) -> SceneCutFilter:
         """As `shards.contracts.Filter.open`."""

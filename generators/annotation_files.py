@@ -52,7 +52,7 @@ def read_json(path: Path) -> Any:
     except UnicodeDecodeError as error:
         at = len(raw) - len(error.object) + error.start
         what = (
-            f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8, or correct the text"
+            f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
         )
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -57,7 +57,7 @@ class ActionGenome(FramePairSource):
   year      = {2020}
 }""",
     )
-    reasons = {
+    reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         **LINE_REASONS,
         "frame-malformed": "records that are not the name of a frame with a list of objects",

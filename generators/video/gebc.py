@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -49,7 +49,7 @@ class Gebc(FramePairSource):
   year      = {2022}
 }""",
     )
-    reasons = {
+    reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         "video-malformed": "videos without a list of boundaries",
         "boundary-malformed": "boundaries that are not objects",
@@ -77,7 +77,7 @@ class Boundary:
 
 
 class GebcGenerator(FramePairGenerator[Gebc]):
-    """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, subject, ...}]}``."""
+    """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, ...}]}``."""
 
     version = 1
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from generators.annotation_files import is_media_name, read_json, refuse_unusable, seconds
 from generators.video.frame_pairs import (
@@ -36,7 +36,7 @@ class YouCook2(FramePairSource):
   year      = {2018}
 }""",
     )
-    reasons = {
+    reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         "video-malformed": "videos without a list of annotations",
         "segment-malformed": "segments that are not objects with an id",
