@@ -26,6 +26,12 @@ from shards.media.source_media import Media
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
 
+#: What the engine itself rejects samples of any source for.
+ENGINE_REASONS = {
+    "duplicate": "another sample has the same images and captions; the one with the smallest subset and key stays",
+    "too-large": "a side of an image is longer than its file format holds",
+}
+
 
 class LeftOut(Counter[str]):
     """Records of a source that its plan left out, counted by reason; the first twenty are kept with their place."""
