@@ -24,7 +24,7 @@ from manifests.recipe import Recipe, load_recipe
 from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, MediaSource, Place, Reads, Reference
 
 if TYPE_CHECKING:
-    from shards.kinds.reading import Stored
+    from shards.kinds.kind import Stored
     from stages.progress import Progress
 
 __all__ = [
@@ -75,7 +75,7 @@ def plan(
     from stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(only)
-    check_inputs(loaded, ("annotations", "models") if out is not None else ("annotations",))
+    check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
         return plan_states(Job(loaded, Store(out or nothing)), write=out is not None)
 
@@ -130,7 +130,7 @@ def verify(out: str, only: Iterable[str] = (), media: bool = False) -> dict[str,
     return of_all(Store(out), only, lambda job, name: stage_verdict(job, name, media))
 
 
-def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored]:
+def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """The samples of a subset in plan order, images encoded as they are stored; holds one at a time."""
     from shards.read import read_samples
     from shards.storage.store import Store

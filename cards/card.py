@@ -12,9 +12,9 @@ from cards.citations import SOURCES, benchmark
 from cards.kinds.pair_words import pair_words
 from cards.kinds.template_words import template_words
 from cards.kinds.triplet_words import triplet_words
-from manifests.markdown import plain, share, table
 from cards.reasons import glossary
 from cards.summary import AnyStatistics, IndexSummary, Statistics, TripletStatistics
+from manifests.markdown import plain, share, table
 from manifests.stage import Stage
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

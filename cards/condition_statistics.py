@@ -9,8 +9,9 @@ from typing import Any
 from cards.pair_statistics import SAMPLED
 from cards.summary import TemplateStatistics, TripletStatistics
 from cards.word_diff import words_of
-from shards.kinds.names import PARTS, TEMPLATE, TRIPLET
 from shards.kinds.reading import StoredPair
+from shards.kinds.template import TEMPLATE
+from shards.kinds.triplet import PARTS, TRIPLET
 from shards.read import read_spread
 from shards.storage.store import Store
 from stages.index import index_rows

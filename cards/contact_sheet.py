@@ -9,7 +9,8 @@ from cards.kinds.pair_block import PairBlock
 from cards.kinds.template_block import TemplateBlock
 from cards.kinds.triplet_block import TripletBlock
 from cards.sheet import Block, draw_sheet
-from shards.kinds.reading import Stored, StoredPair, StoredTriplet
+from shards.kinds.kind import Stored
+from shards.kinds.reading import StoredPair, StoredTriplet
 
 
 def contact_sheet(samples: Sequence[Stored], title: str, subtitle: str) -> bytes:

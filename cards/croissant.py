@@ -9,7 +9,9 @@ from typing import Any
 from cards.citations import SOURCES, benchmark
 from cards.summary import IndexSummary
 from manifests.stage import Stage
-from shards.kinds.names import PAIR, SampleKind, kind_of_source
+from shards.kinds.kind import SampleKind
+from shards.kinds.names import kind_of_source
+from shards.kinds.pair import PAIR
 
 # The context that the specification prescribes: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
 _CONTEXT: Mapping[str, Any] = {

@@ -19,10 +19,10 @@ from manifests.errors import WrongUse
 from manifests.recipe import Recipe
 from shards.kinds.names import kind_of_source
 from shards.read import read_receipts
+from shards.records import read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.index import write_index
-from stages.status import read_stage
 
 _STATISTICS: Mapping[str, Callable[[Store, str], AnyStatistics]] = {
     "pair": statistics,

@@ -23,12 +23,13 @@ from cards.page_sections import (
 )
 from manifests.errors import WrongUse
 from manifests.stage import Stage
+from shards.kinds.kind import Stored
 from shards.kinds.names import kind_of_source
-from shards.kinds.reading import Stored, StoredPair, StoredTriplet
+from shards.kinds.reading import StoredPair, StoredTriplet
 from shards.read import read_receipts, read_spread, read_spread_rows
+from shards.records import read_stage, subsets_in
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.status import read_stage, subsets_in
 
 COUNT = 24
 Shown = Twins | ShownTriplet | ShownTemplate | Listed

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from cards.lettering import LONGEST_TEXT
 from cards.sheet import thumbnail
 from cards.word_diff import Marked, mark_difference
-from shards.kinds.names import PARTS
 from shards.kinds.reading import StoredPair, StoredTemplate, StoredTriplet
+from shards.kinds.triplet import PARTS
 from shards.rows import Row
 
 PAGE_IMAGE = (480, 480)

@@ -64,11 +64,15 @@ def _parser() -> argparse.ArgumentParser:
     building.add_argument("--out", type=_place, required=True, help="folder or fsspec URL of the dataset")
     parsing = command("parse", parse, "write the scene graphs (relations) of captions, or resume it")
     parsing.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
-    parsing.add_argument("--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL of the relations")
+    parsing.add_argument(
+        "--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL of the relations"
+    )
     parsing.add_argument("--pipeline", metavar="NAME|PATH", help="installed spaCy pipeline, or its folder")
     parsing.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     for added in (building, parsing):
-        added.add_argument("--workers", type=_count, default=0, metavar="N", help="shards at a time (default: one a core)")
+        added.add_argument(
+            "--workers", type=_count, default=0, metavar="N", help="shards at a time (default: one a core)"
+        )
         added.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help="show log lines")
     building.add_argument("--runner", choices=RUNNERS, default="threads", help="what makes the shards")
     telling = command("status", status, "show what is done, missing and stale")

@@ -88,7 +88,7 @@ def build_loaded(
     futures: dict[str, PrefectFuture[Any]] = {}
     for name in recipe.all:
         reads = [futures[one] for one in recipe.reads(name)]
-        futures[name] = stage_task.with_options(task_run_name=name).submit(job, name, make, progress, wait_for=reads)
+        futures[name] = stage_task.submit(job, name, make, progress, wait_for=reads)  # type: ignore[call-overload]
     failures = [problem for future in futures.values() if (problem := _problem(future))]
     if failures:
         raise BuildFailed("\n".join(failures))
@@ -97,7 +97,7 @@ def build_loaded(
     return counts
 
 
-STAGES_AT_A_TIME = ThreadPoolTaskRunner(max_workers=16)
+STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
 build_eqben = flow(name="build-eqben", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
 build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
 

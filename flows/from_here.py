@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manifests.errors import BuildFailed
 from manifests.recipe import Recipe
 
+if TYPE_CHECKING:
+    from flows.runners import Runner
 
-def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
+
+def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:
     """Run the flow ``build-eqben``, or ``build-genecis`` where all subsets follow GeneCIS, in this process.
 
     Raises:
@@ -33,5 +36,5 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: str) -> dic
     papers = {subset.source.paper.title if subset.source.paper else "" for subset in recipe.subsets.values()}
     name = "build-genecis" if papers == {"GeneCIS"} else "build-eqben"
     run = flow(name=name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
-    counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
+    counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)  # type: ignore[call-overload]
     return counts

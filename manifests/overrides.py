@@ -15,14 +15,15 @@ from manifests.registry import SOURCES
 from manifests.source import Reads
 from manifests.strict_yaml import load_yaml
 
+
 def absolute(raw: Mapping[str, Any], base: Path) -> None:
     """Make the places of every stage's source absolute paths; relative ones count from ``base``."""
     for part in ("stages", "subsets"):
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
             source = stage.get("source") if isinstance(stage, dict) else None
-            for key in source if isinstance(source, dict) else ():
-                source[key] = _located(source, key, source[key], base)
+            if isinstance(source, dict):
+                source |= {key: _located(source, key, value, base) for key, value in source.items()}
 
 
 def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:

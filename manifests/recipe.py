@@ -40,7 +40,7 @@ class Problem:
     known: tuple[str, ...] = ()
 
 
-class InvalidRecipe(ValueError):
+class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -103,8 +103,8 @@ class Recipe(Settings):
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False
-    stages: dict[str, Subset] = {}
-    subsets: dict[str, Subset] = Field(min_length=1)
+    stages: dict[str, Subset] = Field(default={})
+    subsets: dict[str, Subset] = Field(default={})
 
     @property
     def all(self) -> dict[str, Subset]:
@@ -128,21 +128,22 @@ class Recipe(Settings):
         return self.stages[name] if name in self.stages else self.subsets[name]
 
     def only(self, names: Iterable[str]) -> Recipe:
-        """This recipe with the named subsets alone, and the stages that they need (all when no name is given)."""
-        wanted = list(names)
-        for name in wanted:
-            if name not in self.subsets:
-                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {', '.join(self.subsets)}")
-        if not wanted:
+        """This recipe with the named subsets or stages alone, and the stages that they need (all when no name is given)."""
+        waiting = list(names)
+        if not waiting:
             return self
-        subsets = {name: subset for name, subset in self.subsets.items() if name in wanted}
-        needed, waiting = set[str](), list(subsets)
+        for name in waiting:
+            if name not in self.stages and name not in self.subsets:
+                listed = ", ".join((*self.subsets, *self.stages))
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
+        needed = set(waiting)
         while waiting:
             read = [one for one in self.reads(waiting.pop()) if one not in needed]
-            needed |= set(read)
+            needed |= {*read}
             waiting += read
+        parts = {"stages": self.stages, "subsets": self.subsets}
         return self.model_copy(
-            update={"subsets": subsets, "stages": {name: one for name, one in self.stages.items() if name in needed}}
+            update={part: {name: one for name, one in all_.items() if name in needed} for part, all_ in parts.items()}
         )
 
     @model_validator(mode="after")
@@ -158,7 +159,7 @@ class Recipe(Settings):
                         "the folder of a stage that was built before, such as ./out/graphs/scene-graphs"
                     )
         try:
-            self.all
+            _ = self.all
         except CycleError as error:
             raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
         return self
@@ -190,6 +191,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
             shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
             raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
+    if not raw.get("subsets"):
+        raise WrongUse(f"{path}: names no subsets; add one under the key subsets")
     try:
         return parse_recipe(raw)
     except InvalidRecipe as error:
@@ -218,7 +221,9 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
         # What a source or filter lacks was said already, better.
         known = {problem.where for problem in problems}
         found = [Problem(tuple(map(str, one["loc"])), one["type"], one["msg"]) for one in error.errors()]
-        problems += [one for one in found if not any(one.where[: len(where)] == where[: len(one.where)] for where in known)]
+        problems += [
+            one for one in found if not any(one.where[: len(where)] == where[: len(one.where)] for where in known)
+        ]
         raise InvalidRecipe(problems or found) from error
     if problems:
         raise InvalidRecipe(problems)

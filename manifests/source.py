@@ -159,7 +159,7 @@ class FilterSettings(Settings):
 
 
 @cache
-def _marks(settings: type[SourceSettings], mark: type[Any]) -> dict[str, Any]:
+def _marks(settings: type[SourceSettings], mark: Any) -> dict[str, Any]:
     """The marks of a class of settings, by setting."""
     found: dict[str, Any] = {}
     for name, field in settings.model_fields.items():

@@ -24,9 +24,7 @@ def table_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*JUDGED, *(pa.field(one.name, one.type) for one in columns)])
 
 
-def write_table_rows(
-    results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path
-) -> None:
+def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path) -> None:
     """Write the rows of a shard as Parquet with bytes that depend on the rows alone.
 
     Args:

@@ -12,7 +12,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from typing import Any
 
-from cards.describe import describe
 from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed, WrongUse
 from shards.records import subsets_in
@@ -114,6 +113,8 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
             raise BuildFailed(problem)
     if not _is_described(job.store, published):
         progress.phase("dataset", "describing")
+        from cards.describe import describe  # it plots and draws
+
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:
             job.store.write(layout.meta(home, DESCRIBED), _description(published))

@@ -51,7 +51,7 @@ class Children:
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
-        self._pool.stop()
+        self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
 

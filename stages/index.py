@@ -18,9 +18,10 @@ from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
 from manifests.receipt import parsed
 from shards import rows
-from shards.kinds.names import SampleKind, kind_named
+from shards.kinds.registry import kind_named
 from shards.storage import layout
 from shards.storage.store import Store
+from shards.table_rows import table_schema
 from stages.ledger import Receipts
 from stages.status import StageState
 
@@ -37,7 +38,7 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
         columns: those of a table's rows.
     """
     if columns is not None:
-        schema = rows.table_schema(columns)
+        schema = table_schema(columns)
         kept = pa.schema([schema.field(name) for name in ("key", "identity", "split", "group", *columns.names)])
         return kept, pa.schema([schema.field(name) for name in _REJECTED])
     kind = kind_named(makes)

@@ -14,10 +14,10 @@ from manifests.source import Need
 from manifests.stage import Stage
 from shards.contracts import Context, Source
 from shards.earlier import Earlier
+from shards.records import read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
-from shards.records import read_stage
 
 
 class Job:

@@ -90,8 +90,11 @@ def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) 
     Args:
         wanted: the numbers of shards to look at; all that have a receipt when None.
     """
-    entries = {int(name.removesuffix(".json")): one for name, one in store.listing(layout.meta(home, "receipts")).items()
-               if layout.is_shard_file(name, "json")}
+    entries = {
+        int(name.removesuffix(".json")): one
+        for name, one in store.listing(layout.meta(home, "receipts")).items()
+        if layout.is_shard_file(name, "json")
+    }
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
     known = _known(store, home)
     stamps = dict(zip(known["shard"].to_pylist(), known["stamp"].to_pylist(), strict=True))
@@ -131,7 +134,7 @@ def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Ent
     rows, unreadable = [], []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         # Few are read one after the other, so that a worker with one shard starts no threads.
-        for number, receipt in (pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers)):
+        for number, receipt in pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers):
             if receipt is not None and receipt.shard == number:
                 rows.append(_row(receipt, entries[number].stamp))
             elif number >= 0:

@@ -14,7 +14,6 @@ from stages.plan import count_plan, prepare
 from stages.status import StageState, missing_problem, state_of
 from stages.verify import verify_stage
 
-
 _NOTHING: dict[str, Any] = {"planned": 0, "kept": 0, "rejected": {}, "shards": 0}  # of a stage without a plan
 
 
@@ -36,7 +35,7 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
         try:
             job.earlier(earlier)
         except WrongUse:
-            counts = {"planned": None, "kept": 0, "rejected": {}, "shards": None, "excluded": {}}
+            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None, "excluded": {}}
             return {**counts, "state": f"waits for {earlier}"}
     if not write:
         return {**count_plan(job.maker(name)), "state": "counted"}

@@ -13,11 +13,11 @@ from manifests.errors import TwinsetError
 from manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from manifests.plan_check import PlanCheck
 from manifests.stage import Stage
+from shards.records import read_planned, read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.job import Job
 from stages.maker import Maker, facts_of
-from shards.records import read_planned, read_stage
 
 logger = logging.getLogger("twinset")
 
@@ -114,6 +114,8 @@ def _write_plan(store: Store, maker: Maker) -> PlanSummary:
 
 def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
     """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    sheets = [name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")]
+    sheets = [
+        name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")
+    ]
     for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
         store.remove(path)

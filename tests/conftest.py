@@ -21,7 +21,9 @@ from manifests.receipt import Receipt
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
 from shards.contracts import Isolation
-from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, Source
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Rejected, Source
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.make import make_shard

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cards.card_notes import notes, wording
 from cards.card_words import Words, files_of, linked_source, source_settings
-from manifests.markdown import listed, median, most, sizes, table
 from cards.summary import IndexSummary, Statistics
+from manifests.markdown import listed, median, most, sizes, table
 from manifests.stage import Stage
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cards.card_words import Words, files_of, linked_source, source_settings
-from manifests.markdown import listed, median, most, share, short, sizes, table
 from cards.summary import IndexSummary, TemplateStatistics
+from manifests.markdown import listed, median, most, share, short, sizes, table
 from manifests.stage import Stage
 
 #: Of each kind of source and task: its name, what it asks, and how its templates are made (GeneCIS, sections 4, A.1).

@@ -10,8 +10,8 @@ from cards.lettering import font, wrapped
 from cards.ornaments import BUBBLE_PAD, OVAL_PAD, arrow, bubble, bubble_height, frame, oval, oval_height
 from cards.page_sections import told_of_triplet
 from cards.sheet import GREY, SMALL, TEXT, block_width, equally_high
-from shards.kinds.names import PARTS
 from shards.kinds.reading import StoredTriplet
+from shards.kinds.triplet import PARTS
 
 OVAL_WIDTH = {2: 176, 3: 148}  # by number of pictures
 HIGHEST = 240  # of a picture

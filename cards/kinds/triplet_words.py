@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cards.card_words import Words, files_of, linked_source, source_settings
-from manifests.markdown import median, most, plain, share, short, sizes, table
 from cards.mining_notes import mining_notes
 from cards.summary import IndexSummary, TripletStatistics
+from manifests.markdown import median, most, plain, share, short, sizes, table
 from manifests.stage import Stage
 
 

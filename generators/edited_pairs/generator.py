@@ -18,7 +18,8 @@ from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.locations import is_model_folder, model_name
 from shards.contracts import Context, Generator
-from shards.kinds.samples import Frame, Json, Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Json, Rejected
 
 if TYPE_CHECKING:
     from generators.edited_pairs.painter import Painted, Painter

@@ -9,7 +9,8 @@ from filters.blank import BlankFilter, contrast
 from filters.near_identical import NearIdenticalFilter, difference, thumbnail
 from filters.scene_cut import SceneCutFilter, histogram, similarity
 from manifests.filter_settings import Blank, NearIdentical, SceneCut
-from shards.kinds.samples import Drop, Frame, Keep, Pair, Pixels, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import pytest
 
 from manifests.errors import BuildFailed
-from shards.kinds.samples import Drop, Frame, Keep, Pair, Score, Verdict
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Score, Verdict
 from shards.rows import KEPT, REJECTED, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store

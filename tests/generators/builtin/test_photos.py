@@ -27,7 +27,7 @@ from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.workers import parser_of
 from generators.triplets.ratings import load_ratings
 from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
-from shards.kinds.samples import Template
+from shards.kinds.template import Template
 
 Mask = NDArray[np.bool_]
 

@@ -20,7 +20,8 @@ from PIL import Image
 import generators.video.frame_pairs as frame_pairs
 from generators.video.frame_pairs import Addressing, FramePairCandidate, make_pairs
 from manifests.canonical import canonical_json
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 from shards.media.media_folder import MediaFolder
 from tests.generators.video.numbered_videos import draw, make_video, read
 

@@ -12,7 +12,8 @@ from PIL import Image
 from generators import create
 from manifests.recipe import Subset
 from shards.contracts import Generator
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 
 FRAMES, RATE, STEP = 40, 10, 6
 
