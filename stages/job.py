@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from manifests.errors import WrongUse
-from manifests.locations import is_miniature
+from manifests.locations import is_miniature, miniature_folder
 from manifests.recipe import Recipe, recipe_from_json
 from manifests.source import Need
 from manifests.stage import Stage
@@ -52,7 +52,8 @@ def check_inputs(recipe: Recipe, needs: Collection[Need]) -> None:
     """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it."""
     for name, subset in recipe.all.items():
         source = subset.source
-        if any(isinstance(path, Path) and is_miniature(path) for _, _, path in source.places()):
+        places = [path for _, _, path in source.places() if isinstance(path, Path)]
+        if any(map(is_miniature, places)) and not miniature_folder().is_dir():
             from generators.builtin import miniature  # it draws with libraries that other sources do not need
 
             miniature.ensure()
