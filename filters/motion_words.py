@@ -22,7 +22,9 @@ class MotionWords(Filter):
     words: tuple[str, ...] = ("up", "upward", "upwards", "down", "downward", "downwards", "toward", "towards")
 
     judges = "captions"
-    reasons: ClassVar[Mapping[str, str]] = {"motion-word": "every caption of an image has a word of motion, which a still frame cannot show"}
+    reasons: ClassVar[Mapping[str, str]] = {
+        "motion-word": "every caption of an image has a word of motion, which a still frame cannot show"
+    }
 
     def open(self) -> MotionWordsFilter:
         """As `shards.contracts.Filter.open`."""

@@ -51,9 +51,7 @@ def read_json(path: Path) -> Any:
         return _value(raw.removeprefix(BYTE_ORDER_MARK))
     except UnicodeDecodeError as error:
         at = len(raw) - len(error.object) + error.start
-        what = (
-            f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
-        )
+        what = f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         what = f"{where}: not JSON ({error.msg}); correct it or fetch the file again"

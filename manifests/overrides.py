@@ -15,9 +15,12 @@ from manifests.registry import SOURCES
 from manifests.source import Reads
 from manifests.strict_yaml import load_yaml
 
+PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
+
+
 def absolute(raw: Mapping[str, Any], base: Path) -> None:
     """Make the places of every stage's source absolute paths; relative ones count from ``base``."""
-    for part in ("stages", "subsets"):
+    for part in PARTS:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
             source = stage.get("source") if isinstance(stage, dict) else None
@@ -99,7 +102,7 @@ def spelled_out(parts: list[str]) -> list[str]:
 
 def _step(here: Any, part: str, setting: str, where: str) -> Any:
     if isinstance(here, dict):
-        if part not in here and where in ("stages", "subsets"):
+        if part not in here and where in PARTS:
             raise WrongUse(f"--set {setting!r}: no {where[:-1]} {part!r}; the recipe has: {', '.join(here)}")
         return here.setdefault(part, {})
     # Not isdigit: that takes '²' for a digit, and int() does not.

@@ -122,7 +122,9 @@ class StableDiffusion(Source):
         scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
         about_model = _SMALL if self.model == SMALL else ""
         left_out = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
-        return about_model + _NOTES.format(scorer="None was measured." if self.scorer is None else scorer, phrase=left_out)
+        return about_model + _NOTES.format(
+            scorer="None was measured." if self.scorer is None else scorer, phrase=left_out
+        )
 
     @property
     def planned_from(self) -> str:

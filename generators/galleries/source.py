@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from generators.image_files import IMAGE_REASONS
-from generators.media_sources import ImageFolderSource
+from generators.media_sources import IMAGE_REASONS, ImageFolderSource
 from generators.papers import GENECIS
 from manifests.locations import Location
 from manifests.source import Place, Reference
@@ -41,7 +40,7 @@ class Templates(ImageFolderSource):
     def introduction(self) -> str:
         """The task's name and question."""
         name, question, _ = self.tasks[self.task]
-        return f"The task is GeneCIS's \"{name}\": {question}"
+        return f'The task is GeneCIS\'s "{name}": {question}'
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """How the paper makes the task's templates."""
@@ -49,9 +48,7 @@ class Templates(ImageFolderSource):
 
     def notes(self) -> str:
         """What no count tells of the task's templates."""
-        return (
-            "* A change has a direction: reference and target cannot be swapped.\n" if self.task == "change" else ""
-        )
+        return "* A change has a direction: reference and target cannot be swapped.\n" if self.task == "change" else ""
 
 
 class AttributeTemplates(Templates):

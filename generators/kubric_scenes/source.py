@@ -115,7 +115,9 @@ class Kubric(Source):
 
             procedural_assets.ensure()
         elif "://" not in self.assets and not Path(self.assets).is_file():
-            raise WrongUse(f"{key}.assets: there is no file {self.assets}; name a manifest with --set {key}.assets=FILE")
+            raise WrongUse(
+                f"{key}.assets: there is no file {self.assets}; name a manifest with --set {key}.assets=FILE"
+            )
         if self.backgrounds is not None and not self.backgrounds.is_dir():
             raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 
