@@ -58,11 +58,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, which is read twice: memory grows by 8 bytes a record."""
         self.excluded = LeftOut()
-        met, usable = Ids(), False
-        for _, record in self._records():
-            if name := self._text(record, "id"):
-                met.add(name)
-        suspects = met.suspects()
+        suspects, usable = Ids(self._text(record, "id") for _, record in self._records()).suspects(), False
         for place, record in self._records():
             if problem := self._problem(record):
                 self.excluded.add(problem, place)

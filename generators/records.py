@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ def read_records(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[str, Rec
         for number, row in enumerate(_rows(path, fields), 1):
             yield f"{path.name} row {number}", row
         return
+    records: Iterable[tuple[int, Any]]
     if suffix == ".json":
         whole = read_json(path)
         if not isinstance(whole, list):

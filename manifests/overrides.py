@@ -12,7 +12,6 @@ import yaml
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, is_symbolic
 from manifests.registry import SOURCES
-from manifests.source import Reads
 from manifests.strict_yaml import load_yaml
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
@@ -24,8 +23,8 @@ def absolute(raw: Mapping[str, Any], base: Path) -> None:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
             source = stage.get("source") if isinstance(stage, dict) else None
-            for key in source if isinstance(source, dict) else ():
-                source[key] = _located(source, key, source[key], base)
+            if isinstance(source, dict):
+                source.update({key: _located(source, key, value, base) for key, value in source.items()})
 
 
 def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
@@ -54,7 +53,7 @@ def _what(source: Mapping[str, Any], key: str) -> str:
     if settings is None:
         return ""
     place = settings.place(key)
-    return place.what if place is not None else "stage" if key in settings.marked(Reads) else ""
+    return place.what if place is not None else "stage" if settings.is_stage(key) else ""
 
 
 def override(raw: dict[str, Any], setting: str) -> None:

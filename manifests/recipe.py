@@ -94,7 +94,7 @@ def recipe_from_json(content: bytes) -> Recipe:
 
 
 def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
-    """A recipe of plain values, each source and filter checked against the class of its kind; raises `InvalidRecipe`."""
+    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`."""
     problems: list[Problem] = []
     parsed: dict[str, Any] = dict(raw)
     for part in PARTS:

@@ -75,7 +75,7 @@ class Recipe(Settings):
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False
-    stages: dict[str, Subset] = {}
+    stages: dict[str, Subset] = Field(default={})
     subsets: dict[str, Subset] = Field(min_length=1)
 
     @property
@@ -126,11 +126,11 @@ class Recipe(Settings):
                 if read not in self.stages:
                     listed = ", ".join(self.stages) or "none"
                     raise ValueError(
-                        f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or write "
-                        "the folder of a stage that was built before, such as ./out/graphs/scene-graphs"
+                        f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or "
+                        "write the folder of a stage that was built before, such as ./out/_stages/scene-graphs"
                     )
         try:
-            self.all
+            TopologicalSorter({name: self.reads(name) for name in (*self.stages, *self.subsets)}).prepare()
         except CycleError as error:
             raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
         return self

@@ -148,9 +148,9 @@ class TripletGenerator(Generator[Triplets]):
         if self.source.images is not None and names and all("://" in name for name in names):
             graphs, key = self.source.graphs, f"subsets.{self.name}.source"
             raise WrongUse(
-                f"{key}.images: the captions of {graphs} name their images by address alone, such as {names[0]}; download "
-                f"them with img2dataset and name the folder of its tars as both stages.{graphs}.source.captions and "
-                f"{key}.images, or leave images out for an index"
+                f"{key}.images: the captions of {graphs} name their images by address alone, such as {names[0]}; "
+                "download them with img2dataset and name the folder of its tars as both "
+                f"stages.{graphs}.source.captions and {key}.images, or leave images out for an index"
             )
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:

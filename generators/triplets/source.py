@@ -109,7 +109,8 @@ class Triplets(Source):
         return TripletGenerator(self, context)
 
 
-_NOTES = """* Nobody has looked at them. A relation is what a parser made of a caption, and it is wrong at times; a caption leaves
+_NOTES = """\
+* Nobody has looked at them. A relation is what a parser made of a caption, and it is wrong at times; a caption leaves
   out most of what an image shows, so that a reference can satisfy its condition unsaid, and other images than the
   target can be as right. Good for training; a benchmark needs people, or annotations of everything shown.
 * Nearly all conditions ask for another object beside, in or on the same subject: a bias towards GeneCIS's task "Change
