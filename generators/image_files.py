@@ -18,13 +18,6 @@ from shards.media.image_folder import ImageFolder, StoredImage
 from shards.media.media_folder import FILE_ERRORS, EscapesRoot
 from shards.storage.tar_reader import MEMBER_LIMIT
 
-#: Why a name gives no image.
-IMAGE_REASONS = {
-    "missing-media": "the image is not in the folder of images",
-    "broken-media": "its file cannot be read, or is not a whole image",
-    "unsafe-path": "the name of the image leads out of the folder of images",
-}
-SAME_IMAGE = {"same-image": "two of its images are one file, or copies of it"}
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -67,8 +60,9 @@ class ImageFiles:
         """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
 
         Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
-        `IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than `MOST_PIXELS` or `MEMBER_LIMIT`
-        bytes, or cannot be read. Raises OSError for trouble of the machine, such as a failing disk.
+        `generators.media_sources.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
+        `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
+        failing disk.
         """
         outcomes: dict[str, Frame | UnusableImage] = {}
         read: dict[str, Frame | UnusableImage] = {}

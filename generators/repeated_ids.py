@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -11,8 +12,8 @@ import numpy as np
 class Ids:
     """Ids that were met, as 64-bit hashes: equal hashes are a suspicion, which reading the ids again confirms."""
 
-    def __init__(self) -> None:
-        self._hashes = array("Q")
+    def __init__(self, identifiers: Iterable[str] = ()) -> None:
+        self._hashes = array("Q", map(_hash, identifiers))
 
     def add(self, identifier: str) -> None:
         """Note that an id was met."""

@@ -129,9 +129,9 @@ class SourceSettings(Settings):
         return _marks(cls, Place).get(setting)
 
     @classmethod
-    def marked(cls, mark: type[Place] | type[Reads]) -> tuple[str, ...]:
-        """Names of the settings that carry a mark."""
-        return tuple(_marks(cls, mark))
+    def is_stage(cls, setting: str) -> bool:
+        """Whether a setting names a stage."""
+        return setting in _marks(cls, Reads)
 
 
 class MediaSource(SourceSettings):

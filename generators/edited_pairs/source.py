@@ -96,7 +96,7 @@ class StableDiffusion(Source):
     synthetic = True
     execution = ("device", "threads", "micro_batch")
     reasons: ClassVar[Mapping[str, str]] = {
-        "caption-unfit": "the text-to-image model cannot read a caption: too many words, or two tokenizers at odds on it",
+        "caption-unfit": "the model cannot read a caption: too many words, or two tokenizers at odds on it",
         "not-finite": "numbers of the network overflowed, and a picture has none",
         "identical": "not one pixel of the two pictures differs",
         "blank": "all pixels of a picture are equal",
@@ -120,11 +120,10 @@ class StableDiffusion(Source):
     def notes(self) -> str:
         """What no count tells of drawn pairs."""
         scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
-        about_model = _SMALL if self.model == SMALL else ""
-        left_out = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
-        return about_model + _NOTES.format(
-            scorer="None was measured." if self.scorer is None else scorer, phrase=left_out
-        )
+        if self.scorer is None:
+            scorer = "None was measured."
+        phrase = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
+        return (_SMALL if self.model == SMALL else "") + _NOTES.format(scorer=scorer, phrase=phrase)
 
     @property
     def planned_from(self) -> str:
@@ -178,7 +177,8 @@ class StableDiffusion(Source):
         return EditedPairGenerator(self, context)
 
 
-_NOTES = """* Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
+_NOTES = """\
+* Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
   (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513 pairs.
 * No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
   right. {scorer}
@@ -190,7 +190,8 @@ _NOTES = """* Nothing has checked that the pictures show what their captions say
 * Some pairs are with and without {phrase}: the shorter caption does not mention it, and is true of both.
 * Captions come from a few templates, and are repeated with another noise when there are more pairs than wordings.
 """
-_SMALL = """* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
+_SMALL = """\
+* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
   ground, no texture, no people. A painting is a picture with a frame around it, nothing else. These pairs are for
   trying the tool; scores on them say little about photographs.
 """

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from generators.image_files import IMAGE_REASONS
-from generators.media_sources import ImageFolderSource
+from generators.media_sources import IMAGE_REASONS, ImageFolderSource
 from generators.papers import GENECIS
 from manifests.locations import Location
 from manifests.source import Place, Reference
@@ -36,7 +35,7 @@ class Templates(ImageFolderSource):
         """As `shards.contracts.Source.open`."""
         from generators.galleries.generator import TemplateGenerator
 
-        return TemplateGenerator(self, context)
+        return TemplateGenerator(cast("AttributeTemplates | ObjectTemplates", self), context)
 
     def introduction(self) -> str:
         """The task's name and question."""
@@ -170,7 +169,7 @@ class ObjectTemplates(Templates):
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,
         "image-malformed": "images without an id of their own, a size or the name of a file in the folder",
-        "annotation-malformed": "annotations of no image or one that came before, or with segments that cannot be right",
+        "annotation-malformed": "annotations without an image of their own, or with segments that cannot be right",
         "reference-few-categories": "images of less than ten categories, which cannot be a reference",
         "reference-without-gallery": "references for which no target, or too few distractors, were found",
     }

@@ -128,7 +128,8 @@ class Kubric(Source):
         return KubricGenerator(self, context)
 
 
-_NOTES = """* Few objects on a bare floor or before a background picture: no clutter, no people, nothing cut off or much hidden.
+_NOTES = """\
+* Few objects on a bare floor or before a background picture: no clutter, no people, nothing cut off or much hidden.
 * Left, right, in front and behind are the viewer's, whichever way an object faces.
 * Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are sampled for each caption on its
   own: the captions of a pair may differ in words that change nothing.

@@ -29,7 +29,6 @@ from generators.builtin.miniature.home_videos import home_videos
 from generators.video import safe_pickle
 from generators.video.frame_pairs import FramePairCandidate
 from generators.video.frames import VideoFrame, read_frames
-from manifests.filter_settings import Faces
 from manifests.recipe import Recipe, load_recipe
 from shards.kinds.samples import Drop, Frame, Pixels, Source
 from shards.media.media_folder import MediaFolder

@@ -1,12 +1,22 @@
-"""What the card of triplets says of how they were mined: the funnel, and how the two sets of rules differ."""
+"""What the card of triplets says of how they were mined: steps, the two sets of rules, and what was counted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from manifests.markdown import plain, short, table
 
+_STEPS = """1. A parser reads relations subject → predicate → object off every caption.
+2. A subject that is seen in at least {min_images} images, with at least two objects, is sampled, the more often the
+   more images it has; one of its relations is the *reference*.
+3. The *target* is a relation of the same subject with another object, in another image{exception}.
+4. The *condition* is predicate and object of the target, in the words of its caption.
+5. Kept is what is concrete: the mean rating of {words} (1 to 5, in a file
+   of ratings such as that of Brysbaert et al. 2014) must be above {threshold:g}.
+
+Every triplet is sampled by its own number: asking for more keeps the first ones.
+"""
 _RULES = """
 Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`
 is what their paper says, without what gets past that code: words are compared as lemmas; all must be rated, and no
@@ -30,9 +40,16 @@ _FAULTS = {
 OVERWRITTEN, FREQUENT = 5, 8
 
 
-def mining_notes(rules: str, mining: Mapping[str, Any] | None) -> str:
-    """Markdown of the rules, and of what ``_meta/mining.json`` tells of them where it is there."""
-    text = _RULES.format(rules=rules)
+def mining_notes(
+    rules: Literal["strict", "published"], min_images: int, threshold: float, mining: Mapping[str, Any] | None
+) -> str:
+    """Markdown of the steps and rules, and of what ``mining.json`` counts, where it is at hand."""
+    words, exception = "subject and object of reference and target", ""
+    if rules == "published":
+        words = "subject and object of reference, target and distractor"
+        exception = " (of 101 tries the last one passes, whatever it is)"
+    text = _STEPS.format(min_images=min_images, threshold=threshold, words=words, exception=exception)
+    text += _RULES.format(rules=rules)
     if mining is None:
         return text
     return text + _differences(mining.get("differences")) + _funnels(mining) + _frequent(mining)
