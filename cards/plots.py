@@ -76,10 +76,8 @@ def _bars(axes: Any, counts: Mapping[int, int]) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    if len(edges) < 8:  # a single bar would fill the panel
-        middle = (edges[0] + edges[-1]) / 2
-        half = 4 * (edges[1] - edges[0])
-        axes.set_xlim(middle - half, middle + half)
+    width = edges[1] - edges[0]
+    axes.set_xlim(edges[0] - width / 2, max(edges[-1] + width / 2, edges[0] + 8 * width))  # a single bar stays a bar
 
 
 def _names(axes: Any, counts: Mapping[str, int]) -> None:

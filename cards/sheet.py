@@ -18,7 +18,7 @@ TEXT, SMALL, TITLE = 15, 12, 28
 LINE = 21
 LABEL = SMALL + 5  # height of the words above a picture, and of the small print below a block
 TALLEST = 4 / 3  # of a picture, as a multiple of its width
-MOST_LINES = 12  # of a caption
+MOST_LINES = 8  # of a caption
 STROKE = 4  # pixels of an outline
 
 PAPER, INK, GREY = "#fbfaf7", "#1f2328", "#7b8087"

@@ -80,7 +80,7 @@ def _block(template: Stored[TemplateRecord]) -> Block:
     images = dict(template.images)
     reference = Cell("reference", images.pop("reference"), words(template.texts["condition"], True), outline="reference")
     gallery = [
-        Cell("right" if role == "target" else "wrong", image, outline="right" if role == "target" else "other")
+        Cell(role, image, outline="right") if role == "target" else Cell("distractor", image, outline="other")
         for role, image in images.items()
     ]
     cells: list[Cell] = []
@@ -109,7 +109,7 @@ TEMPLATES = CardKind(
     columns={"condition": "What to look for, given the reference.", "task": "Task of GeneCIS."},
     block=_block,
     across=2,
-    legend="At the left the reference with its condition; in the gallery the right answer is outlined in green.",
+    legend="At the left the reference with its condition; in the gallery the target, the right answer, in green.",
     statistics=statistics,
     panels=_panels,
 )
