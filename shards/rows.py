@@ -56,7 +56,6 @@ class Row:
     reason: str = ""
     score: float | None = None
     detail: str = ""
-
     words: dict[str, str] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     content: str = ""
