@@ -87,7 +87,7 @@ def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any
         from flows.from_here import build_in_prefect
 
         with ending_at_once():
-            return build_in_prefect(recipe, out, workers, runner)
+            return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]
     if runner not in ("threads", "processes"):
         raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
     from cli.bars import bars

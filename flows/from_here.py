@@ -36,5 +36,5 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     papers = {subset.source.paper.title if subset.source.paper else "" for subset in recipe.subsets.values()}
     name = "build-genecis" if papers == {"GeneCIS"} else "build-eqben"
     run = flow(name=name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
-    counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)  # type: ignore[call-overload]
+    counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
     return counts

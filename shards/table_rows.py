@@ -41,13 +41,14 @@ def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], 
     same = [(name, found[name]) for name in ("key", "identity", "group", "split")]
     own = [(name, found[name]) for name in columns.names]
     for candidate, made in results:
-        kept = isinstance(made, TableRows)
-        rows = made.rows if kept else [{}]
+        rows = made.rows if isinstance(made, TableRows) else [{}]
         if not rows:
             raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
         for name, values in same:
             values += [getattr(candidate, name)] * len(rows)
-        verdict = (KEPT, "", "", "") if kept else (REJECTED, "generator", made.reason, made.detail)
+        verdict = (KEPT, "", "", "")
+        if isinstance(made, Rejected):
+            verdict = (REJECTED, "generator", made.reason, made.detail)
         for name, value in zip(("verdict", "filter", "reason", "detail"), verdict, strict=True):
             found[name] += [value] * len(rows)
         for name, values in own:
