@@ -48,10 +48,14 @@ class Job:
         return self.recipe.only([name]).model_dump_json(indent=1).encode()
 
 
-def check_inputs(recipe: Recipe, needs: Collection[Need]) -> None:
-    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it."""
-    for name, subset in recipe.all.items():
-        source = subset.source
+def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
+    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+
+    Args:
+        names: stages to check; all when empty.
+    """
+    for name in names or recipe.all:
+        source = recipe[name].source
         places = [path for _, _, path in source.places() if isinstance(path, Path)]
         if any(map(is_miniature, places)) and not miniature_folder().is_dir():
             from generators.builtin import miniature  # it draws with libraries that other sources do not need
@@ -100,9 +104,7 @@ def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
     if stage is None:
         raise WrongUse(f"{root} holds no plan of {home}; build it first")
     job, name = job_of(store, home)
-    subset = job.recipe[name]
-    own = job.recipe.model_copy(update={"stages": {}, "subsets": {name: subset}})
-    check_inputs(own, ("media", "models"))
+    check_inputs(job.recipe, ("media", "models"), [name])
     maker = job.maker(name)
     refuse_other_versions(stage, maker, job.recipe.seed)
     return maker.on_this_machine()

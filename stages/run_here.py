@@ -62,15 +62,16 @@ class Here:
         self._workers, self._runner, self._progress = workers, runner, progress
         self._slots = threading.BoundedSemaphore(workers)
         self._threads = ThreadPoolExecutor(workers, "shard")
-        self._children: Children | None = None
-        self._lock = threading.Lock()
+        self._children: list[Children] = []
         self._closed = threading.Event()
 
     def make(self, job: Job, name: str, state: StageState) -> Sequence[str]:
         """Make the shards of a stage that are not done; returns what failed (`stages.build.MakeShards`)."""
         maker, root, home = job.maker(name), job.store.root, state.home
+        # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
         isolated = self._runner == "processes" or maker.isolated
-        make = self._pool().make if isolated else make_one
+        children = self._new_children(min(self._workers, len(state.todo))) if isolated else None
+        make = children.make if children is not None else make_one
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
 
@@ -93,6 +94,8 @@ class Here:
                 break
             running = {one for one in running if not one.done()} | {self._threads.submit(work, number)}
         wait(running)
+        if children is not None:
+            children.close()
         if not failures:
             return []
         head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"
@@ -102,14 +105,13 @@ class Here:
         """End the children and start nothing more."""
         self._closed.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._children is not None:
-            self._children.close()
+        for children in self._children:
+            children.close()
 
-    def _pool(self) -> Children:
-        with self._lock:
-            if self._children is None:
-                self._children = Children(self._workers)
-            return self._children
+    def _new_children(self, workers: int) -> Children:
+        children = Children(workers)
+        self._children.append(children)
+        return children
 
     def _retried(self, make: Any, root: str, home: str, number: int) -> Any:
         """Make a shard, and try again when the network or a disk had trouble that may pass."""
