@@ -68,7 +68,7 @@ def plan(
 
     Returns:
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
-        and a ``state``: ``planned``, ``waits`` for a stage that is not built, or ``done`` or ``n of m`` shards below out.
+        and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
     """
     from shards.storage.store import Store
     from stages.job import Job, check_inputs

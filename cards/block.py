@@ -1,4 +1,4 @@
-"""A sample as people look at it, on contact sheets and on the page: cells in a grid, each a picture with words below."""
+"""What a block of a contact sheet is made of, and how it is laid out."""
 
 from __future__ import annotations
 

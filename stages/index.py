@@ -60,9 +60,9 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
     content, plan, receipts = stage.content, stage.plan, receipts_digest(state.done)
     record = parsed(IndexRecord, store.read(place)) if store.size(place) is not None else None
-    if record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts):
-        if store.size(layout.meta(home, "index.parquet")) == record.size:
-            return record
+    is_current = record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts)
+    if record is not None and is_current and store.size(layout.meta(home, "index.parquet")) == record.size:
+        return record
     store.remove(place)
     kept_schema, rejected_schema = index_schemas(makes, columns)
     sizes: dict[str, int] = {}
@@ -76,8 +76,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 found = len(good["key"].unique()) if columns is not None else len(good)
                 if (found, len(bad)) != (kept, planned - kept):
                     raise BuildFailed(
-                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but the receipt "
-                        f"says {kept} of {planned}; remove {layout.receipt(home, number)} and run the build again"
+                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but the "
+                        f"receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the build again"
                     )
                 tar = layout.tar(home, split, number).removeprefix(f"{home}/") if tar_size else ""
                 if tar:

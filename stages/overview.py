@@ -103,7 +103,7 @@ def published(store: Store, only: Iterable[str]) -> list[str]:
 
 
 def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[str, Any]]) -> dict[str, Any]:
-    """What a function says of the stages below OUT, or of those named: ``{"subsets": {NAME: …}, "stages": {NAME: …}}``."""
+    """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``."""
     found = chosen(store, only)
     results = {home: {**_NOTHING, "done": 0, "problems": [why]} for home, why in found.lost.items()}
     for home in found.planned:

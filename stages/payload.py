@@ -1,4 +1,4 @@
-"""What is written for the candidates of a shard: a tar of samples and a row for each candidate, or the rows of a table."""
+"""What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
 from __future__ import annotations
 

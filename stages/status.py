@@ -26,8 +26,8 @@ WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is writte
 class StageState:
     """A stage's shards by state.
 
-    home: where it lies below OUT. done: receipts that hold. missing: shards without one; stale: shard -> why its receipt
-    no longer holds. rows, tars: listings of the shards' files, tars by ``SPLIT/NNNNN.tar``.
+    home: where it lies below OUT. done: receipts that hold. missing: shards without one; stale: shard -> why its
+    receipt no longer holds. rows, tars: listings of the shards' files, tars by ``SPLIT/NNNNN.tar``.
     """
 
     home: str
@@ -163,7 +163,7 @@ def _why_stale(
     tars: Mapping[str, Entry],
     media: Mapping[str, int | None] | None,
 ) -> str:
-    """Why a receipt does not vouch for a planned shard; empty when it does. media: sizes of inputs that were missing."""
+    """Why a receipt does not vouch for a planned shard, or empty. media: sizes of inputs that were missing."""
     if receipt.split != planned.split:
         return "its receipt is of another shard"
     if receipt.content != stage.content or receipt.slice != planned.slice:
@@ -192,8 +192,8 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
-        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, and "
-        "run the same command again: shards that lacked nothing stay"
+        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, "
+        "and run the same command again: shards that lacked nothing stay"
     )
 
 
