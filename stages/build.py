@@ -1,7 +1,7 @@
 """Building a recipe: stages in the order of the DAG, independent ones side by side, then what needs all of them.
 
-What makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of a stage that returns
-what failed; everything else is the same for all of them.
+What makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of a stage that
+returns what failed; everything else is the same for all of them.
 """
 
 from __future__ import annotations

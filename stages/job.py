@@ -67,7 +67,7 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
 
 
 def check_devices(recipe: Recipe) -> None:
-    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check their own."""
+    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
     for name, subset in recipe.all.items():
         if isinstance(subset.source, Source):
             subset.source.check_device(f"{recipe.key(name)}.source")
