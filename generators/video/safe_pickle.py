@@ -21,7 +21,9 @@ from generators.annotation_files import read_bytes
 from manifests.errors import WrongUse
 
 # Operations that make objects of classes or reach outside the file; plain data needs none of them.
-BARRED = set("INST OBJ NEWOBJ NEWOBJ_EX EXT1 EXT2 EXT4 PERSID BINPERSID NEXT_BUFFER READONLY_BUFFER".split())
+BARRED = {
+    "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER", "READONLY_BUFFER",
+}  # fmt: skip
 MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 DTYPE_KINDS = "biufcSU"
 REMEDY = "only plain data is read; fetch the official annotation again, or convert it to JSON lines"
