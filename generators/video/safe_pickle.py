@@ -22,7 +22,8 @@ from manifests.errors import WrongUse
 
 # Operations that make objects of classes or reach outside the file; plain data needs none of them.
 BARRED = {
-    "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER", "READONLY_BUFFER",
+    "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER",
+    "READONLY_BUFFER",
 }  # fmt: skip
 MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 DTYPE_KINDS = "biufcSU"
