@@ -106,8 +106,8 @@ class Generator(ABC, Generic[S]):
     version: raised when the bytes it makes change. isolation: ``process`` when its libraries need a process of their
     own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can
     change the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its
-    network makes, 0 without one; threads: of the network's library; both are part of the runtime class, since the last bits of
-    a sample depend on how many are made with it.
+    network makes, 0 without one; threads: of the network's library; both are part of the runtime class, since the last
+    bits of a sample depend on how many are made with it.
     """
 
     version: ClassVar[int]

@@ -77,7 +77,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 if (found, len(bad)) != (kept, planned - kept):
                     raise BuildFailed(
                         f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but "
-                        f"the receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the build again"
+                        f"the receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the "
+                        "build again"
                     )
                 tar = layout.tar(home, split, number).removeprefix(f"{home}/") if tar_size else ""
                 if tar:
