@@ -1,4 +1,4 @@
-"""A small anti-aliased drawing surface on OpenCV: shapes in picture pixels, under a movable local frame."""
+"""A small anti-aliased canvas on OpenCV: shapes in picture pixels, under a movable local frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Colour = tuple[int, int, int]
 Point = tuple[float, float]
 
 WIDTH, HEIGHT = 320, 240
-SCALE = 2  # shapes are drawn at twice the size and averaged down: smoother than OpenCV's own anti-aliasing
+SCALE = 2  # shapes are painted at twice the size and averaged down: smoother than OpenCV's own anti-aliasing
 SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
 
 
@@ -26,8 +26,15 @@ def shade(colour: Colour, factor: float) -> Colour:
     return red, green, blue
 
 
+def ellipse_outline(centre: Point, across: float, high: float) -> list[Point]:
+    """36 corners of an ellipse with half axes ``across`` and ``high``."""
+    x, y = centre
+    turns = np.linspace(0, 2 * math.pi, 36, endpoint=False)
+    return [(x + across * math.cos(turn), y + high * math.sin(turn)) for turn in turns]
+
+
 class Canvas:
-    """Draws RGB shapes; x to the right and y downwards, in pixels of the finished 320 x 240 picture."""
+    """A picture to paint RGB shapes on; x to the right and y downwards, in pixels of the finished 320 x 240 picture."""
 
     def __init__(self, pixels: Pixels, origin: Point = (0.0, 0.0), angle: float = 0.0, flip: bool = False) -> None:
         self.large = pixels
@@ -41,7 +48,7 @@ class Canvas:
         return cls(np.full((HEIGHT * SCALE, WIDTH * SCALE, 3), colour, np.uint8))
 
     def copy(self) -> Canvas:
-        """The same picture, to be drawn over without touching this one."""
+        """A copy of the picture, so that painting leaves this one as it is."""
         return Canvas(self.large.copy(), self.origin)
 
     def at(self, where: Point, angle: float = 0.0, flip: bool = False) -> Canvas:
@@ -64,9 +71,12 @@ class Canvas:
 
     def ellipse(self, centre: Point, across: float, high: float, colour: Colour) -> None:
         """A filled ellipse with half axes ``across`` and ``high``."""
-        steps = np.linspace(0, 2 * math.pi, 36, endpoint=False)
-        x, y = centre
-        self.polygon([(x + across * math.cos(step), y + high * math.sin(step)) for step in steps], colour)
+        self.polygon(ellipse_outline(centre, across, high), colour)
+
+    def discs(self, *discs: tuple[float, Colour]) -> None:
+        """Filled circles around the origin, each a radius and a colour, one over the other."""
+        for radius, colour in discs:
+            self.ellipse((0, 0), radius, radius, colour)
 
     def stroke(self, points: Sequence[Point], width: float, colour: Colour) -> None:
         """A line through points with round joints and ends."""

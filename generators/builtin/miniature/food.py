@@ -1,4 +1,4 @@
-"""Food on the kitchen counter, seen from above; each drawing takes a canvas and a centre."""
+"""Food on the kitchen counter, seen from above."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 
 from generators.builtin.miniature.canvas import Canvas, Colour, Point, shade
 from generators.builtin.miniature.kitchen import scatter
+
+CRUST, CRUMB, CHEESE = (160, 100, 48), (240, 214, 164), (250, 204, 72)
 
 
 def cucumber(canvas: Canvas, start: Point, length: float) -> None:
@@ -36,27 +38,23 @@ def slices(canvas: Canvas, end: Point, count: int, rim: Colour, flesh: Colour) -
 def tomato(canvas: Canvas, centre: Point, radius: float = 24.0) -> None:
     """A whole tomato with its green star."""
     here = canvas.at(centre)
-    here.ellipse((0, 0), radius, radius, (190, 32, 28))
+    here.discs((radius, (190, 32, 28)))
     here.ellipse((-1, -1), radius * 0.93, radius * 0.93, (222, 52, 40))
     here.ellipse((-radius * 0.4, -radius * 0.4), radius * 0.25, radius * 0.18, (246, 150, 130))
-    for n in range(5):
-        turn = n * 2 * math.pi / 5
-        here.limb([(0, 0), (radius * 0.5 * math.cos(turn), radius * 0.5 * math.sin(turn))], 5, 2.5, (64, 130, 50))
+    for tip in _fifths(radius * 0.5):
+        here.limb([(0, 0), tip], 5, 2.5, (64, 130, 50))
+
+
+def _fifths(radius: float) -> list[Point]:
+    return [(radius * math.cos(n * 2 * math.pi / 5), radius * math.sin(n * 2 * math.pi / 5)) for n in range(5)]
 
 
 def tomato_slice(canvas: Canvas, centre: Point, radius: float = 22.0) -> None:
     """A round slice of tomato."""
     here = canvas.at(centre)
-    here.ellipse((0, 0), radius, radius, (200, 36, 30))
-    here.ellipse((0, 0), radius * 0.88, radius * 0.88, (236, 92, 70))
-    for n in range(5):
-        turn = n * 2 * math.pi / 5
-        here.ellipse(
-            (radius * 0.5 * math.cos(turn), radius * 0.5 * math.sin(turn)),
-            radius * 0.22,
-            radius * 0.22,
-            (250, 196, 120),
-        )
+    here.discs((radius, (200, 36, 30)), (radius * 0.88, (236, 92, 70)))
+    for seeds in _fifths(radius * 0.5):
+        here.ellipse(seeds, radius * 0.22, radius * 0.22, (250, 196, 120))
 
 
 def leaves(canvas: Canvas, centre: Point, radius: float, count: int, green: Colour = (104, 176, 66)) -> None:
@@ -77,8 +75,7 @@ def crumbs(canvas: Canvas, centre: Point, radius: float, count: int, colour: Col
 def eggs(canvas: Canvas, centre: Point, radius: float) -> None:
     """Beaten egg that sets in a pan."""
     here = canvas.at(centre)
-    here.ellipse((0, 0), radius, radius, (232, 176, 60))
-    here.ellipse((0, 0), radius * 0.94, radius * 0.94, (250, 212, 92))
+    here.discs((radius, (232, 176, 60)), (radius * 0.94, (250, 212, 92)))
     for x, y in scatter(9, radius * 0.75):
         here.ellipse((x, y), 6, 4, (252, 228, 140))
 
@@ -87,28 +84,26 @@ def pancake(canvas: Canvas, centre: Point, radius: float = 50.0, done: float = 1
     """A pancake, pale batter (``done`` 0) to brown (1)."""
     pale, brown = (244, 224, 168), (196, 128, 58)
     red, green, blue = (round(p + (b - p) * done) for p, b in zip(pale, brown, strict=True))
-    here = canvas.at(centre)
-    here.ellipse((0, 0), radius, radius, shade((red, green, blue), 0.84))
-    here.ellipse((0, 0), radius * 0.93, radius * 0.93, (red, green, blue))
-    here.ellipse((-3, -2), radius * 0.7, radius * 0.66, shade((red, green, blue), 1.1))
+    here, colour = canvas.at(centre), (red, green, blue)
+    here.discs((radius, shade(colour, 0.84)), (radius * 0.93, colour))
+    here.ellipse((-3, -2), radius * 0.7, radius * 0.66, shade(colour, 1.1))
 
 
 def bread(canvas: Canvas, centre: Point, scale: float = 1.0) -> None:
     """A slice of toast bread."""
-    for inset, colour in ((0.0, (160, 100, 48)), (5.0, (240, 214, 164))):
-        here = canvas.at(centre)
+    here = canvas.at(centre)
+    for inset, colour in ((0.0, CRUST), (5.0, CRUMB)):
         size = 58 * scale - inset
-        here.polygon(
-            [(-size * 0.9, -size * 0.5), (size * 0.9, -size * 0.5), (size * 0.86, size), (-size * 0.86, size)], colour
-        )
+        top, foot = size * 0.9, size * 0.86
+        here.polygon([(-top, -size * 0.5), (top, -size * 0.5), (foot, size), (-foot, size)], colour)
         for side in (-1, 1):
             here.ellipse((side * size * 0.5, -size * 0.55), size * 0.52, size * 0.4, colour)
 
 
-def cheese(canvas: Canvas, centre: Point, angle: float = 0.12) -> None:
+def cheese(canvas: Canvas, centre: Point) -> None:
     """A square slice of cheese with holes."""
-    here = canvas.at(centre, angle)
+    here = canvas.at(centre, 0.12)
     here.box(-42, -40, 42, 40, (226, 168, 40))
-    here.box(-40, -38, 40, 38, (250, 204, 72))
+    here.box(-40, -38, 40, 38, CHEESE)
     for x, y in ((-20, -14), (14, -22), (22, 14), (-12, 18)):
         here.ellipse((x, y), 6, 5, (230, 174, 48))

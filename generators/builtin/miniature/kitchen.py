@@ -1,4 +1,4 @@
-"""The kitchen counter from above: vessels, tools, food and hands in clear colours."""
+"""The kitchen counter from above: vessels in its middle, tools and hands."""
 
 from __future__ import annotations
 
@@ -7,38 +7,34 @@ import math
 import numpy as np
 
 from generators.builtin.miniature.canvas import HEIGHT, WIDTH, Canvas, Colour, Point, shade
-from generators.builtin.miniature.room import grain
+from generators.builtin.miniature.room import add_grain
 
-SKIN = (226, 176, 140)
+MIDDLE: Point = (150.0, 112.0)
+SKIN, SLEEVE = (226, 176, 140), (70, 96, 140)
 STEEL = (186, 192, 200)
 GOLDEN = math.pi * (3 - math.sqrt(5))
 
 
-def draw_counter(top: Colour, seed: int) -> Canvas:
-    """An empty counter of stone or wood, seen from above."""
+def paint_counter(top: Colour, seed: int) -> Canvas:
+    """An empty counter of stone or wood."""
     canvas = Canvas.blank(top)
     random = np.random.Generator(np.random.PCG64(seed))
     for _ in range(60):
         x, y, long = random.uniform(0, WIDTH), random.uniform(0, HEIGHT), random.uniform(20, 90)
         canvas.stroke([(x, y), (x + long, y + random.uniform(-4, 4))], 1.5, shade(top, random.uniform(0.9, 1.06)))
-    canvas.large[:] = grain(canvas, random)
+    add_grain(canvas, random)
     return canvas
 
 
 def scatter(count: int, radius: float) -> list[Point]:
-    """Evenly spread points of a disc around the origin: a sunflower spiral, so that nothing is left to chance."""
-    return [
-        (
-            radius * math.sqrt((n + 0.5) / count) * math.cos(n * GOLDEN),
-            radius * math.sqrt((n + 0.5) / count) * math.sin(n * GOLDEN),
-        )
-        for n in range(count)
-    ]
+    """Evenly spread points of a disc around the origin, on a sunflower spiral."""
+    spiral = ((radius * math.sqrt((n + 0.5) / count), n * GOLDEN) for n in range(count))
+    return [(out * math.cos(turn), out * math.sin(turn)) for out, turn in spiral]
 
 
-def board(canvas: Canvas, centre: Point) -> None:
+def board(canvas: Canvas) -> None:
     """A wooden cutting board, 190 x 120."""
-    here = canvas.at(centre)
+    here = canvas.at((160, 112))
     here.box(-93, -57, 97, 65, (96, 70, 48))
     here.box(-95, -60, 95, 60, (206, 162, 106))
     for row in range(-50, 60, 14):
@@ -46,62 +42,50 @@ def board(canvas: Canvas, centre: Point) -> None:
     here.ellipse((82, -46), 6, 6, (120, 88, 58))
 
 
-def bowl(canvas: Canvas, centre: Point, radius: float, glaze: Colour, filling: Colour | None = None) -> None:
+def bowl(canvas: Canvas, glaze: Colour, filling: Colour | None = None) -> None:
     """A bowl; ``filling`` is the colour of what it holds."""
-    here = canvas.at(centre)
-    here.ellipse((4, 5), radius, radius, (92, 88, 84))
-    here.ellipse((0, 0), radius, radius, glaze)
-    here.ellipse((0, 0), radius * 0.9, radius * 0.9, shade(glaze, 0.82))
+    here = canvas.at(MIDDLE)
+    here.ellipse((4, 5), 80, 80, (92, 88, 84))
+    here.discs((80, glaze), (72, shade(glaze, 0.82)))
     if filling:
-        here.ellipse((0, 0), radius * 0.8, radius * 0.8, shade(filling, 0.9))
-        here.ellipse((0, 0), radius * 0.74, radius * 0.74, filling)
+        here.discs((64, shade(filling, 0.9)), (80 * 0.74, filling))
 
 
-def pan(canvas: Canvas, centre: Point, radius: float = 74.0) -> None:
+def pan(canvas: Canvas) -> None:
     """A black frying pan, its handle towards the upper right."""
-    here = canvas.at(centre)
+    here, radius = canvas.at(MIDDLE), 74.0
     here.stroke([(radius * 0.6, -radius * 0.6), (radius * 1.75, -radius * 1.2)], 17, (34, 34, 38))
     here.stroke([(radius * 0.9, -radius * 0.76), (radius * 1.7, -radius * 1.17)], 9, (60, 60, 66))
-    here.ellipse((0, 0), radius, radius, (40, 40, 44))
-    here.ellipse((0, 0), radius * 0.93, radius * 0.93, (104, 104, 110))
-    here.ellipse((0, 0), radius * 0.87, radius * 0.87, (56, 56, 62))
+    here.discs((radius, (40, 40, 44)), (radius * 0.93, (104, 104, 110)), (radius * 0.87, (56, 56, 62)))
 
 
-def pot(canvas: Canvas, centre: Point, filling: Colour | None, radius: float = 78.0) -> None:
+def pot(canvas: Canvas, filling: Colour | None = None) -> None:
     """A steel pot with two handles."""
-    here = canvas.at(centre)
+    here, radius = canvas.at(MIDDLE), 78.0
     here.stroke([(-radius - 14, 0), (radius + 14, 0)], 22, shade(STEEL, 0.6))
-    here.ellipse((0, 0), radius, radius, STEEL)
-    here.ellipse((0, 0), radius * 0.93, radius * 0.93, shade(STEEL, 0.72))
+    here.discs((radius, STEEL), (radius * 0.93, shade(STEEL, 0.72)))
     if filling:
-        here.ellipse((0, 0), radius * 0.88, radius * 0.88, filling)
+        here.discs((radius * 0.88, filling))
         for x, y in scatter(7, radius * 0.6):
             here.ellipse((x, y), 5, 3, shade(filling, 1.18))
 
 
-def plate(canvas: Canvas, centre: Point, radius: float = 80.0) -> None:
+def plate(canvas: Canvas) -> None:
     """A white plate with a blue rim."""
-    here = canvas.at(centre)
-    here.ellipse((4, 5), radius, radius, (96, 92, 88))
-    for share, colour in (
-        (1.0, (86, 130, 192)),
-        (0.95, (246, 247, 250)),
-        (0.68, (226, 230, 236)),
-        (0.66, (250, 250, 252)),
-    ):
-        here.ellipse((0, 0), radius * share, radius * share, colour)
+    here = canvas.at(MIDDLE)
+    here.ellipse((4, 5), 80, 80, (96, 92, 88))
+    here.discs((80, (86, 130, 192)), (76, (246, 247, 250)), (80 * 0.68, (226, 230, 236)), (80 * 0.66, (250, 250, 252)))
 
 
-def fist(canvas: Canvas, where: Point, elbow: Point, sleeve: Colour) -> None:
+def fist(canvas: Canvas, where: Point, elbow: Point) -> None:
     """A hand that grips something, with its forearm from ``elbow`` (outside the picture)."""
     cuff = (where[0] + (elbow[0] - where[0]) * 0.45, where[1] + (elbow[1] - where[1]) * 0.45)
     canvas.limb([cuff, where], 27, 21, SKIN)
-    canvas.limb([elbow, cuff], 42, 33, sleeve)
+    canvas.limb([elbow, cuff], 42, 33, SLEEVE)
     here = canvas.at(where, math.atan2(where[1] - elbow[1], where[0] - elbow[0]) + math.pi / 2)
     here.ellipse((0, 0), 17, 15, shade(SKIN, 0.84))
     here.ellipse((0, 0), 16, 14, SKIN)
-    for finger in range(4):
-        x = -12 + 8 * finger
+    for x in (-12, -4, 4, 12):
         here.limb([(x, -12), (x + 0.5, 2)], 8.5, 8, SKIN)
     here.limb([(15, 6), (10, -6)], 8, 7, SKIN)
 
@@ -117,8 +101,7 @@ def knife(canvas: Canvas, tip: Point, angle: float) -> None:
 def spoon(canvas: Canvas, bowl_at: Point, hand: Point) -> None:
     """A wooden spoon from its bowl to the hand."""
     canvas.stroke([bowl_at, hand], 7, (150, 104, 58))
-    along = math.atan2(bowl_at[1] - hand[1], bowl_at[0] - hand[0])
-    here = canvas.at(bowl_at, along)
+    here = canvas.at(bowl_at, math.atan2(bowl_at[1] - hand[1], bowl_at[0] - hand[0]))
     here.ellipse((0, 0), 19, 12, (136, 92, 50))
     here.ellipse((1, 0), 15, 9, (178, 130, 78))
 

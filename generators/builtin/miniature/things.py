@@ -1,4 +1,4 @@
-"""The things of the little world: how each is drawn, held and called in Action Genome."""
+"""The things of the plays: how each is painted, held and called in Action Genome."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ WOOD = (150, 104, 62)
 class Thing:
     """One kind of thing.
 
-    name: its class in Action Genome. draw: draws it around the point where it is held (furniture: where it stands);
-    the flag says whether it is in use. width, height: extent in pixels. grip: height of the hold above the base.
+    Args:
+        name: Its class in Action Genome.
+        paint: Paints it around the point where it is held (furniture: where it stands); the flag says whether it is
+            in use.
+        width: Its extent in pixels; likewise ``height``.
+        grip: Height of the hold above the base.
     """
 
     name: str
-    draw: Callable[[Canvas, bool], None]
+    paint: Callable[[Canvas, bool], None]
     width: float
     height: float
     grip: float = 0.0
@@ -55,25 +59,27 @@ def _pillow(canvas: Canvas, used: bool) -> None:
 
 def _dish(canvas: Canvas, used: bool) -> None:
     if used:
-        canvas.ellipse((0, -8), 16, 16, (150, 176, 206))
-        canvas.ellipse((0, -8), 15, 15, (244, 246, 250))
-        canvas.ellipse((0, -8), 10, 10, (206, 220, 236))
-        canvas.ellipse((0, -8), 9, 9, (250, 250, 252))
+        for radius, colour in (
+            (16, (150, 176, 206)),
+            (15, (244, 246, 250)),
+            (10, (206, 220, 236)),
+            (9, (250, 250, 252)),
+        ):
+            canvas.ellipse((0, -8), radius, radius, colour)
         return
     canvas.polygon([(-17, -4), (17, -4), (9, 4), (-9, 4)], (244, 246, 250))
     canvas.box(-17, -4.5, 17, -2.5, (96, 140, 196))
 
 
 def _towel(canvas: Canvas, used: bool) -> None:
-    cloth = (
-        [(-9, -3), (8, -4), (11, 12), (8, 27), (2, 24), (-4, 28), (-11, 25), (-10, 10)]
-        if used
-        else [(-16, 5), (-14, -4), (0, -6), (14, -4), (16, 5)]
-    )
-    canvas.polygon(cloth, (54, 150, 158))
-    stripes = ([(-10, 14), (10.5, 14)], [(-10.5, 20), (9.5, 20)]) if used else ([(-15, 1), (15, 1)],)
-    for stripe in stripes:
-        canvas.stroke(stripe, 2, (236, 246, 240))
+    blue, white = (54, 150, 158), (236, 246, 240)
+    if used:
+        canvas.polygon([(-9, -3), (8, -4), (11, 12), (8, 27), (2, 24), (-4, 28), (-11, 25), (-10, 10)], blue)
+        canvas.stroke([(-10, 14), (10.5, 14)], 2, white)
+        canvas.stroke([(-10.5, 20), (9.5, 20)], 2, white)
+    else:
+        canvas.polygon([(-16, 5), (-14, -4), (0, -6), (14, -4), (16, 5)], blue)
+        canvas.stroke([(-15, 1), (15, 1)], 2, white)
 
 
 def _box(canvas: Canvas, used: bool) -> None:
@@ -115,9 +121,9 @@ def _ball(canvas: Canvas, used: bool) -> None:
 
 def _dumbbell(canvas: Canvas, used: bool) -> None:
     canvas.stroke([(-15, 0), (15, 0)], 4, (130, 134, 142))
-    for side in (-1, 1):
-        canvas.box(min(side * 11, side * 21), -11, max(side * 11, side * 21), 11, (40, 42, 50))
-        canvas.box(min(side * 11, side * 15), -11, max(side * 11, side * 15), 11, (74, 76, 88))
+    for outer, inner, right in ((-21, -15, -11), (11, 11, 21)):
+        canvas.box(outer, -11, right, 11, (40, 42, 50))
+        canvas.box(inner, -11, inner + 4, 11, (74, 76, 88))
 
 
 def _chair(canvas: Canvas, used: bool) -> None:
