@@ -22,7 +22,7 @@ from generators.builtin.atomic_folder import atomic_folder
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS, database_entry
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS, event_boundaries
 from generators.builtin.miniature.home_videos import HOME_VIDEOS, scene_graphs
-from generators.builtin.photos import draw_stills
+from generators.builtin.photos import write_photos
 from manifests.locations import miniature_folder
 
 PICKLE_PROTOCOL = 4  # fixed, because the default moves with Python and the bytes must not
@@ -75,5 +75,5 @@ SUBFOLDERS = {
     "action_genome": write_action_genome,
     "gebc": write_gebc,
     "youcook2": write_youcook2,
-    "stills": draw_stills,
+    "stills": write_photos,
 }

@@ -33,6 +33,11 @@ def ellipse_outline(centre: Point, across: float, high: float) -> list[Point]:
     return [(x + across * math.cos(turn), y + high * math.sin(turn)) for turn in turns]
 
 
+def box_outline(left: float, top: float, right: float, bottom: float) -> list[Point]:
+    """Corners of a rectangle."""
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
 class Canvas:
     """A picture to paint RGB shapes on; x to the right and y downwards, in pixels of the finished 320 x 240 picture."""
 
@@ -67,7 +72,7 @@ class Canvas:
 
     def box(self, left: float, top: float, right: float, bottom: float, colour: Colour) -> None:
         """A filled rectangle."""
-        self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
+        self.polygon(box_outline(left, top, right, bottom), colour)
 
     def ellipse(self, centre: Point, across: float, high: float, colour: Colour) -> None:
         """A filled ellipse with half axes ``across`` and ``high``."""

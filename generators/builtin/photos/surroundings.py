@@ -1,8 +1,8 @@
-"""Surroundings of the stills: a street, a park, a beach, a farm, a kitchen, a living room, and plain ones."""
+"""Surroundings of the photos: a street, a park, a beach, a farm, a kitchen, a living room, and plain ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 
 from generators.builtin.miniature.canvas import HEIGHT, WIDTH, Colour, shade
 from generators.builtin.photos.painter import Painter
@@ -180,16 +180,3 @@ def tabletop(painter: Painter, variant: int, extras: Set[str]) -> None:
     for y in (178, 191, 207):
         sheet.stroke([(0, y), (WIDTH, y)], 1, shade(wood, 0.88))
     sheet.box(0, 226, WIDTH, HEIGHT, shade(wood, 0.72))
-
-
-SURROUNDINGS: dict[str, Callable[[Painter, int, Set[str]], None]] = {
-    "street": street,
-    "park": park,
-    "beach": beach,
-    "farm": farm,
-    "kitchen": kitchen,
-    "living room": living_room,
-    "snow": snow,
-    "lawn": lawn,
-    "tabletop": tabletop,
-}

@@ -1,8 +1,9 @@
-"""Vehicles of the stills, seen from the side; the origin is the middle of where they stand."""
+"""Vehicles, seen from the side."""
 
 from __future__ import annotations
 
 from generators.builtin.miniature.canvas import shade
+from generators.builtin.photos.kinds import BASIC, PAINT, SIZES, Kind
 from generators.builtin.photos.sheet import Look, Sheet, darker
 
 _GLASS = (176, 214, 236)
@@ -14,9 +15,7 @@ def _wheel(sheet: Sheet, x: float, radius: float) -> None:
     sheet.ellipse((x, -radius), radius * 0.5, radius * 0.5, (188, 192, 198))
 
 
-def car(sheet: Sheet, look: Look) -> None:
-    """A saloon car, 88 by 36."""
-    sheet.shadow((0, -1), 44, 4)
+def _car(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-26, -20), (-15, -36), (14, -36), (28, -20)], darker(look))
     sheet.polygon([(-22, -20), (-13, -33), (-1.5, -33), (-1.5, -20)], _GLASS)
     sheet.polygon([(1.5, -20), (1.5, -33), (12, -33), (23, -20)], _GLASS)
@@ -30,9 +29,7 @@ def car(sheet: Sheet, look: Look) -> None:
         _wheel(sheet, x, 9)
 
 
-def bus(sheet: Sheet, look: Look) -> None:
-    """A bus, 124 by 60."""
-    sheet.shadow((0, -1), 62, 4)
+def _bus(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-62, -7), (-62, -56), (-58, -60), (58, -60), (62, -54), (62, -7)], look.rgb)
     sheet.box(-62, -22, 62, -18, shade(look.rgb, 0.7))
     for left in (-57, -36, -15, 6):
@@ -45,9 +42,7 @@ def bus(sheet: Sheet, look: Look) -> None:
         _wheel(sheet, x, 10)
 
 
-def truck(sheet: Sheet, look: Look) -> None:
-    """A truck with a cargo box, 116 by 56."""
-    sheet.shadow((0, -1), 58, 4)
+def _truck(sheet: Sheet, look: Look) -> None:
     sheet.box(-58, -14, 56, -8, (64, 64, 70))
     sheet.box(-58, -56, 22, -12, shade(look.rgb, 0.88))
     for x in (-38, -18, 2):
@@ -60,8 +55,7 @@ def truck(sheet: Sheet, look: Look) -> None:
         _wheel(sheet, x, 9.5)
 
 
-def bicycle(sheet: Sheet, look: Look) -> None:
-    """A bicycle, 66 by 44; its wheels count with what is seen between the spokes."""
+def _bicycle(sheet: Sheet, look: Look) -> None:
     for x in (-20, 20):
         sheet.ellipse((x, -13), 13, 13, (202, 208, 208))
         for dx, dy in ((13, 0), (9.2, 9.2), (0, 13), (-9.2, 9.2)):
@@ -76,11 +70,19 @@ def bicycle(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((-2, -13), 4, 4, (92, 96, 102))
 
 
-def boat(sheet: Sheet, look: Look) -> None:
-    """A sailing boat, 64 by 72; it floats some pixels deep."""
+def _boat(sheet: Sheet, look: Look) -> None:
     sheet.shadow((0, 2), 36, 4)
     sheet.stroke([(-2, -12), (-2, -72)], 2.4, (112, 78, 46))
     sheet.polygon([(1, -70), (1, -18), (27, -18)], (250, 248, 240))
     sheet.polygon([(-5, -62), (-5, -18), (-24, -18)], (232, 230, 222))
     sheet.polygon([(-34, -14), (34, -14), (24, 2), (-24, 2)], look.rgb)
     sheet.polygon([(-34, -14), (34, -14), (32, -10), (-32, -10)], shade(look.rgb, 0.72))
+
+
+VEHICLES = {
+    "car": Kind(_car, "car", {"color": PAINT}, shadow=(44, 4)),
+    "bus": Kind(_bus, "bus", {"color": ("red", "blue", "yellow", "green")}, shadow=(62, 4)),
+    "truck": Kind(_truck, "truck", {"color": BASIC}, shadow=(58, 4)),
+    "bicycle": Kind(_bicycle, "bicycle", {"color": ("red", "blue", "green", "yellow", "black")}),
+    "boat": Kind(_boat, "boat", {"color": ("red", "blue", "green", "white"), "size": SIZES}),
+}
