@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from generators.builtin.miniature.canvas import Canvas, Point
+from generators.builtin.canvas import Canvas, Point
 from generators.builtin.miniature.figure import Actor
 from generators.builtin.miniature.poses import FLOOR, STANDING, TORSO, Pose, between
 from generators.builtin.miniature.room import Room

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from generators.builtin.canvas import Canvas, Colour, Point
 from generators.builtin.miniature import food
-from generators.builtin.miniature.canvas import Canvas, Colour, Point
 from generators.builtin.miniature.kitchen import MIDDLE, SKIN, SLEEVE, board, fist, jug, knife, pan, spoon
 
 Layer = Callable[[Canvas, float], None]

@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
+from generators.builtin.canvas import Canvas, Colour, Point
 from generators.builtin.miniature import food
-from generators.builtin.miniature.canvas import Canvas, Colour, Point
 from generators.builtin.miniature.cooking_steps import (
     Layer,
     add,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from generators.builtin.miniature.canvas import Canvas, Colour, Point, shade
+from generators.builtin.canvas import Canvas, Colour, Point, shade
 from generators.builtin.miniature.poses import FLOOR, FOREARM, TORSO, UPPER_ARM, Pose
 
 NECK, THIGH, SHIN = 15.0, 31.0, 31.0

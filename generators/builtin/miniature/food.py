@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from generators.builtin.miniature.canvas import Canvas, Colour, Point, shade
+from generators.builtin.canvas import Canvas, Colour, Point, shade
 from generators.builtin.miniature.kitchen import scatter
 
 CRUST, CRUMB, CHEESE = (160, 100, 48), (240, 214, 164), (250, 204, 72)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from generators.builtin.miniature.canvas import HEIGHT, WIDTH, Canvas, Colour, Point, shade
+from generators.builtin.canvas import HEIGHT, WIDTH, Canvas, Colour, Point, shade
 from generators.builtin.miniature.room import add_grain
 
 MIDDLE: Point = (150.0, 112.0)

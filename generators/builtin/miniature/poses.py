@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from generators.builtin.miniature.canvas import Point
+from generators.builtin.canvas import Point
 from generators.builtin.miniature.things import SOFA_SEAT
 
 FLOOR = 216.0  # picture row that feet stand on

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from generators.builtin.miniature.canvas import HEIGHT, SCALE, WIDTH, Canvas, shade
+from generators.builtin.canvas import HEIGHT, SCALE, WIDTH, Canvas, shade
 from shards.kinds.samples import Pixels
 
 WALL = (208, 200, 208)  # as behind the face in its photograph

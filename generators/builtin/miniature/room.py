@@ -9,7 +9,7 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from generators.builtin.miniature.canvas import HEIGHT, SCALE, WIDTH, Canvas, Colour, shade
+from generators.builtin.canvas import HEIGHT, SCALE, WIDTH, Canvas, Colour, shade
 
 SKIRTING = 172.0  # picture row where wall and floor meet
 

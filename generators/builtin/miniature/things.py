@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from generators.builtin.miniature.canvas import Canvas, shade
+from generators.builtin.canvas import Canvas, shade
 
 WOOD = (150, 104, 62)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import box_outline, ellipse_outline, shade
+from generators.builtin.canvas import box_outline, ellipse_outline, shade
 from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, Kind
 from generators.builtin.photos.sheet import COLOURS, METAL, WOOD, Look, Sheet, darker
 

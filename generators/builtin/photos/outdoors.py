@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import Colour, box_outline, ellipse_outline, shade
+from generators.builtin.canvas import Colour, box_outline, ellipse_outline, shade
 from generators.builtin.photos.kinds import BRIGHT, GLAZE, PATTERNS, SIZES, Kind
 from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, darker
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.miniature.canvas import SCALE, Colour
+from generators.builtin.canvas import SCALE, Colour
 from generators.builtin.photos.creatures import CREATURES
 from generators.builtin.photos.furniture import FURNITURE
 from generators.builtin.photos.outdoors import OUTDOORS

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.miniature.canvas import (
+from generators.builtin.canvas import (
     HEIGHT,
     SCALE,
     SHIFT,

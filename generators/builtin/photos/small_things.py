@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import ellipse_outline, shade
+from generators.builtin.canvas import ellipse_outline, shade
 from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, SIZES, Kind
 from generators.builtin.photos.sheet import Look, Sheet, darker
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from generators.builtin.miniature.canvas import HEIGHT, WIDTH, Colour, shade
+from generators.builtin.canvas import HEIGHT, WIDTH, Colour, shade
 from generators.builtin.photos.painter import Painter
 
 _SKIES: tuple[tuple[Colour, Colour], ...] = (

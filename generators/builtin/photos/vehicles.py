@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import shade
+from generators.builtin.canvas import shade
 from generators.builtin.photos.kinds import BASIC, PAINT, SIZES, Kind
 from generators.builtin.photos.sheet import Look, Sheet, darker
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PIL import Image
 
-from generators.builtin.procedural_assets.model import Colour, Model
-from generators.builtin.procedural_assets.paint import BLACK, RED, WHITE, canvas, lettering, shade
+from generators.builtin.canvas import Colour, shade
+from generators.builtin.procedural_assets.model import Model
+from generators.builtin.procedural_assets.paint import BLACK, RED, WHITE, canvas, lettering
 from generators.builtin.procedural_assets.surface import Point2, lathe, rounded
 
 
@@ -17,9 +18,8 @@ def ribbed(colour: Colour, ribs: int = 48) -> Image.Image:
     return picture
 
 
-def drug_bottle(colour: Colour) -> Model:
+def drug_bottle(model: Model, colour: Colour) -> None:
     """A round pill bottle in ``colour`` with a ribbed white cap and a pharmacy label."""
-    model = Model()
     label, pen = canvas(508, 160, WHITE)
     pen.rectangle((0, 0, 508, 16), shade(colour, 0.8))
     for middle in (64, 191, 318, 445):
@@ -37,33 +37,16 @@ def drug_bottle(colour: Colour) -> Model:
     model.add(lathe(rounded([(2.8, 11.1), (2.7, 11.5), (0, 11.5)], 0.2), 40), WHITE)
     model.collide(lathe(body, 20).vertices)
     model.collide(lathe([(2.85, 9.0), (2.8, 11.5)], 20).vertices)
-    return model
 
 
-def drinking_bottle(colour: Colour) -> Model:
+def drinking_bottle(model: Model, colour: Colour) -> None:
     """A sports bottle: waisted body, shoulders, a black screw cap and a drinking spout."""
-    model = Model()
-    body: list[Point2] = [
-        (0, 0),
-        (3.6, 0),
-        (3.7, 6.5),
-        (3.2, 8.5),
-        (3.2, 9.5),
-        (3.7, 11.5),
-        (3.7, 16.0),
-        (2.2, 18.6),
-        (2.2, 19.4),
-    ]
+    body = [(0.0, 0.0), (3.6, 0.0), (3.7, 6.5), (3.2, 8.5)]
+    body += [(3.2, 9.5), (3.7, 11.5), (3.7, 16.0), (2.2, 18.6), (2.2, 19.4)]
     model.add(lathe(rounded(body, 0.9), 40), colour, "gloss")
-    cap = ribbed((32, 32, 36))
     model.add(lathe([(2.2, 19.0), (2.6, 19.0), (2.6, 19.2)], 40), BLACK)
-    model.add(lathe([(2.6, 19.2), (2.6, 21.0)], 40), cap)
-    model.add(
-        lathe(
-            rounded([(2.6, 21.0), (2.4, 21.4), (1.1, 21.7), (1.0, 22.6), (1.2, 23.2), (0.9, 23.6), (0, 23.6)], 0.3), 32
-        ),
-        BLACK,
-    )
+    model.add(lathe([(2.6, 19.2), (2.6, 21.0)], 40), ribbed((32, 32, 36)))
+    spout = rounded([(2.6, 21.0), (2.4, 21.4), (1.1, 21.7), (1.0, 22.6), (1.2, 23.2), (0.9, 23.6), (0, 23.6)], 0.3)
+    model.add(lathe(spout, 32), BLACK)
     model.collide(lathe(body, 20).vertices)
     model.collide(lathe([(2.6, 19.0), (2.6, 21.2), (1.1, 23.6)], 16).vertices)
-    return model

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from PIL import Image
 
-from generators.builtin.procedural_assets.model import Colour, Model, Paint
-from generators.builtin.procedural_assets.paint import shade
+from generators.builtin.canvas import Colour, shade
+from generators.builtin.procedural_assets.model import Model, Paint
 from generators.builtin.procedural_assets.surface import Floats, around, loft, tube
 
 LENGTH = 28.0
@@ -26,94 +26,76 @@ STATIONS, HALF_WIDTHS = (0, 3, 8, 13, 19, 23, 28), (3.0, 3.4, 3.2, 3.5, 4.7, 4.6
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a shoe is cut.
+    """How a shoe is cut, in centimetres; rings lie one over the other from the sole up to the collar.
 
-    levels: (z, x of the heel, x of the front, width factor) from the sole up to the collar, x from the heel.
-    sole: (thickness under the toe, under the heel). laced: first and last level between which laces cross.
-    dip: how much lower the collar is at the ankles than at the tongue, centimetres.
+    Args:
+        z: Height of each ring.
+        heel: Distance of each ring's back from the heel.
+        front: Likewise of its front.
+        width: Its width as a share of the foot's.
+        sole: Thickness under the toe and under the heel.
+        laced: First and last ring between which laces cross.
     """
 
-    levels: tuple[tuple[float, float, float, float], ...]
+    z: tuple[float, ...]
+    heel: tuple[float, ...]
+    front: tuple[float, ...]
+    width: tuple[float, ...]
     sole: tuple[float, float]
     laced: tuple[float, float]
-    dip: float = 1.5
 
 
 LOW = Cut(
-    (
-        (1.6, 0.1, 28.0, 0.96),
-        (2.8, -0.1, 28.0, 0.96),
-        (4.0, -0.1, 27.4, 0.93),
-        (5.0, 0.0, 26.2, 0.89),
-        (5.8, 0.1, 24.2, 0.85),
-        (6.4, 0.1, 21.9, 0.82),
-        (7.1, 0.2, 19.6, 0.79),
-        (7.9, 0.2, 17.4, 0.77),
-        (8.7, 0.3, 15.4, 0.76),
-        (9.5, 0.4, 13.6, 0.75),
-    ),
-    (1.9, 2.7),
-    (4.9, 8.4),
+    z=(1.6, 2.8, 4.0, 5.0, 5.8, 6.4, 7.1, 7.9, 8.7, 9.5),
+    heel=(0.1, -0.1, -0.1, 0.0, 0.1, 0.1, 0.2, 0.2, 0.3, 0.4),
+    front=(28.0, 28.0, 27.4, 26.2, 24.2, 21.9, 19.6, 17.4, 15.4, 13.6),
+    width=(0.96, 0.96, 0.93, 0.89, 0.85, 0.82, 0.79, 0.77, 0.76, 0.75),
+    sole=(1.9, 2.7),
+    laced=(4.9, 8.4),
 )
 RUNNING = Cut(
-    (
-        (2.0, 0.2, 28.0, 0.97),
-        (3.4, -0.2, 28.2, 0.97),
-        (4.8, -0.2, 27.4, 0.94),
-        (5.8, 0.1, 25.8, 0.9),
-        (6.6, 0.4, 23.6, 0.86),
-        (7.3, 0.6, 21.2, 0.83),
-        (8.1, 0.7, 19.0, 0.8),
-        (8.9, 0.6, 17.0, 0.78),
-        (9.7, 0.4, 15.2, 0.77),
-        (10.7, -0.1, 13.6, 0.76),
-    ),
-    (2.3, 3.9),
-    (4.4, 8.4),
+    z=(2.0, 3.4, 4.8, 5.8, 6.6, 7.3, 8.1, 8.9, 9.7, 10.7),
+    heel=(0.2, -0.2, -0.2, 0.1, 0.4, 0.6, 0.7, 0.6, 0.4, -0.1),
+    front=(28.0, 28.2, 27.4, 25.8, 23.6, 21.2, 19.0, 17.0, 15.2, 13.6),
+    width=(0.97, 0.97, 0.94, 0.9, 0.86, 0.83, 0.8, 0.78, 0.77, 0.76),
+    sole=(2.3, 3.9),
+    laced=(4.4, 8.4),
 )
 BOOT = Cut(
-    (
-        (2.0, 0.1, 28.0, 0.96),
-        (3.4, 0.0, 28.0, 0.96),
-        (4.8, 0.0, 27.4, 0.94),
-        (6.0, 0.0, 26.0, 0.9),
-        (6.9, 0.1, 23.6, 0.86),
-        (7.8, 0.2, 20.8, 0.83),
-        (8.8, 0.3, 18.2, 0.81),
-        (10.2, 0.4, 16.0, 0.8),
-        (12.2, 0.4, 14.6, 0.82),
-        (15.0, 0.2, 14.0, 0.86),
-        (18.0, 0.0, 14.0, 0.9),
-        (21.0, -0.2, 14.2, 0.94),
-    ),
-    (2.0, 3.0),
-    (4.4, 10.4),
+    z=(2.0, 3.4, 4.8, 6.0, 6.9, 7.8, 8.8, 10.2, 12.2, 15.0, 18.0, 21.0),
+    heel=(0.1, 0.0, 0.0, 0.0, 0.1, 0.2, 0.3, 0.4, 0.4, 0.2, 0.0, -0.2),
+    front=(28.0, 28.0, 27.4, 26.0, 23.6, 20.8, 18.2, 16.0, 14.6, 14.0, 14.0, 14.2),
+    width=(0.96, 0.96, 0.94, 0.9, 0.86, 0.83, 0.81, 0.8, 0.82, 0.86, 0.9, 0.94),
+    sole=(2.0, 3.0),
+    laced=(4.4, 10.4),
 )
+DIP = 1.5  # how much lower the collar is at the ankles than at the tongue, centimetres
 
 
-def outline(heel: float, front: float, width: float) -> Floats:
-    """A ring around the foot between two distances from the heel: (COLUMNS, 2), counter-clockwise, heel first."""
+def ring(z: float, heel: float, front: float, width: float) -> Floats:
+    """A ring around the foot between two distances from the heel: (COLUMNS, 3), counter-clockwise, heel first."""
     angles = around(COLUMNS)
     along = heel + (front - heel) * (1 - np.cos(angles)) / 2
     half = np.interp(along, STATIONS, HALF_WIDTHS) * width
     across = half * np.sign(np.sin(angles)) * np.abs(np.sin(angles)) ** 0.62
-    return np.stack([LENGTH / 2 - along, across], 1)
-
-
-def ring(z: float, heel: float, front: float, width: float) -> Floats:
-    """An outline at a height: (COLUMNS, 3)."""
-    return np.column_stack([outline(heel, front, width), np.full(COLUMNS, z)])
+    return np.column_stack([LENGTH / 2 - along, across, np.full(COLUMNS, z)])
 
 
 def shoe(
-    cut: Cut, upper: Image.Image, sole: Paint, laces: Colour, tongue: Colour, outsole: Colour, finish: str = "satin"
-) -> Model:
+    model: Model,
+    cut: Cut,
+    upper: Image.Image,
+    sole: Paint,
+    laces: Colour,
+    tongue: Colour,
+    outsole: Colour,
+    finish: str = "satin",
+) -> None:
     """A shoe of a cut. upper: picture around it, u from the heel over the toe at 0.5; v from sole to collar."""
-    model = Model()
-    rings = np.array([ring(*level) for level in cut.levels])
+    rings = np.array([ring(*level) for level in zip(cut.z, cut.heel, cut.front, cut.width, strict=True)])
     # The collar dips at the ankles and rises at the heel.
     angles, share = around(COLUMNS), (np.linspace(0, 1, len(rings)) ** 3)[:, None]
-    rings[:, :, 2] += cut.dip * share * (0.35 * np.cos(angles / 2) ** 8 - np.sin(angles) ** 2)
+    rings[:, :, 2] += DIP * share * (0.35 * np.cos(angles / 2) ** 8 - np.sin(angles) ** 2)
     model.add(loft(rings), upper, finish)
     middle = rings[-1].mean(axis=0)
 
@@ -127,7 +109,6 @@ def shoe(
     _tongue(model, rings, tongue)
     _laces(model, rings, cut, laces)
     _collide(model, rings)
-    return model
 
 
 def _collide(model: Model, rings: Floats) -> None:
@@ -174,24 +155,18 @@ def _on(rings: Floats, level: float, column: float, out: float) -> Floats:
 def _laces(model: Model, rings: Floats, cut: Cut, colour: Colour) -> None:
     """Laces that cross over the instep and end in a bow."""
     first, last = cut.laced
-    rows = np.linspace(first, last, 6)
-    reach = 4.0
-    for low, high in pairwise(rows):
-        for sign, out in ((1, 0.28), (-1, 0.45)):
-            path = [
-                _on(rings, low + (high - low) * t, FRONT + sign * reach * (2 * t - 1), out)
-                for t in np.linspace(0, 1, 7)
-            ]
+    steps = np.linspace(0, 1, 7)
+    for low, high in pairwise(np.linspace(first, last, 6)):
+        for reach, out in ((4.0, 0.28), (-4.0, 0.45)):
+            path = [_on(rings, low + (high - low) * t, FRONT + reach * (2 * t - 1), out) for t in steps]
             model.add(tube(path, 0.3, 6, flat=0.6), colour, "cloth")
     knot = _on(rings, last, FRONT, 0.6)
     for sign in (1, -1):
-        loop = [
-            knot + np.array((0.3 - 1.6 * math.sin(a), sign * 2.9 * math.sin(a / 2), 0.4 * math.sin(a)))
-            for a in np.linspace(0, math.tau, 16)
-        ]
-        model.add(tube(loop, 0.24, 6, flat=0.7), colour, "cloth")
-        end = [knot + np.array(step) for step in ((0, 0, 0), (-1.6, sign * 1.2, -0.1), (-2.6, sign * 2.6, -1.0))]
-        model.add(tube(end, 0.24, 6, flat=0.7), colour, "cloth")
+        a = np.linspace(0, math.tau, 16)
+        loop = np.stack([0.3 - 1.6 * np.sin(a), sign * 2.9 * np.sin(a / 2), 0.4 * np.sin(a)], 1)
+        end = np.array([(0, 0, 0), (-1.6, sign * 1.2, -0.1), (-2.6, sign * 2.6, -1.0)])
+        for lace in (loop, end):
+            model.add(tube(knot + lace, 0.24, 6, flat=0.7), colour, "cloth")
 
 
 def _tongue(model: Model, rings: Floats, colour: Colour) -> None:

@@ -44,8 +44,7 @@ def _key(
 
     model.add(loft([square(0, 0), square(inset / 2, rise * 0.8), square(inset, rise)]), KEY_COLOUR, "matte")
     near_left, near_right, far_right, far_left = square(inset, rise)
-    top = [[near_left, near_right], [far_left, far_right]]
-    model.add(sheet(top), paint, "matte")
+    model.add(sheet([[near_left, near_right], [far_left, far_right]]), paint, "matte")
 
 
 @cache
@@ -57,9 +56,8 @@ def legend_picture(text: str) -> Image.Image:
     return picture
 
 
-def keyboard() -> Model:
+def keyboard(model: Model) -> None:
     """A black desktop keyboard with raised, lettered keys and a number pad."""
-    model = Model()
     wide, deep = 43.0, 14.5
     model.add_box((wide, deep, 1.7), (0, 0, 0), BLACK, "satin", 0.5)
     pictures = {text: legend_picture(text) for row in key_rows(29) for _, _, text in row}
@@ -67,10 +65,8 @@ def keyboard() -> Model:
     for y, row in zip(row_y, key_rows(28.5), strict=True):
         for left, size, text in row:
             _key(model, (-20.6 + left, y, 1.6), (size, 1.8), 0.8, pictures[text] if text else KEY_COLOUR)
-    for column in range(3):
-        for y in (1.8, -0.2):
-            _key(model, (8.7 + column * 1.95, y, 1.6), (1.75, 1.8), 0.8, KEY_COLOUR)
-    for x, y in ((10.65, -4.2), (8.7, -6.2), (10.65, -6.2), (12.6, -6.2)):
+    block = [(8.7 + column * 1.95, y) for column in range(3) for y in (1.8, -0.2)]
+    for x, y in (*block, (10.65, -4.2), (8.7, -6.2), (10.65, -6.2), (12.6, -6.2)):
         _key(model, (x, y, 1.6), (1.75, 1.8), 0.8, KEY_COLOUR)
     for number in range(15):
         line, column = divmod(number, 3)
@@ -79,23 +75,16 @@ def keyboard() -> Model:
     for light in range(3):
         model.add_box((0.5, 0.3, 0.1), (16 + light * 1.4, 5.4, 1.65), (60, 220, 90), radius=0.05)
     model.collide_box((-wide / 2, wide / 2), (-deep / 2, deep / 2), (0, 2.1))
-    return model
 
 
-def laptop() -> Model:
+def laptop(model: Model) -> None:
     """An open black laptop: keys, touch pad, a lit screen leaning back."""
-    model = Model()
     wide, deep = 33.0, 22.5
     model.add_box((wide, deep, 1.6), (0, 0, 0), (30, 30, 33), "satin", 0.4)
     for number, keys in enumerate(key_rows(27.5)):
         for left, size, text in keys:
-            _key(
-                model,
-                (-13.75 + left, -2.2 + number * 1.95 + 0.2, 1.55),
-                (size, 1.75),
-                0.3,
-                legend_picture(text) if text else (52, 52, 56),
-            )
+            corner = (-13.75 + left, -2.2 + number * 1.95 + 0.2, 1.55)
+            _key(model, corner, (size, 1.75), 0.3, legend_picture(text) if text else (52, 52, 56))
     model.add_box((9.0, 6.0, 0.12), (0, -6.6, 1.58), (64, 64, 68), "satin", 0.05)
     screen, pen = canvas(400, 250, (30, 96, 190))
     for y in range(250):
@@ -116,12 +105,10 @@ def laptop() -> Model:
     model.collide(np.array(corners) @ turn("x", -17).T + (0, deep / 2 - 0.5, 1.5))
     model.add(tube([(-12, deep / 2 - 0.3, 1.5), (12, deep / 2 - 0.3, 1.5)], 0.6, 10), (20, 20, 22))
     model.collide_box((-wide / 2, wide / 2), (-deep / 2, deep / 2), (0, 1.7))
-    return model
 
 
-def mouse() -> Model:
+def mouse(model: Model) -> None:
     """A white gaming mouse: arched shell, two buttons, wheel, side buttons, a red light strip and its cable."""
-    model = Model()
     count, angles = 19, around(40)
     stations = -np.cos(np.linspace(0, math.pi, count))  # denser towards the rounded ends
     rings = []
@@ -162,13 +149,6 @@ def mouse() -> Model:
     pen.polygon([(32, 18), (44, 26), (40, 44), (32, 48), (24, 44), (20, 26)], WHITE)
     badge = [[above(x, y, 0.06) for x in np.linspace(-1.1, 1.1, 5)] for y in np.linspace(1.8, 4.0, 5)]
     model.add(sheet(badge), logo, "gloss")
-    cable = [
-        (0, -6.0, 0.8),
-        (0, -6.8, 0.6),
-        (0.3, -8.0, 0.25),
-        (1.4, -9.4, 0.22),
-        (3.2, -10.0, 0.22),
-        (5.0, -9.6, 0.22),
-    ]
+    cable = [(0, -6.0, 0.8), (0, -6.8, 0.6), (0.3, -8.0, 0.25)]
+    cable += [(1.4, -9.4, 0.22), (3.2, -10.0, 0.22), (5.0, -9.6, 0.22)]
     model.add(tube(cable, 0.22, 8), (50, 50, 54), "matte")
-    return model

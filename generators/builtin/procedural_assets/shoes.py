@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PIL import Image, ImageDraw
 
+from generators.builtin.canvas import Colour, shade
 from generators.builtin.procedural_assets.cobbling import BOOT, LOW, RUNNING, shoe
-from generators.builtin.procedural_assets.model import Colour, Model
-from generators.builtin.procedural_assets.paint import BLACK, OFF_WHITE, WHITE, canvas, grain, shade, woven
+from generators.builtin.procedural_assets.model import Model
+from generators.builtin.procedural_assets.paint import BLACK, OFF_WHITE, WHITE, canvas, grain, woven
 
 
 def panels(colour: Colour, trim: Colour, stripes: Colour | None = None) -> Image.Image:
@@ -30,34 +31,34 @@ def panels(colour: Colour, trim: Colour, stripes: Colour | None = None) -> Image
     return picture
 
 
-def plain_shoe(colour: Colour) -> Model:
+def plain_shoe(model: Model, colour: Colour) -> None:
     """A casual low shoe of one colour on a light sole."""
     light = sum(colour) > 330
     upper = grain(panels(colour, shade(colour, 0.82)), 5, 4)
-    return shoe(LOW, upper, OFF_WHITE if light else shade(OFF_WHITE, 0.93), WHITE, shade(colour, 0.8), (150, 110, 70))
+    shoe(model, LOW, upper, OFF_WHITE if light else shade(OFF_WHITE, 0.93), WHITE, shade(colour, 0.8), (150, 110, 70))
 
 
-def dark_shoe(colour: Colour) -> Model:
+def dark_shoe(model: Model, colour: Colour) -> None:
     """A leather shoe: laces, sole and heel in the dark of its colour."""
     dark = shade(colour, 0.45) if sum(colour) > 150 else (30, 28, 28)
-    return shoe(LOW, panels(colour, shade(colour, 0.8)), dark, shade(colour, 0.5), shade(colour, 0.7), BLACK, "gloss")
+    shoe(model, LOW, panels(colour, shade(colour, 0.8)), dark, shade(colour, 0.5), shade(colour, 0.7), BLACK, "gloss")
 
 
-def running_shoe(colour: Colour, stripes: Colour) -> Model:
+def running_shoe(model: Model, colour: Colour, stripes: Colour) -> None:
     """A running shoe: thick wedge sole, mesh upper with slanted side stripes."""
     upper = woven(panels(colour, shade(colour, 0.88), stripes), 4, 0.18)
     midsole, pen = canvas(508, 40, WHITE)
     pen.rectangle((0, 24, 508, 30), stripes)
-    return shoe(RUNNING, upper, midsole, WHITE, shade(colour, 0.85), (60, 60, 64), "cloth")
+    shoe(model, RUNNING, upper, midsole, WHITE, shade(colour, 0.85), (60, 60, 64), "cloth")
 
 
-def sneaker(colour: Colour) -> Model:
+def sneaker(model: Model, colour: Colour) -> None:
     """A dark sneaker on a white rubber sole, with white laces and stripes."""
     upper = grain(panels(colour, shade(colour, 1.6), WHITE), 4, 6)
-    return shoe(RUNNING, upper, WHITE, WHITE, shade(colour, 1.4), (70, 70, 74), "satin")
+    shoe(model, RUNNING, upper, WHITE, WHITE, shade(colour, 1.4), (70, 70, 74), "satin")
 
 
-def canvas_shoe(colour: Colour) -> Model:
+def canvas_shoe(model: Model, colour: Colour) -> None:
     """A canvas shoe: woven cloth, rubber toe cap, a coloured line around the white sole."""
     picture, pen = canvas(508, 160, colour)
     _toe_cap(pen)
@@ -68,7 +69,7 @@ def canvas_shoe(colour: Colour) -> Model:
             pen.ellipse((x - 4, y - 4, x + 4, y + 4), (120, 120, 124))
     sole, line = canvas(508, 40, WHITE)
     line.rectangle((0, 12, 508, 17), (36, 60, 140))
-    return shoe(LOW, woven(picture, 3, 0.14), sole, WHITE, colour, (190, 150, 100), "cloth")
+    shoe(model, LOW, woven(picture, 3, 0.14), sole, WHITE, colour, (190, 150, 100), "cloth")
 
 
 def _toe_cap(pen: ImageDraw.ImageDraw) -> None:
@@ -76,14 +77,7 @@ def _toe_cap(pen: ImageDraw.ImageDraw) -> None:
     pen.line([(176, 160), (190, 118), (254, 100), (318, 118), (332, 160)], (150, 150, 146), 3)
 
 
-def boot(colour: Colour) -> Model:
+def boot(model: Model, colour: Colour) -> None:
     """A laced leather boot with a high shaft and a heavy sole."""
-    return shoe(
-        BOOT,
-        panels(colour, shade(colour, 1.5)),
-        (34, 32, 32),
-        (90, 80, 60),
-        shade(colour, 1.3),
-        BLACK,
-        "gloss",
-    )
+    upper = panels(colour, shade(colour, 1.5))
+    shoe(model, BOOT, upper, (34, 32, 32), (90, 80, 60), shade(colour, 1.3), BLACK, "gloss")

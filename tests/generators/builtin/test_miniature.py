@@ -19,7 +19,7 @@ import pytest
 import filters
 import generators
 from generators.builtin import miniature
-from generators.builtin.miniature.canvas import Canvas
+from generators.builtin.canvas import Canvas
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS
 from generators.builtin.miniature.figure import joint
