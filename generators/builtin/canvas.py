@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import cv2
@@ -87,6 +87,21 @@ class Canvas:
         """A line through points with round joints and ends."""
         thickness = max(1, round(width * SCALE))
         cv2.polylines(self.large, [self._fixed(points)], False, colour, thickness, cv2.LINE_AA, SHIFT)
+
+    def boxes(self, boxes: Iterable[tuple[float, float, float, float]], colour: Colour) -> None:
+        """Several rectangles."""
+        for left, top, right, bottom in boxes:
+            self.box(left, top, right, bottom, colour)
+
+    def ellipses(self, centres: Iterable[Point], across: float, high: float, colour: Colour) -> None:
+        """Several ellipses of one size."""
+        for centre in centres:
+            self.ellipse(centre, across, high, colour)
+
+    def strokes(self, lines: Iterable[Sequence[Point]], width: float, colour: Colour) -> None:
+        """Several lines."""
+        for points in lines:
+            self.stroke(points, width, colour)
 
     def limb(self, points: Sequence[Point], start: float, end: float, colour: Colour) -> None:
         """A tapering limb, ``start`` thick at its first point and ``end`` at its last, darker along its edge."""

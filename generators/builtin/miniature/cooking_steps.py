@@ -141,8 +141,7 @@ def fry(piece: Layer, canvas: Canvas, share: float) -> None:
     push = 8 * _swing(share)
     blade = canvas.at((184 + push, 146 + push), 0.75)
     blade.box(-24, -17, 12, 17, (178, 184, 192))
-    for slot in (-8, 0, 8):
-        blade.box(-18, slot - 1.5, 4, slot + 1.5, (90, 92, 98))
+    blade.boxes([(-18, slot - 1.5, 4, slot + 1.5) for slot in (-8, 0, 8)], (90, 92, 98))
     blade.stroke([(12, 0), (90, 0)], 7, (44, 44, 50))
     fist(canvas, (240 + push, 206 + push), (330, 290))
 

@@ -31,8 +31,7 @@ def slices(canvas: Canvas, end: Point, count: int, rim: Colour, flesh: Colour) -
         here = canvas.at((end[0] - 15 * (count - n), end[1] + 6 * math.sin(2.0 * n)))
         here.ellipse((0, 0), 14, 15, rim)
         here.ellipse((0, 0), 11.5, 12.5, flesh)
-        for x, y in scatter(5, 7):
-            here.ellipse((x, y), 1.4, 1.4, shade(flesh, 0.82))
+        here.ellipses(scatter(5, 7), 1.4, 1.4, shade(flesh, 0.82))
 
 
 def tomato(canvas: Canvas, centre: Point, radius: float = 24.0) -> None:
@@ -53,8 +52,7 @@ def tomato_slice(canvas: Canvas, centre: Point, radius: float = 22.0) -> None:
     """A round slice of tomato."""
     here = canvas.at(centre)
     here.discs((radius, (200, 36, 30)), (radius * 0.88, (236, 92, 70)))
-    for seeds in _fifths(radius * 0.5):
-        here.ellipse(seeds, radius * 0.22, radius * 0.22, (250, 196, 120))
+    here.ellipses(_fifths(radius * 0.5), radius * 0.22, radius * 0.22, (250, 196, 120))
 
 
 def leaves(canvas: Canvas, centre: Point, radius: float, count: int, green: Colour = (104, 176, 66)) -> None:
@@ -76,8 +74,7 @@ def eggs(canvas: Canvas, centre: Point, radius: float) -> None:
     """Beaten egg that sets in a pan."""
     here = canvas.at(centre)
     here.discs((radius, (232, 176, 60)), (radius * 0.94, (250, 212, 92)))
-    for x, y in scatter(9, radius * 0.75):
-        here.ellipse((x, y), 6, 4, (252, 228, 140))
+    here.ellipses(scatter(9, radius * 0.75), 6, 4, (252, 228, 140))
 
 
 def pancake(canvas: Canvas, centre: Point, radius: float = 50.0, done: float = 1.0) -> None:
@@ -96,8 +93,7 @@ def bread(canvas: Canvas, centre: Point, scale: float = 1.0) -> None:
         size = 58 * scale - inset
         top, foot = size * 0.9, size * 0.86
         here.polygon([(-top, -size * 0.5), (top, -size * 0.5), (foot, size), (-foot, size)], colour)
-        for side in (-1, 1):
-            here.ellipse((side * size * 0.5, -size * 0.55), size * 0.52, size * 0.4, colour)
+        here.ellipses([(side * size * 0.5, -size * 0.55) for side in (-1, 1)], size * 0.52, size * 0.4, colour)
 
 
 def cheese(canvas: Canvas, centre: Point) -> None:
@@ -105,5 +101,4 @@ def cheese(canvas: Canvas, centre: Point) -> None:
     here = canvas.at(centre, 0.12)
     here.box(-42, -40, 42, 40, (226, 168, 40))
     here.box(-40, -38, 40, 38, CHEESE)
-    for x, y in ((-20, -14), (14, -22), (22, 14), (-12, 18)):
-        here.ellipse((x, y), 6, 5, (230, 174, 48))
+    here.ellipses(((-20, -14), (14, -22), (22, 14), (-12, 18)), 6, 5, (230, 174, 48))

@@ -37,8 +37,7 @@ def board(canvas: Canvas) -> None:
     here = canvas.at((160, 112))
     here.box(-93, -57, 97, 65, (96, 70, 48))
     here.box(-95, -60, 95, 60, (206, 162, 106))
-    for row in range(-50, 60, 14):
-        here.stroke([(-90, row), (90, row + 3)], 1.2, (188, 142, 88))
+    here.strokes([[(-90, row), (90, row + 3)] for row in range(-50, 60, 14)], 1.2, (188, 142, 88))
     here.ellipse((82, -46), 6, 6, (120, 88, 58))
 
 
@@ -66,8 +65,7 @@ def pot(canvas: Canvas, filling: Colour | None = None) -> None:
     here.discs((radius, STEEL), (radius * 0.93, shade(STEEL, 0.72)))
     if filling:
         here.discs((radius * 0.88, filling))
-        for x, y in scatter(7, radius * 0.6):
-            here.ellipse((x, y), 5, 3, shade(filling, 1.18))
+        here.ellipses(scatter(7, radius * 0.6), 5, 3, shade(filling, 1.18))
 
 
 def plate(canvas: Canvas) -> None:

@@ -12,8 +12,7 @@ _DARK = (38, 32, 30)
 
 def _face(sheet: Sheet, hair: Colour) -> None:
     sheet.ellipse((0, -70), 8.2, 9.5, _SKIN)
-    for x in (-3, 3):
-        sheet.ellipse((x, -70.5), 1.1, 1.3, _DARK)
+    sheet.ellipses([(x, -70.5) for x in (-3, 3)], 1.1, 1.3, _DARK)
     sheet.stroke([(-2.5, -65.5), (0, -64.6), (2.5, -65.5)], 1, (176, 70, 66))
     sheet.polygon([(-8.6, -70), (-8, -77), (-3, -80.5), (4, -80.5), (8, -77), (8.6, -70), (5, -75), (-5, -75)], hair)
 
@@ -81,14 +80,12 @@ def _cat(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-1.8, -31), (1.8, -31), (0, -29)], (220, 110, 110))
     sheet.stroke([(0, -22), (0, -4)], 0.8, line)
     for y in (-18, -12):
-        sheet.stroke([(-12, y), (-7, y + 1)], 1.4, line)
-        sheet.stroke([(12, y), (7, y + 1)], 1.4, line)
+        sheet.strokes([[(-12, y), (-7, y + 1)], [(12, y), (7, y + 1)]], 1.4, line)
 
 
 def _bird(sheet: Sheet, look: Look) -> None:
     feather = look.rgb
-    for x in (-2, 5):
-        sheet.stroke([(x, -12), (x, -1), (x + 4, -1)], 1.6, (226, 130, 30))
+    sheet.strokes([[(x, -12), (x, -1), (x + 4, -1)] for x in (-2, 5)], 1.6, (226, 130, 30))
     sheet.polygon([(-10, -22), (-25, -21), (-24, -15), (-10, -12)], shade(feather, 0.7))
     sheet.ellipse((0, -18), 15, 10.5, feather)
     sheet.limb([(8, -22), (12, -33)], 12, 12, feather)
@@ -102,8 +99,7 @@ def _horse(sheet: Sheet, look: Look) -> None:
     coat, mane = look.rgb, (40, 28, 22) if look.color != "black" else (96, 90, 90)
     sheet.limb([(-27, -40), (-36, -28), (-35, -12)], 7, 5, mane)
     _legs(sheet, (-21, -15, 14, 20), -28, 7.5, coat)
-    for x in (-21, -15, 14, 20):
-        sheet.box(x - 3.6, -4, x + 3.6, 0, _DARK)
+    sheet.boxes([(x - 3.6, -4, x + 3.6, 0) for x in (-21, -15, 14, 20)], _DARK)
     sheet.limb([(-16, -36), (16, -37)], 25, 24, coat)
     sheet.limb([(18, -40), (30, -62)], 19, 13, coat)
     sheet.limb([(30, -63), (42, -52)], 14, 10, coat)

@@ -9,11 +9,9 @@ from generators.builtin.photos.sheet import COLOURS, METAL, WOOD, Look, Sheet, d
 
 def _couch(sheet: Sheet, look: Look) -> None:
     edge = darker(look)
-    for x in (-62, 56):
-        sheet.box(x, -7, x + 7, 0, (78, 54, 36))
+    sheet.boxes([(x, -7, x + 7, 0) for x in (-62, 56)], (78, 54, 36))
     sheet.cloth([(-62, -14), (-64, -64), (-58, -72), (58, -72), (64, -64), (62, -14)], look)
-    for x in (-21, 21):
-        sheet.stroke([(x, -70), (x, -38)], 1.4, edge)
+    sheet.strokes([[(x, -70), (x, -38)] for x in (-21, 21)], 1.4, edge)
     sheet.box(-64, -38, 64, -6, edge)
     for left in (-61, -20, 21):
         sheet.cloth(box_outline(left, -37, left + 40, -20), look)
@@ -29,26 +27,21 @@ def _chair(sheet: Sheet, look: Look) -> None:
         sheet.box(-13, -76, 8, -54, look.rgb)
         sheet.polygon([(-18, -36), (12, -36), (22, -30), (-12, -30)], look.rgb)
         return
-    for x, foot in ((-17, 0), (11, -4), (-9, 0), (19, 0)):
-        sheet.box(x, -34, x + 4.5, foot, shade(frame, 0.8))
-    for x in (-18, 8):
-        sheet.box(x, -82, x + 4.5, -32, frame)
-    for y in (-79, -66, -53):
-        sheet.box(-16, y, 10, y + 7, look.rgb)
+    sheet.boxes([(x, -34, x + 4.5, foot) for x, foot in ((-17, 0), (11, -4), (-9, 0), (19, 0))], shade(frame, 0.8))
+    sheet.boxes([(x, -82, x + 4.5, -32) for x in (-18, 8)], frame)
+    sheet.boxes([(-16, y, 10, y + 7) for y in (-79, -66, -53)], look.rgb)
     sheet.polygon([(-19, -38), (12, -38), (23, -32), (-10, -32)], shade(look.rgb, 1.1))
     sheet.polygon([(-10, -32), (23, -32), (23, -28), (-10, -28)], frame)
 
 
 def _table(sheet: Sheet, look: Look) -> None:
-    for x in (-52, 46):
-        sheet.box(x, -46, x + 7, 0, shade(WOOD, 0.72))
+    sheet.boxes([(x, -46, x + 7, 0) for x in (-52, 46)], shade(WOOD, 0.72))
     sheet.polygon([(-54, -58), (54, -58), (62, -46), (-62, -46)], shade(WOOD, 1.14))
     sheet.box(-62, -46, 62, -39, shade(WOOD, 0.84))
 
 
 def _bed(sheet: Sheet, look: Look) -> None:
-    sheet.box(-78, -66, -70, 0, shade(WOOD, 0.8))
-    sheet.box(70, -38, 76, 0, shade(WOOD, 0.8))
+    sheet.boxes([(-78, -66, -70, 0), (70, -38, 76, 0)], shade(WOOD, 0.8))
     sheet.box(-72, -16, 72, -6, WOOD)
     sheet.box(-70, -32, 70, -14, (244, 242, 236))
     sheet.polygon([(-66, -32), (-62, -46), (-38, -46), (-34, -32)], (250, 250, 250))
@@ -63,8 +56,7 @@ def _pillow(sheet: Sheet, look: Look) -> None:
 
 
 def _tv(sheet: Sheet, look: Look) -> None:
-    sheet.box(-16, -3, 16, 0, (50, 50, 54))
-    sheet.box(-4, -8, 4, -2, (50, 50, 54))
+    sheet.boxes([(-16, -3, 16, 0), (-4, -8, 4, -2)], (50, 50, 54))
     sheet.box(-42, -60, 42, -8, (30, 30, 34))
     sheet.box(-39, -57, 39, -11, (120, 190, 236))
     sheet.polygon([(-39, -22), (-20, -44), (-4, -24), (14, -38), (39, -20), (39, -11), (-39, -11)], (84, 150, 90))
@@ -89,8 +81,7 @@ def _rug(sheet: Sheet, look: Look) -> None:
 
 def _curtain(sheet: Sheet, look: Look) -> None:
     sheet.cloth([(-17, -104), (17, -104), (19, -2), (9, 0), (0, -2), (-9, 0), (-19, -2)], look)
-    for x in (-9, 0, 9):
-        sheet.stroke([(x, -102), (x * 1.1, -2)], 1.2, darker(look))
+    sheet.strokes([[(x, -102), (x * 1.1, -2)] for x in (-9, 0, 9)], 1.2, darker(look))
     sheet.stroke([(-24, -105), (24, -105)], 3, (96, 76, 56))
 
 
@@ -100,16 +91,13 @@ def _window(sheet: Sheet, look: Look) -> None:
         sheet.ellipse((0, -35), 34, 34, frame)
         sheet.ellipse((0, -35), 29, 29, (160, 208, 240))
         sheet.ellipse((-8, -42), 9, 5, (236, 246, 252))
-        sheet.box(-1.5, -64, 1.5, -6, frame)
-        sheet.box(-29, -36.5, 29, -33.5, frame)
+        sheet.boxes([(-1.5, -64, 1.5, -6), (-29, -36.5, 29, -33.5)], frame)
         return
     sheet.box(-33, -68, 33, 0, frame)
     sheet.box(-28, -63, 28, -6, (160, 208, 240))
     sheet.ellipse((-13, -48), 10, 5, (236, 246, 252))
     sheet.ellipse((14, -12), 13, 8, (112, 168, 98))
-    sheet.box(-28, -6, 28, -5, frame)
-    sheet.box(-1.5, -63, 1.5, -6, frame)
-    sheet.box(-28, -37, 28, -34, frame)
+    sheet.boxes([(-28, -6, 28, -5), (-1.5, -63, 1.5, -6), (-28, -37, 28, -34)], frame)
     sheet.box(-37, -4, 37, 1, (214, 214, 208))
 
 
@@ -120,25 +108,21 @@ def _clock(sheet: Sheet, look: Look) -> None:
     else:
         sheet.ellipse((0, -18), 18, 18, look.rgb)
         sheet.ellipse((0, -18), 14.5, 14.5, (250, 250, 246))
-    for x, y in ((0, -12), (12, 0), (0, 12), (-12, 0)):
-        sheet.ellipse((x, y - 18), 1.3, 1.3, (60, 60, 64))
+    sheet.ellipses(((0, -30), (12, -18), (0, -6), (-12, -18)), 1.3, 1.3, (60, 60, 64))
     sheet.stroke([(0, -18), (0, -28)], 1.6, (30, 30, 34))
     sheet.stroke([(0, -18), (7, -14)], 2, (30, 30, 34))
 
 
 def _refrigerator(sheet: Sheet, look: Look) -> None:
     sheet.box(-31, -150, 31, 0, darker(look))
-    sheet.box(-29.5, -148, 29.5, -96, look.rgb)
-    sheet.box(-29.5, -93, 29.5, -4, look.rgb)
-    for top, bottom in ((-128, -104), (-84, -50)):
-        sheet.box(-24, top, -20.5, bottom, (120, 124, 130))
+    sheet.boxes([(-29.5, -148, 29.5, -96), (-29.5, -93, 29.5, -4)], look.rgb)
+    sheet.boxes([(-24, top, -20.5, bottom) for top, bottom in ((-128, -104), (-84, -50))], (120, 124, 130))
 
 
 def _oven(sheet: Sheet, look: Look) -> None:
     sheet.box(-32, -70, 32, 0, darker(look))
     sheet.box(-31, -58, 31, -2, look.rgb)
-    for x in (-22, -8, 8, 22):
-        sheet.ellipse((x, -64), 3.6, 3.6, (40, 40, 44))
+    sheet.ellipses([(x, -64) for x in (-22, -8, 8, 22)], 3.6, 3.6, (40, 40, 44))
     sheet.box(-24, -42, 24, -12, (36, 36, 42))
     sheet.box(-21, -39, 21, -15, (92, 66, 50))
     sheet.stroke([(-24, -49), (24, -49)], 3, (124, 128, 134))
@@ -151,8 +135,7 @@ def _microwave(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(-20, -10), (-8, -28)], 1.6, (96, 100, 110))
     sheet.box(16, -32, 28, -26, (90, 220, 140))
     for y in (-21, -15, -9):
-        for x in (18, 24):
-            sheet.box(x, y, x + 3.6, y + 3.6, (70, 72, 80))
+        sheet.boxes([(x, y, x + 3.6, y + 3.6) for x in (18, 24)], (70, 72, 80))
 
 
 def _sink(sheet: Sheet, look: Look) -> None:
@@ -184,10 +167,7 @@ FURNITURE = {
     "television": Kind(_tv, "tv", {"color": ("black",)}),
     "lamp": Kind(_lamp, "light", {"color": ("yellow", "red", "white", "blue", "green")}, shadow=(16, 3)),
     "rug": Kind(
-        _rug,
-        "rug-merged",
-        {"color": BASIC, "pattern": PATTERNS, "shape": ("round", "rectangular")},
-        flat=True,
+        _rug, "rug-merged", {"color": BASIC, "pattern": PATTERNS, "shape": ("round", "rectangular")}, flat=True
     ),
     "curtain": Kind(_curtain, "curtain", {"color": BASIC, "pattern": PATTERNS}),
     "window": Kind(_window, "window-other", {"shape": ("rectangular", "round")}),

@@ -19,8 +19,7 @@ def _tree(sheet: Sheet, look: Look) -> None:
 
 def _bench(sheet: Sheet, look: Look) -> None:
     slat, leg = (WOOD, (70, 70, 74)) if look.material == "wooden" else (METAL, (92, 98, 108))
-    for x in (-27, 24):
-        sheet.box(x, -38, x + 4, 0, leg)
+    sheet.boxes([(x, -38, x + 4, 0) for x in (-27, 24)], leg)
     for top in (-40, -31):
         sheet.box(-34, top, 34, top + 7, slat)
         sheet.box(-34, top + 5.4, 34, top + 7, shade(slat, 0.75))
@@ -48,8 +47,7 @@ def _stop_sign(sheet: Sheet, look: Look) -> None:
         sheet.polygon([(x, y - 66) for x, y in (*half, *((-x, -y) for x, y in half))], colour)
     white = (248, 246, 242)
     sheet.stroke([(-9, -70), (-12, -71), (-14, -69), (-10, -66), (-10, -63), (-13, -61.5), (-15, -63)], 1.7, white)
-    sheet.stroke([(-7, -70.5), (-1, -70.5)], 1.7, white)
-    sheet.stroke([(-4, -70.5), (-4, -61.5)], 1.7, white)
+    sheet.strokes([[(-7, -70.5), (-1, -70.5)], [(-4, -70.5), (-4, -61.5)]], 1.7, white)
     sheet.ring((3.6, -66), 3.8, 1.7, white)
     sheet.stroke([(10, -61.5), (10, -70.5), (13, -70), (14, -68), (13, -66), (10, -66)], 1.7, white)
 
@@ -61,8 +59,7 @@ def _fire_hydrant(sheet: Sheet, look: Look) -> None:
     sheet.box(-12, -36, 12, -31, edge)
     sheet.polygon([(-9, -36), (-6, -44), (6, -44), (9, -36)], look.rgb)
     sheet.box(-3, -48, 3, -43, edge)
-    for side in (-1, 1):
-        sheet.ellipse((side * 12, -22), 4.5, 5.5, edge)
+    sheet.ellipses([(side * 12, -22) for side in (-1, 1)], 4.5, 5.5, edge)
     sheet.ellipse((0, -22), 5.5, 5.5, (214, 214, 208))
     sheet.ellipse((0, -22), 2.4, 2.4, (110, 112, 116))
 
@@ -76,8 +73,7 @@ def _umbrella(sheet: Sheet, look: Look) -> None:
     canopy = [(-42, -56), (-37, -69), (-24, -79), (-8, -84), (8, -84), (24, -79), (37, -69), (42, -56)]
     scallops = [(28, -60), (14, -56), (0, -60), (-14, -56), (-28, -60)]
     sheet.cloth([*canopy, *scallops], look)
-    for x in (-14, 14):
-        sheet.stroke([(0, -84), (x * 0.7, -74), (x, -57)], 1, darker(look))
+    sheet.strokes([[(0, -84), (x * 0.7, -74), (x, -57)] for x in (-14, 14)], 1, darker(look))
     sheet.stroke([(0, -84), (0, -89)], 2, (120, 96, 70))
 
 
@@ -86,8 +82,7 @@ def _kite(sheet: Sheet, look: Look) -> None:
     for x, y in ((4, -18), (-2, -9)):
         sheet.polygon([(x - 6, y - 4), (x - 6, y + 4), (x + 6, y - 4), (x + 6, y + 4)], (230, 90, 60))
     sheet.cloth([(0, -84), (22, -58), (0, -26), (-22, -58)], look)
-    sheet.stroke([(0, -84), (0, -26)], 1.2, (70, 60, 56))
-    sheet.stroke([(-22, -58), (22, -58)], 1.2, (70, 60, 56))
+    sheet.strokes([[(0, -84), (0, -26)], [(-22, -58), (22, -58)]], 1.2, (70, 60, 56))
 
 
 def _surfboard(sheet: Sheet, look: Look) -> None:
@@ -132,8 +127,7 @@ def _house(sheet: Sheet, look: Look) -> None:
 
 def _fence(sheet: Sheet, look: Look) -> None:
     board = look.rgb
-    for y in (-26, -11):
-        sheet.box(-170, y, 170, y + 5, shade(board, 0.82))
+    sheet.boxes([(-170, y, 170, y + 5) for y in (-26, -11)], shade(board, 0.82))
     for x in range(-164, 172, 16):
         sheet.polygon([(x - 4.5, 0), (x - 4.5, -29), (x, -35), (x + 4.5, -29), (x + 4.5, 0)], board)
         sheet.stroke([(x + 4.5, -29), (x + 4.5, 0)], 0.8, shade(board, 0.7))
@@ -158,10 +152,8 @@ def _suitcase(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(-8, -36), (-8, -45), (8, -45), (8, -36)], 3, (60, 56, 54))
     sheet.box(-23, -37, 23, -2, darker(look))
     sheet.box(-21.5, -35.5, 21.5, -3.5, look.rgb)
-    for x in (-14, 11):
-        sheet.box(x, -37, x + 3.6, -2, (70, 52, 40))
-    for x in (-17, 17):
-        sheet.ellipse((x, -1.5), 2.6, 2.2, (40, 40, 42))
+    sheet.boxes([(x, -37, x + 3.6, -2) for x in (-14, 11)], (70, 52, 40))
+    sheet.ellipses([(x, -1.5) for x in (-17, 17)], 2.6, 2.2, (40, 40, 42))
 
 
 OUTDOORS = {

@@ -9,17 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.canvas import (
-    HEIGHT,
-    SCALE,
-    SHIFT,
-    WIDTH,
-    Canvas,
-    Colour,
-    Point,
-    ellipse_outline,
-    shade,
-)
+from generators.builtin.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, ellipse_outline, shade
 from shards.kinds.samples import Pixels
 
 Labels = NDArray[np.uint8]

@@ -53,8 +53,7 @@ def _book(sheet: Sheet, look: Look) -> None:
         sheet.polygon([(-31, -3), (-25, -24), (25, -24), (31, -3), (0, 1)], look.rgb)
         for side in (-1, 1):
             sheet.polygon([(0, -2), (side * 28, -5), (side * 22.5, -24), (0, -21)], (250, 247, 236))
-            for y in (-18, -14, -10):
-                sheet.stroke([(side * 4, y + 0.6), (side * 21, y - 1.4)], 1, (130, 130, 136))
+            sheet.strokes([[(side * 4, y + 0.6), (side * 21, y - 1.4)] for y in (-18, -14, -10)], 1, (130, 130, 136))
         sheet.stroke([(0, -21), (0, -2)], 1.4, (180, 172, 156))
         return
     sheet.polygon([(-26, -9), (-18, -20), (28, -20), (26, -9)], shade(look.rgb, 1.12))
@@ -64,8 +63,7 @@ def _book(sheet: Sheet, look: Look) -> None:
 
 
 def _apple(sheet: Sheet, look: Look) -> None:
-    for x in (-6, 6):
-        sheet.ellipse((x, -15), 9.5, 14, look.rgb)
+    sheet.ellipses([(x, -15) for x in (-6, 6)], 9.5, 14, look.rgb)
     sheet.ellipse((-8, -19), 2.6, 4, shade(look.rgb, 1.5))
     sheet.stroke([(0, -26), (2, -36)], 2.4, (94, 62, 38))
     sheet.polygon([(2, -31), (9, -37), (15, -34), (8, -30)], (70, 150, 60))
@@ -106,8 +104,7 @@ def _cake(sheet: Sheet, look: Look) -> None:
 def _laptop(sheet: Sheet, look: Look) -> None:
     sheet.box(-25, -44, 25, -8, look.rgb)
     sheet.box(-22, -41, 22, -11, (104, 170, 226))
-    for y, right in ((-35, 12), (-29, 16), (-23, 6)):
-        sheet.stroke([(-17, y), (right, y)], 2, (236, 244, 250))
+    sheet.strokes([[(-17, y), (right, y)] for y, right in ((-35, 12), (-29, 16), (-23, 6))], 2, (236, 244, 250))
     sheet.polygon([(-25, -8), (25, -8), (32, 0), (-32, 0)], shade(look.rgb, 0.82))
     sheet.polygon([(-21, -6.6), (21, -6.6), (24, -3), (-24, -3)], (60, 62, 68))
 
@@ -116,8 +113,7 @@ def _pizza(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((0, -8), 33, 9, (238, 240, 244))
     sheet.polygon(ellipse_outline((0, -10), 27, 7.4), (206, 140, 66))
     sheet.polygon(ellipse_outline((0, -11), 23.5, 5.8), (248, 208, 96))
-    for x, y in ((-13, -11), (-3, -14), (4, -9), (14, -12), (-6, -8)):
-        sheet.ellipse((x, y), 4, 1.9, (196, 52, 42))
+    sheet.ellipses(((-13, -11), (-3, -14), (4, -9), (14, -12), (-6, -8)), 4, 1.9, (196, 52, 42))
 
 
 def _box(sheet: Sheet, look: Look) -> None:

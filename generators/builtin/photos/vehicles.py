@@ -32,8 +32,7 @@ def _car(sheet: Sheet, look: Look) -> None:
 def _bus(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-62, -7), (-62, -56), (-58, -60), (58, -60), (62, -54), (62, -7)], look.rgb)
     sheet.box(-62, -22, 62, -18, shade(look.rgb, 0.7))
-    for left in (-57, -36, -15, 6):
-        sheet.box(left, -52, left + 18, -32, _GLASS)
+    sheet.boxes([(left, -52, left + 18, -32) for left in (-57, -36, -15, 6)], _GLASS)
     sheet.box(27, -52, 41, -8, shade(look.rgb, 0.6))
     sheet.box(29, -50, 39, -12, _GLASS)
     sheet.polygon([(46, -52), (62, -52), (62, -30), (46, -30)], _GLASS)
@@ -45,8 +44,7 @@ def _bus(sheet: Sheet, look: Look) -> None:
 def _truck(sheet: Sheet, look: Look) -> None:
     sheet.box(-58, -14, 56, -8, (64, 64, 70))
     sheet.box(-58, -56, 22, -12, shade(look.rgb, 0.88))
-    for x in (-38, -18, 2):
-        sheet.stroke([(x, -54), (x, -14)], 1, darker(look))
+    sheet.strokes([[(x, -54), (x, -14)] for x in (-38, -18, 2)], 1, darker(look))
     sheet.polygon([(26, -10), (26, -46), (44, -46), (54, -28), (58, -26), (58, -10)], look.rgb)
     sheet.polygon([(31, -27), (31, -42), (42, -42), (50, -27)], _GLASS)
     sheet.stroke([(40, -24), (40, -12)], 1, darker(look))
@@ -61,8 +59,7 @@ def _bicycle(sheet: Sheet, look: Look) -> None:
         for dx, dy in ((13, 0), (9.2, 9.2), (0, 13), (-9.2, 9.2)):
             sheet.stroke([(x - dx, -13 - dy), (x + dx, -13 + dy)], 0.6, (140, 146, 150))
         sheet.ring((x, -13), 12, 2.6, _TYRE)
-    sheet.stroke([(-20, -13), (-9, -32), (12, -32), (-2, -13), (-20, -13)], 3, look.rgb)
-    sheet.stroke([(-9, -32), (-2, -13)], 3, look.rgb)
+    sheet.strokes([[(-20, -13), (-9, -32), (12, -32), (-2, -13), (-20, -13)], [(-9, -32), (-2, -13)]], 3, look.rgb)
     sheet.stroke([(20, -13), (11, -38)], 3, look.rgb)
     sheet.stroke([(11, -38), (5, -42)], 3, _TYRE)
     sheet.stroke([(-9, -32), (-11, -37)], 2.4, _TYRE)
