@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
 from evaluation.small_diffusion.picture_sheet import Cell, picture_sheet
 from evaluation.small_diffusion.shares import Share
-from generators.builtin.small_diffusion.scenes import Scene, draw_scene, every_caption, is_held_out
+from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, small_model_folder
 from manifests.source_settings import StableDiffusion
@@ -83,7 +83,7 @@ def held_out_scenes(number: int, seed: int) -> list[Scene]:
     rng = np.random.default_rng(seed)
     scenes: dict[str, Scene] = {}
     while len(scenes) < number:
-        scene = draw_scene(rng)
+        scene = sample_scene(rng)
         if is_held_out(scene.caption()):
             scenes.setdefault(scene.caption(), scene)
     return list(scenes.values())

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 
 from generators.builtin.canvas import Canvas, Colour, Point
-from generators.builtin.miniature import food
-from generators.builtin.miniature.kitchen import MIDDLE, SKIN, SLEEVE, board, fist, jug, knife, pan, spoon
+from generators.builtin.miniature import kitchen
+from generators.builtin.miniature.kitchen import MIDDLE, fist
 
 Layer = Callable[[Canvas, float], None]
 Piece = Callable[[Canvas, Point], None]
@@ -36,26 +36,26 @@ def chop(
     kind: Callable[[Canvas, Point, float], None], rim: Colour, flesh: Colour, canvas: Canvas, share: float
 ) -> None:
     """Slicing something long on the board, slice after slice."""
-    board(canvas)
+    kitchen.board(canvas)
     cut = 122 + 60 * share
-    food.slices(canvas, (cut - 8, 108), 1 + round(5 * share), rim, flesh)
+    kitchen.slices(canvas, (cut - 8, 108), 1 + round(5 * share), rim, flesh)
     kind(canvas, (cut, 106), 234 - cut)
     fist(canvas, (min(262, cut + 66), 116), (330, 250))
     lift = 10 * abs(_swing(share))
-    knife(canvas, (cut - 3, 74 - lift), -math.pi / 2 + 0.12)
+    kitchen.knife(canvas, (cut - 3, 74 - lift), -math.pi / 2 + 0.12)
     fist(canvas, (cut - 16, 190 - lift), (70, 300))
 
 
 def cut_tomatoes(canvas: Canvas, share: float) -> None:
     """Cutting tomatoes into round slices."""
-    board(canvas)
+    kitchen.board(canvas)
     for n in range(1 + round(4 * share)):
-        food.tomato_slice(canvas, (88 + 22 * n, 84 + 5 * (n % 2)), 20)
-    food.tomato(canvas, (226, 84), 25)
-    food.tomato(canvas, (178, 134), 26)
+        kitchen.tomato_slice(canvas, (88 + 22 * n, 84 + 5 * (n % 2)), 20)
+    kitchen.tomato(canvas, (226, 84), 25)
+    kitchen.tomato(canvas, (178, 134), 26)
     lift = 8 * abs(_swing(share))
     fist(canvas, (206, 160), (300, 280))
-    knife(canvas, (166, 104 - lift), -math.pi / 2 + 0.1)
+    kitchen.knife(canvas, (166, 104 - lift), -math.pi / 2 + 0.1)
     fist(canvas, (152, 222 - lift), (90, 320))
 
 
@@ -63,7 +63,7 @@ def stir(
     vessel: Layer,
     canvas: Canvas,
     share: float,
-    tool: Callable[[Canvas, Point, Point], None] = spoon,
+    tool: Callable[[Canvas, Point, Point], None] = kitchen.spoon,
     reach: float = 34.0,
 ) -> None:
     """Going round in a vessel with a spoon or a whisk."""
@@ -79,7 +79,7 @@ def pour(vessel: Layer, glass: Colour, liquid: Colour, canvas: Canvas, share: fl
     vessel(canvas, share)
     sway = 8 * math.sin(share * 2 * math.pi)
     spout = 186 + sway, 84.0
-    jug(canvas, spout, glass, liquid, (158 + sway, 122))
+    kitchen.jug(canvas, spout, glass, liquid, (158 + sway, 122))
     fist(canvas, (spout[0] + 66, spout[1] - 30), (350, 60))
 
 
@@ -104,8 +104,8 @@ def place(under: Layer, piece: Piece, canvas: Canvas, share: float) -> None:
 
 def spread(canvas: Canvas, share: float) -> None:
     """Spreading butter on a slice of bread."""
-    board(canvas)
-    food.bread(canvas, (140, 112))
+    kitchen.board(canvas)
+    kitchen.bread(canvas, (140, 112))
     canvas.limb([(108, 96), (108 + 60 * max(0.3, share), 100)], 34, 30, (252, 236, 130))
     canvas.limb([(112, 128), (112 + 54 * share, 130)], 30, 28, (252, 236, 130))
     tip = 116 + 16 * _swing(share), 108.0
@@ -116,13 +116,13 @@ def spread(canvas: Canvas, share: float) -> None:
 
 def halve(canvas: Canvas, share: float) -> None:
     """Cutting a finished sandwich in two."""
-    board(canvas)
+    kitchen.board(canvas)
     gap = 9 * max(0.0, share - 0.3)
     slices = (
         (62, -50, 54, (226, 56, 44)),
-        (58, -44, 58, food.CHEESE),
-        (54, -52, 46, food.CRUST),
-        (49, -47, 41, food.CRUMB),
+        (58, -44, 58, kitchen.CHEESE),
+        (54, -52, 46, kitchen.CRUST),
+        (49, -47, 41, kitchen.CRUMB),
     )
     for side in (-1, 1):
         here = canvas.at((140 + side * gap, 104))
@@ -130,13 +130,13 @@ def halve(canvas: Canvas, share: float) -> None:
             here.polygon([(side * 2, top), (side * outer, top), (side * outer, bottom), (side * 2, bottom)], colour)
     fist(canvas, (70, 130), (-20, 280))
     saw = 12 * _swing(share)
-    knife(canvas, (140, 46 + saw), -math.pi / 2)
+    kitchen.knife(canvas, (140, 46 + saw), -math.pi / 2)
     fist(canvas, (148, 182 + saw), (180, 320))
 
 
 def fry(piece: Layer, canvas: Canvas, share: float) -> None:
     """Something in the pan, pushed with a spatula."""
-    pan(canvas)
+    kitchen.pan(canvas)
     piece(canvas, share)
     push = 8 * _swing(share)
     blade = canvas.at((184 + push, 146 + push), 0.75)
@@ -149,6 +149,6 @@ def fry(piece: Layer, canvas: Canvas, share: float) -> None:
 def serve(dish: Layer, canvas: Canvas, share: float) -> None:
     """A hand at the edge of a dish that turns it to the camera."""
     dish(canvas, share)
-    canvas.limb([(256, 250), (224, 170)], 32, 22, SKIN)
-    canvas.limb([(330, 330), (256, 250)], 46, 40, SLEEVE)
-    canvas.limb([(226, 172), (206 - 4 * math.sin(share * 2 * math.pi), 150)], 15, 12, SKIN)
+    canvas.limb([(256, 250), (224, 170)], 32, 22, kitchen.SKIN)
+    canvas.limb([(330, 330), (256, 250)], 46, 40, kitchen.SLEEVE)
+    canvas.limb([(226, 172), (206 - 4 * math.sin(share * 2 * math.pi), 150)], 15, 12, kitchen.SKIN)

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from generators.builtin.canvas import Canvas, Colour, Point
-from generators.builtin.miniature import food
+from generators.builtin.miniature import kitchen
 from generators.builtin.miniature.cooking_steps import (
     Layer,
     add,
@@ -25,35 +25,29 @@ from generators.builtin.miniature.cooking_steps import (
     stir,
 )
 from generators.builtin.miniature.film import Film
-from generators.builtin.miniature.kitchen import MIDDLE, board, bowl, paint_counter, pan, plate, pot, whisk
+from generators.builtin.miniature.kitchen import MIDDLE
 from generators.builtin.miniature.presenter import paint_presenter
 from shards.kinds.samples import Pixels
 
 STEP_SECONDS, PAUSE = 1.5, 0.3
 
+Steps = Sequence[tuple[str, Layer | None]]  # what is said and done; None shows the presenter's face
+
 
 @dataclass(frozen=True)
 class Cooking:
-    """A recipe as it is cooked.
-
-    Args:
-        number: Of the recipe.
-        part: ``training`` or ``validation``.
-        top: Colour of the counter.
-        seed: Of the counter's grain.
-        steps: What is said and done; None shows the presenter's face.
-    """
+    """A recipe as it is cooked: its number, part of the data set, the counter's colour and its grain's seed."""
 
     number: int
     part: str
     top: Colour
     seed: int
-    steps: Sequence[tuple[str, Layer | None]]
+    steps: Steps
 
     @cached_property
     def counter(self) -> Canvas:
         """The empty counter."""
-        return paint_counter(self.top, self.seed)
+        return kitchen.paint_counter(self.top, self.seed)
 
     @cached_property
     def segments(self) -> list[tuple[float, float]]:
@@ -92,7 +86,7 @@ def database_entry(name: str, cooking: Cooking) -> dict[str, Any]:
     }
 
 
-def still(paint: Callable[..., None], *args: Any) -> Layer:
+def steady(paint: Callable[..., None], *args: Any) -> Layer:
     """A layer that stays the same during its step."""
     return lambda canvas, share: paint(canvas, *args)
 
@@ -102,22 +96,26 @@ def tomatoes(radius: float, *places: Point) -> Layer:
 
     def paint(canvas: Canvas, share: float) -> None:
         for x, y in places:
-            food.tomato_slice(canvas, (MIDDLE[0] + x, MIDDLE[1] + y), radius)
+            kitchen.tomato_slice(canvas, (MIDDLE[0] + x, MIDDLE[1] + y), radius)
 
     return paint
 
 
 def _leaf(canvas: Canvas, where: Point) -> None:
-    food.leaves(canvas, where, 1, 1)
+    kitchen.leaves(canvas, where, 1, 1)
 
 
 def _shred(canvas: Canvas, where: Point) -> None:
     canvas.limb([where, (where[0] + 12, where[1] + 3)], 5, 5, (252, 196, 60))
 
 
+def _cheese(canvas: Canvas, share: float) -> None:
+    kitchen.crumbs(canvas, MIDDLE, 48, 8 + round(22 * share), (252, 150, 40))
+
+
 def _stack(canvas: Canvas, share: float) -> None:
     for n in range(3):
-        food.pancake(canvas, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n), 50)
+        kitchen.pancake(canvas, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n), 50)
 
 
 def _syrup(canvas: Canvas, share: float) -> None:
@@ -126,57 +124,56 @@ def _syrup(canvas: Canvas, share: float) -> None:
 
 SOUP, EGG, BATTER, SYRUP = (208, 82, 40), (246, 200, 76), (246, 226, 172), (150, 76, 22)
 BLUE, GREEN = (84, 130, 190), (96, 160, 120)  # glazes
-PAN, PLATE, SOUP_POT = still(pan), still(plate), still(pot, SOUP)
-WHITE_BOWL = still(bowl, (226, 222, 210))
-LETTUCE = layers(WHITE_BOWL, still(food.leaves, MIDDLE, 50, 14))
-SALAD = layers(WHITE_BOWL, still(food.leaves, MIDDLE, 52, 24), tomatoes(15, (-26, -20), (22, -28), (-8, 22), (34, 16)))
-EGGS = layers(PAN, lambda canvas, share: food.eggs(canvas, MIDDLE, 20 + 40 * share))
-OMELETTE = layers(
-    PAN,
-    still(food.eggs, MIDDLE, 60),
-    lambda canvas, share: food.crumbs(canvas, MIDDLE, 48, 8 + round(22 * share), (252, 150, 40)),
-)
-CHUNKS = layers(still(pot, (84, 86, 92)), tomatoes(18, (-34, -18), (-8, -34), (18, -12), (-20, 20), (26, 26), (2, 6)))
-BASIL = layers(SOUP_POT, still(food.leaves, MIDDLE, 34, 9, (58, 130, 50)))
-RAW_PANCAKE = layers(PAN, lambda canvas, share: food.pancake(canvas, MIDDLE, 18 + 30 * share, 0))
-BREAD = layers(still(board), still(food.bread, MIDDLE))
-TOMATO_BREAD = layers(BREAD, still(food.cheese, MIDDLE), tomatoes(19, (-20, -16), (22, -14), (-16, 22)))
-SERVED = layers(PLATE, still(food.bread, (136, 112), 0.8), still(food.leaves, (150, 168), 22, 5))
+PAN, PLATE, SOUP_POT = steady(kitchen.pan), steady(kitchen.plate), steady(kitchen.pot, SOUP)
+WHITE_BOWL = steady(kitchen.bowl, (226, 222, 210))
+LETTUCE = layers(WHITE_BOWL, steady(kitchen.leaves, MIDDLE, 50, 14))
+GARNISH = tomatoes(15, (-26, -20), (22, -28), (-8, 22), (34, 16))
+SALAD = layers(WHITE_BOWL, steady(kitchen.leaves, MIDDLE, 52, 24), GARNISH)
+EGGS = layers(PAN, lambda canvas, share: kitchen.eggs(canvas, MIDDLE, 20 + 40 * share))
+OMELETTE = layers(PAN, steady(kitchen.eggs, MIDDLE, 60), _cheese)
+CHUNKS = tomatoes(18, (-34, -18), (-8, -34), (18, -12), (-20, 20), (26, 26), (2, 6))
+TOMATO_POT = layers(steady(kitchen.pot, (84, 86, 92)), CHUNKS)
+BASIL = layers(SOUP_POT, steady(kitchen.leaves, MIDDLE, 34, 9, (58, 130, 50)))
+RAW_PANCAKE = layers(PAN, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 18 + 30 * share, 0))
+EGG_BOWL, BATTER_BOWL = steady(kitchen.bowl, BLUE, EGG), steady(kitchen.bowl, GREEN, BATTER)
+BREAD = layers(steady(kitchen.board), steady(kitchen.bread, MIDDLE))
+TOMATO_BREAD = layers(BREAD, steady(kitchen.cheese, MIDDLE), tomatoes(19, (-20, -16), (22, -14), (-16, 22)))
+SERVED = layers(PLATE, steady(kitchen.bread, (136, 112), 0.8), steady(kitchen.leaves, (150, 168), 22, 5))
 
-_SALAD: list[tuple[str, Layer | None]] = [
-    ("slice the cucumber on the board", partial(chop, food.cucumber, (52, 126, 58), (206, 232, 170))),
+_SALAD: Steps = [
+    ("slice the cucumber on the board", partial(chop, kitchen.cucumber, (52, 126, 58), (206, 232, 170))),
     ("cut the tomatoes into slices", cut_tomatoes),
     ("put lettuce leaves in a white bowl", partial(add, LETTUCE, _leaf)),
     ("explain which dressing goes with the salad", None),
     ("pour olive oil over the salad", partial(pour, SALAD, (120, 134, 60), (214, 196, 70))),
     ("toss the salad with a wooden spoon", partial(stir, SALAD)),
 ]
-_OMELETTE: list[tuple[str, Layer | None]] = [
-    ("whisk the eggs in a blue bowl", partial(stir, still(bowl, BLUE, EGG), tool=whisk, reach=26)),
-    ("chop a red bell pepper", partial(chop, food.pepper, (204, 40, 36), (246, 196, 176))),
+_OMELETTE: Steps = [
+    ("whisk the eggs in a blue bowl", partial(stir, EGG_BOWL, tool=kitchen.whisk, reach=26)),
+    ("chop a red bell pepper", partial(chop, kitchen.pepper, (204, 40, 36), (246, 196, 176))),
     ("pour the eggs into the pan", partial(pour, EGGS, BLUE, EGG)),
     ("sprinkle grated cheese on the omelette", partial(add, OMELETTE, _shred)),
     ("show how to fold the omelette", None),
 ]
-_SOUP: list[tuple[str, Layer | None]] = [
+_SOUP: Steps = [
     ("greet the viewers and introduce the soup", None),
     ("cut the tomatoes", cut_tomatoes),
-    ("place the tomatoes in a pot", partial(place, CHUNKS, food.tomato_slice)),
-    ("pour broth into the pot", partial(pour, CHUNKS, (190, 200, 210), (214, 160, 70))),
+    ("place the tomatoes in a pot", partial(place, TOMATO_POT, kitchen.tomato_slice)),
+    ("pour broth into the pot", partial(pour, TOMATO_POT, (190, 200, 210), (214, 160, 70))),
     ("stir the soup with a wooden spoon", partial(stir, SOUP_POT)),
     ("add basil leaves to the soup", partial(add, BASIL, _leaf)),
 ]
-_PANCAKES: list[tuple[str, Layer | None]] = [
-    ("whisk the batter in a green bowl", partial(stir, still(bowl, GREEN, BATTER), tool=whisk, reach=26)),
+_PANCAKES: Steps = [
+    ("whisk the batter in a green bowl", partial(stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
     ("pour the batter into the pan", partial(pour, RAW_PANCAKE, GREEN, BATTER)),
-    ("fry the pancake until it is brown", partial(fry, lambda c, s: food.pancake(c, MIDDLE, 52, 0.3 + 0.7 * s))),
-    ("stack the pancakes on a plate", partial(place, layers(PLATE, _stack), food.pancake)),
+    ("fry the pancake until it is brown", partial(fry, lambda c, s: kitchen.pancake(c, MIDDLE, 52, 0.3 + 0.7 * s))),
+    ("stack the pancakes on a plate", partial(place, layers(PLATE, _stack), kitchen.pancake)),
     ("pour syrup over the pancakes", partial(pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
 ]
-_SANDWICH: list[tuple[str, Layer | None]] = [
+_SANDWICH: Steps = [
     ("spread butter on a slice of bread", spread),
-    ("put a slice of cheese on the bread", partial(place, BREAD, food.cheese)),
-    ("lay tomato slices on the cheese", partial(place, TOMATO_BREAD, food.tomato_slice)),
+    ("put a slice of cheese on the bread", partial(place, BREAD, kitchen.cheese)),
+    ("lay tomato slices on the cheese", partial(place, TOMATO_BREAD, kitchen.tomato_slice)),
     ("cut the sandwich in two", halve),
     ("serve the sandwich on a plate with lettuce", partial(serve, SERVED)),
 ]

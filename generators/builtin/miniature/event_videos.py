@@ -16,6 +16,13 @@ from generators.builtin.miniature.room import Room
 BALL, BOTTLE, BROOM = {"ball": "both"}, {"bottle": "near"}, {"broom": "near"}
 ONE_HAND, BOTH_HANDS = {"dumbbell": "near"}, {"dumbbell": "both"}
 LIFTED = "holding the ball in front of the chest"
+_LIFT, _BENT = stand(90, 1, CARRYING, CARRYING), stoop(200, 1)
+_DRINK = stand(150, 1, (22, 14), nod=-0.3)
+_FORWARD = sit(148, 1, (34, -26), (32, -28), lean=0.9, nod=0.3)
+_SWEEP = stand(120, 1, (26, -24), (22, -8), lean=0.2, nod=0.25)
+_KICK = replace(stand(160, 1, (-20, -34), (26, -26)), near_foot=(42, 30))
+_LOW, _CHIN = stand(176, 1, (10, -40), (8, -40)), stand(176, 1, (20, -2), (20, -2))
+_AWAY = stand(176, 0, (44, 0))
 
 _BALL = Play(
     Room((206, 210, 186), (166, 124, 82), window=220, picture=60, seed=11),
@@ -23,25 +30,12 @@ _BALL = Play(
     {"ball": (122, 218)},
     [
         Beat(1.3, stand(90, 1), status="standing behind the ball"),
-        Beat(
-            1.6,
-            stand(90, 1, CARRYING, CARRYING),
-            BALL,
-            via=stoop(90, 1),
-            status=LIFTED,
-            also="lift the ball up to the chest",
-        ),
+        Beat(1.6, _LIFT, BALL, via=stoop(90, 1), status=LIFTED, also="lift the ball up to the chest"),
         Beat(1.4, stand(90, 1, HIGH, HIGH, nod=-0.3), BALL, status="holding the ball above the head"),
-        Beat(1.4, stand(90, 1, CARRYING, CARRYING), BALL, status=LIFTED),
+        Beat(1.4, _LIFT, BALL, status=LIFTED),
         Beat(1.5, squat(90, 1, CARRYING, CARRYING), BALL, status="squatting with the ball in the hands"),
         Beat(1.6, stand(200, 1, CARRYING, CARRYING), BALL, status="walking with the ball", also="walk to the right"),
-        Beat(
-            1.5,
-            stoop(200, 1),
-            puts={"ball": (232, 218)},
-            via=stoop(200, 1),
-            status="bending over the ball on the floor",
-        ),
+        Beat(1.5, _BENT, puts={"ball": (232, 218)}, via=_BENT, status="bending over the ball on the floor"),
         Beat(1.4, stand(200, 0, (22, 26), (22, 26)), status="raising both hands"),
     ],
 )
@@ -53,14 +47,7 @@ _BOTTLE = Play(
         Beat(1.3, stand(150, 0), status="standing beside the table with both arms hanging"),
         Beat(1.3, stand(150, 1, nod=0.25), status="looking at the bottle on the table", also="turn towards the bottle"),
         Beat(1.4, stand(150, 1, CHEST), BOTTLE, status="holding the bottle in front of the chest"),
-        Beat(
-            1.5,
-            stand(150, 1, (22, 14), nod=-0.3),
-            BOTTLE,
-            tilt={"bottle": -1.9},
-            status="drinking from the bottle",
-            also="drink water",
-        ),
+        Beat(1.5, _DRINK, BOTTLE, tilt={"bottle": -1.9}, status="drinking from the bottle", also="drink water"),
         Beat(1.4, stand(150, 1, CHEST), BOTTLE, status="holding the bottle in front of the chest"),
         Beat(1.3, stand(150, 0, (30, 30)), BOTTLE, status="showing the bottle in the raised hand"),
         Beat(1.7, stand(50, -1, CARRYING), BOTTLE, status="walking away with the bottle in the hand"),
@@ -75,17 +62,11 @@ _CHAIR = Play(
         Beat(1.4, sit(148, 1), status="sitting on the chair", also="sit down on the chair"),
         Beat(1.4, sit(148, 1, HIGH, HIGH), status="sitting with both arms raised above the head"),
         Beat(1.4, sit(148, 1, AHEAD, AHEAD), status="sitting with both arms stretched forward"),
-        Beat(
-            1.4,
-            sit(148, 1, (34, -26), (32, -28), lean=0.9, nod=0.3),
-            status="sitting and bending the upper body forward",
-            also="bend the upper body downward",
-        ),
+        Beat(1.4, _FORWARD, status="sitting and bending the upper body forward", also="bend the upper body downward"),
         Beat(1.4, sit(148, 1), status="sitting on the chair"),
         Beat(1.4, stand(196, 0, (34, 8), (34, 8)), status="standing with the arms spread", also="stand up"),
     ],
 )
-_SWEEP = stand(120, 1, (26, -24), (22, -8), lean=0.2, nod=0.25)
 _BROOM = Play(
     Room((212, 206, 196), (176, 136, 92), window=60, picture=170, seed=14),
     GREEN,
@@ -113,12 +94,7 @@ _HANDS = Play(
         Beat(1.3, stand(160, 0, (-6, -16), (-6, -16)), status="folding both hands in front of the chest"),
         Beat(1.3, stand(160, 1, AHEAD, (40, 4)), status="pointing to the right with both hands", also="turn right"),
         Beat(1.3, stand(160, 1, (24, -30), (22, -30), lean=1.0), status="bowing", also="bow down"),
-        Beat(
-            1.3,
-            replace(stand(160, 1, (-20, -34), (26, -26)), near_foot=(42, 30)),
-            status="kicking with one leg",
-            also="kick forward",
-        ),
+        Beat(1.3, _KICK, status="kicking with one leg", also="kick forward"),
         Beat(1.3, squat(160, 1), status="squatting with the arms stretched forward"),
     ],
 )
@@ -129,29 +105,11 @@ _WEIGHT = Play(
     [
         Beat(1.3, stand(172, 0), status="standing beside the dumbbell"),
         Beat(1.3, stoop(176, 1), status="bending over the dumbbell"),
-        Beat(
-            1.5,
-            stand(176, 1, (10, -40), (8, -40)),
-            BOTH_HANDS,
-            via=stoop(176, 1),
-            status="holding the dumbbell with both arms hanging",
-        ),
-        Beat(
-            1.4,
-            stand(176, 1, (20, -2), (20, -2)),
-            BOTH_HANDS,
-            status="lifting the dumbbell to the chin",
-            also="pull it up",
-        ),
+        Beat(1.5, _LOW, BOTH_HANDS, via=stoop(176, 1), status="holding the dumbbell with both arms hanging"),
+        Beat(1.4, _CHIN, BOTH_HANDS, status="lifting the dumbbell to the chin", also="pull it up"),
         Beat(1.4, stand(176, 1, (4, 44), (4, 44)), BOTH_HANDS, status="pressing the dumbbell above the head"),
         Beat(1.5, squat(176, 1, (20, -6), (20, -6)), BOTH_HANDS, status="squatting with the dumbbell"),
-        Beat(
-            1.4,
-            stand(176, 0, (44, 0)),
-            ONE_HAND,
-            status="holding the dumbbell in one stretched arm",
-            also="put the arm down",
-        ),
+        Beat(1.4, _AWAY, ONE_HAND, status="holding the dumbbell in one stretched arm", also="put the arm down"),
     ],
 )
 

@@ -13,9 +13,15 @@ from generators.builtin.miniature.room import Room
 from generators.builtin.miniature.things import SOFA_SEAT, THINGS
 
 BOTTLE, BOOK, TOWEL, SANDWICH = {"bottle": "near"}, {"book": "near"}, {"towel": "near"}, {"sandwich": "near"}
-PILLOW, BOX = {"pillow": "both"}, {"box": "both"}
+PILLOW, BOX, DISH_AND_TOWEL = {"pillow": "both"}, {"box": "both"}, {"dish": "far", "towel": "near"}
 ON_CHAIR: Contacts = {"chair": ("sitting_on",)}
 ON_SOFA: Contacts = {"sofa": ("sitting_on",)}
+DRINKING: Contacts = {"bottle": ("drinking_from", "holding")}
+LYING: Contacts = {"sofa": ("lying_on",), "pillow": ("lying_on",)}
+WIPING: Contacts = {"dish": ("wiping", "holding")}
+EATING: Contacts = ON_CHAIR | {"sandwich": ("eating", "holding")}
+TYPING: Contacts = ON_CHAIR | {"laptop": ("touching",)}
+LEANING: Contacts = {"chair": ("sitting_on", "leaning_on")}
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
 
 _DRINK = Play(
@@ -26,18 +32,13 @@ _DRINK = Play(
         Beat(1.0, stand(40, 1)),
         Beat(1.8, stand(176, 1), looks="bottle"),
         Beat(1.3, stand(176, 1, CHEST, nod=0.25), BOTTLE, looks="bottle"),
-        Beat(
-            1.5,
-            stand(176, 1, (22, 14), nod=-0.3),
-            BOTTLE,
-            tilt={"bottle": -1.9},
-            contacts={"bottle": ("drinking_from", "holding")},
-        ),
+        Beat(1.5, stand(176, 1, (22, 14), nod=-0.3), BOTTLE, tilt={"bottle": -1.9}, contacts=DRINKING),
         Beat(1.2, stand(176, 1, nod=0.1), puts={"bottle": (208, TOP)}),
         Beat(1.4, stand(168, 0)),
         Beat(1.8, stand(64, -1)),
     ],
 )
+_READ = sit(148, 1, READING, (20, -14), nod=0.3)
 _BOOK = Play(
     Room((186, 204, 200), (150, 108, 72), window=250, picture=60, seed=2),
     RED,
@@ -46,26 +47,14 @@ _BOOK = Play(
         Beat(1.0, stand(50, 1, nod=0.3), looks="chair"),
         Beat(1.2, stand(104, 1)),
         Beat(1.3, sit(148, 1), contacts=ON_CHAIR),
-        Beat(
-            1.8,
-            sit(148, 1, READING, (20, -14), nod=0.3),
-            BOOK,
-            via=sit(154, 1, (41, -10), lean=0.45),
-            looks="book",
-            contacts=ON_CHAIR,
-        ),
-        Beat(
-            1.6,
-            sit(144, 1, READING, (20, -14), lean=-0.17),
-            BOOK,
-            looks="book",
-            contacts={"chair": ("sitting_on", "leaning_on")},
-        ),
+        Beat(1.8, _READ, BOOK, via=sit(154, 1, (41, -10), lean=0.45), looks="book", contacts=ON_CHAIR),
+        Beat(1.6, sit(144, 1, READING, (20, -14), lean=-0.17), BOOK, looks="book", contacts=LEANING),
         Beat(1.2, stand(178, 1, CHEST), BOOK),
         Beat(1.9, stand(52, -1, CARRYING), BOOK, contacts={"book": ("carrying",)}),
         Beat(1.2, stand(52, 1, READING, (20, -14), nod=0.3), BOOK, looks="book"),
     ],
 )
+_PILLOW_BEHIND = sit(184, 1, (-26, -30), (-26, -30), seat=SOFA_SEAT, lean=-0.3)
 _SOFA = Play(
     Room((206, 184, 190), (136, 98, 66), window=60, picture=170, seed=3),
     GREEN,
@@ -75,17 +64,12 @@ _SOFA = Play(
         Beat(1.5, stand(66, 1, CHEST, (26, -18)), PILLOW, via=stoop(66, 1), looks="pillow"),
         Beat(1.4, stand(128, 1, CARRYING, CARRYING), PILLOW, contacts={"pillow": ("carrying", "holding")}),
         Beat(1.6, sit(176, 1, CHEST, CHEST, seat=SOFA_SEAT), PILLOW, contacts=ON_SOFA),
-        Beat(
-            1.8,
-            lie(222, 1),
-            puts={"pillow": (166, 173)},
-            via=sit(184, 1, (-26, -30), (-26, -30), seat=SOFA_SEAT, lean=-0.3),
-            contacts={"sofa": ("lying_on",), "pillow": ("lying_on",)},
-        ),
+        Beat(1.8, lie(222, 1), puts={"pillow": (166, 173)}, via=_PILLOW_BEHIND, contacts=LYING),
         Beat(1.2, sit(222, 1, seat=SOFA_SEAT), contacts=ON_SOFA),
         Beat(1.3, stand(276, 1)),
     ],
 )
+_PUT, _TOUCH = stand(188, 1, (41, -16), (41, -16), lean=0.2), stand(186, 1, (38, -22), (38, -24), lean=0.1)
 _BOX = Play(
     Room((196, 200, 216), (164, 130, 92), window=130, picture=40, seed=4),
     BLUE,
@@ -96,19 +80,13 @@ _BOX = Play(
         Beat(1.4, stand(76, 1, CARRYING, CARRYING), BOX, via=stoop(80, 1), looks="box"),
         Beat(1.2, stand(76, 1, (7, 44), (7, 44), nod=-0.3), BOX, looks="box"),
         Beat(1.6, stand(176, 1, CARRYING, CARRYING), BOX, contacts={"box": ("holding", "carrying")}),
-        Beat(
-            1.2,
-            stand(186, 1, (38, -22), (38, -24), lean=0.1),
-            puts={"box": (236, TOP)},
-            via=stand(188, 1, (41, -16), (41, -16), lean=0.2),
-            looks="box",
-            contacts={"box": ("touching",)},
-        ),
+        Beat(1.2, _TOUCH, puts={"box": (236, TOP)}, via=_PUT, looks="box", contacts={"box": ("touching",)}),
         Beat(1.4, stand(178, 0, (30, -33)), contacts={"table": ("touching",)}),
         Beat(1.2, stand(182, -1, (-27, -32), (-30, -32), lean=-0.14), contacts={"table": ("leaning_on",)}),
         Beat(1.6, stand(96, -1)),
     ],
 )
+_TAKE, _WIPE = stand(190, 1, (42, -18), (28, -12), lean=0.1), stand(164, 1, (27, -9), (29, -9), nod=0.3)
 _DISH = Play(
     Room((220, 212, 200), (128, 104, 84), window=50, picture=140, seed=5),
     RED,
@@ -117,44 +95,22 @@ _DISH = Play(
         Beat(1.0, stand(120, 0)),
         Beat(1.2, stand(164, 1, nod=0.3), looks="dish"),
         Beat(1.3, stand(164, 1, far=(28, -12), nod=0.3), {"dish": "far"}, looks="dish"),
-        Beat(
-            2.0,
-            stand(164, 1, (27, -9), (29, -9), nod=0.3),
-            {"dish": "far", "towel": "near"},
-            via=stand(190, 1, (42, -18), (28, -12), lean=0.1),
-            busy=(1.0, 6.0),
-            looks="dish",
-            contacts={"dish": ("wiping", "holding")},
-        ),
+        Beat(2.0, _WIPE, DISH_AND_TOWEL, via=_TAKE, busy=(1.0, 6.0), looks="dish", contacts=WIPING),
         Beat(1.4, stand(164, 1, CARRYING), TOWEL, puts={"dish": (196, TOP)}),
         Beat(1.6, stand(78, -1, CARRYING), TOWEL, contacts={"towel": ("carrying", "holding")}),
         Beat(1.3, stand(78, 0, (-8, -10)), TOWEL, looks="towel"),
     ],
 )
-_AT_TABLE = sit(124, 1, (41, -10), lean=0.3)
+_AT_TABLE, _TYPE = sit(124, 1, (41, -10), lean=0.3), sit(134, 1, AHEAD, AHEAD, lean=0.35, nod=0.2)
 _LUNCH = Play(
     Room((200, 212, 184), (156, 112, 70), window=60, picture=270, seed=6),
     GREEN,
     {"chair": (126, BASE), "table": (208, BASE), "sandwich": (172, TOP), "laptop": (210, TOP)},
     [
         Beat(1.2, sit(124, 1, nod=0.1), looks="laptop", contacts=ON_CHAIR),
-        Beat(
-            1.5,
-            sit(124, 1, MOUTH, (20, -30)),
-            SANDWICH,
-            via=_AT_TABLE,
-            looks="sandwich",
-            contacts=ON_CHAIR | {"sandwich": ("eating", "holding")},
-        ),
+        Beat(1.5, sit(124, 1, MOUTH, (20, -30)), SANDWICH, via=_AT_TABLE, looks="sandwich", contacts=EATING),
         Beat(1.3, sit(124, 1, CHEST, (20, -30), nod=0.3), SANDWICH, looks="sandwich", contacts=ON_CHAIR),
-        Beat(
-            1.7,
-            sit(134, 1, AHEAD, AHEAD, lean=0.35, nod=0.2),
-            puts={"sandwich": (170, TOP)},
-            via=_AT_TABLE,
-            looks="laptop",
-            contacts=ON_CHAIR | {"laptop": ("touching",)},
-        ),
+        Beat(1.7, _TYPE, puts={"sandwich": (170, TOP)}, via=_AT_TABLE, looks="laptop", contacts=TYPING),
         Beat(1.3, stand(150, -1, nod=0.3), looks="chair"),
         Beat(1.6, stand(46, -1)),
         Beat(1.2, stand(46, 1), looks="table"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from generators.builtin.canvas import Point
-from generators.builtin.miniature.things import SOFA_SEAT
+from generators.builtin.miniature.things import CHAIR_SEAT, SOFA_SEAT
 
 FLOOR = 216.0  # picture row that feet stand on
 TORSO, UPPER_ARM, FOREARM = 45.0, 23.0, 22.0
@@ -105,7 +105,7 @@ def sit(
     far: Hand = (18, -32),
     lean: float = 0,
     nod: float = 0,
-    seat: float = 39,
+    seat: float = CHAIR_SEAT,
 ) -> Pose:
     """On a seat, feet on the floor in front of it."""
     return Pose(x, facing, hips=seat + 8, near=near, far=far, lean=lean, nod=nod, near_foot=(30, 0), far_foot=(24, 0))

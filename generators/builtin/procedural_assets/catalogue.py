@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from generators.builtin.procedural_assets import (
-    bottles,
-    cloth,
-    computers,
-    crockery,
-    electronics,
-    hardware,
-    kitchen,
-    shoes,
-    toys,
-)
+from generators.builtin.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels
 from generators.builtin.procedural_assets.model import Model
 from generators.builtin.procedural_assets.paint import COLOURS
 
@@ -39,13 +29,13 @@ class Asset(NamedTuple):
 #: Assets that differ in colour: the second part of their names, their category and the colours.
 _COLOURED: tuple[tuple[str, str, Callable[..., None], str], ...] = (
     ("stripe-towel", "Towel", cloth.striped_towel, "blue red green"),
-    ("square-saucer-plate", "Plate", crockery.square_plate, "green red yellow"),
-    ("round-plate", "Plate", crockery.round_plate, "green brown blue"),
-    ("plant-container", "Plant container", crockery.plant_container, "blue yellow red"),
+    ("square-saucer-plate", "Plate", vessels.square_plate, "green red yellow"),
+    ("round-plate", "Plate", vessels.round_plate, "green brown blue"),
+    ("plant-container", "Plant container", vessels.plant_container, "blue yellow red"),
     ("shoe", "Shoe", shoes.plain_shoe, "green pink yellow blue red"),
-    ("drug-bottle", "Bottle", bottles.drug_bottle, "yellow red blue white"),
-    ("bowl", "Bowl", crockery.bowl, "yellow brown blue white"),
-    ("dog-bowl", "Bowl", crockery.dog_bowl, "grey pink"),
+    ("drug-bottle", "Bottle", vessels.drug_bottle, "yellow red blue white"),
+    ("bowl", "Bowl", vessels.bowl, "yellow brown blue white"),
+    ("dog-bowl", "Bowl", vessels.dog_bowl, "grey pink"),
 )
 _ASSETS = {
     f"{colour}-{name}": Asset(category, build, (COLOURS[colour],))
@@ -67,14 +57,14 @@ _ASSETS = {
     "black-boot": Asset("Shoe", shoes.boot, ((36, 35, 36),)),
     "black-sneaker": Asset("Shoe", shoes.sneaker, ((30, 30, 33),)),
     "white-canvas-shoe": Asset("Shoe", shoes.canvas_shoe, ((232, 230, 222),)),
-    "purple-bottle": Asset("Bottle", bottles.drinking_bottle, (COLOURS["purple"],)),
-    "blue-plastic-dog-bowl": Asset("Bowl", crockery.dog_bowl, (BLUE, "gloss")),
-    "white-ramekin-porcelain": Asset("Crockery", crockery.ramekin),
-    "white-porcelain-teapot": Asset("Crockery", crockery.teapot),
-    "red-coffee-mug": Asset("Crockery", crockery.mug, (COLOURS["red"],)),
-    "white-gaming-mouse": Asset("Electronics", computers.mouse),
-    "black-keyboard": Asset("Electronics", computers.keyboard),
-    "black-laptop": Asset("Electronics", computers.laptop),
+    "purple-bottle": Asset("Bottle", vessels.drinking_bottle, (COLOURS["purple"],)),
+    "blue-plastic-dog-bowl": Asset("Bowl", vessels.dog_bowl, (BLUE, "gloss")),
+    "white-ramekin-porcelain": Asset("Crockery", vessels.ramekin),
+    "white-porcelain-teapot": Asset("Crockery", vessels.teapot),
+    "red-coffee-mug": Asset("Crockery", vessels.mug, (COLOURS["red"],)),
+    "white-gaming-mouse": Asset("Electronics", electronics.mouse),
+    "black-keyboard": Asset("Electronics", electronics.keyboard),
+    "black-laptop": Asset("Electronics", electronics.laptop),
     "black-and-red-gameboy": Asset("Electronics", electronics.handheld_game),
     "white-gift-box-with-red-straps": Asset("Box", hardware.gift_box),
     "red-scissors": Asset("Tool", hardware.scissors),
