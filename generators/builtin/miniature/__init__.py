@@ -57,7 +57,7 @@ def write_gebc(folder: Path) -> None:
     """Videos and ``annotations.json``, structured like Kinetics-GEB+'s val.json."""
     for name, film in EVENT_VIDEOS.items():
         film.write(folder / "videos", name)
-    _write_json(folder, {name: event_boundaries(name, film.show) for name, film in EVENT_VIDEOS.items()})
+    _write_json(folder, {name: list(event_boundaries(name, film.show)) for name, film in EVENT_VIDEOS.items()})
 
 
 def write_youcook2(folder: Path) -> None:

@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from generators.builtin.canvas import Canvas, Point
-from generators.builtin.miniature.figure import Actor
-from generators.builtin.miniature.poses import FLOOR, STANDING, TORSO, Pose, between
+from generators.builtin.miniature.actor import FLOOR, STANDING, TORSO, Actor, Pose, between
 from generators.builtin.miniature.room import Room
 from generators.builtin.miniature.things import TABLE_TOP, THINGS
 from shards.kinds.samples import Pixels

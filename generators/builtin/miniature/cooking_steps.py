@@ -15,6 +15,7 @@ from generators.builtin.miniature.kitchen import MIDDLE, fist
 
 Layer = Callable[[Canvas, float], None]
 Piece = Callable[[Canvas, Point], None]
+Tool = Callable[[Canvas, Point, Point], None]
 BEATS = 3.0  # how often a stirring hand goes round, or a knife falls twice, within a step
 
 
@@ -59,13 +60,7 @@ def cut_tomatoes(canvas: Canvas, share: float) -> None:
     fist(canvas, (152, 222 - lift), (90, 320))
 
 
-def stir(
-    vessel: Layer,
-    canvas: Canvas,
-    share: float,
-    tool: Callable[[Canvas, Point, Point], None] = kitchen.spoon,
-    reach: float = 34.0,
-) -> None:
+def stir(vessel: Layer, canvas: Canvas, share: float, tool: Tool = kitchen.spoon, reach: float = 34.0) -> None:
     """Going round in a vessel with a spoon or a whisk."""
     vessel(canvas, share)
     turn = share * BEATS * 2 * math.pi

@@ -9,21 +9,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from generators.builtin.canvas import Canvas, Colour, Point
+from generators.builtin.miniature import cooking_steps as cook
 from generators.builtin.miniature import kitchen
-from generators.builtin.miniature.cooking_steps import (
-    Layer,
-    add,
-    chop,
-    cut_tomatoes,
-    fry,
-    halve,
-    layers,
-    place,
-    pour,
-    serve,
-    spread,
-    stir,
-)
+from generators.builtin.miniature.cooking_steps import Layer, layers
 from generators.builtin.miniature.film import Film
 from generators.builtin.miniature.kitchen import MIDDLE
 from generators.builtin.miniature.presenter import paint_presenter
@@ -141,41 +129,44 @@ TOMATO_BREAD = layers(BREAD, steady(kitchen.cheese, MIDDLE), tomatoes(19, (-20, 
 SERVED = layers(PLATE, steady(kitchen.bread, (136, 112), 0.8), steady(kitchen.leaves, (150, 168), 22, 5))
 
 _SALAD: Steps = [
-    ("slice the cucumber on the board", partial(chop, kitchen.cucumber, (52, 126, 58), (206, 232, 170))),
-    ("cut the tomatoes into slices", cut_tomatoes),
-    ("put lettuce leaves in a white bowl", partial(add, LETTUCE, _leaf)),
+    ("slice the cucumber on the board", partial(cook.chop, kitchen.cucumber, (52, 126, 58), (206, 232, 170))),
+    ("cut the tomatoes into slices", cook.cut_tomatoes),
+    ("put lettuce leaves in a white bowl", partial(cook.add, LETTUCE, _leaf)),
     ("explain which dressing goes with the salad", None),
-    ("pour olive oil over the salad", partial(pour, SALAD, (120, 134, 60), (214, 196, 70))),
-    ("toss the salad with a wooden spoon", partial(stir, SALAD)),
+    ("pour olive oil over the salad", partial(cook.pour, SALAD, (120, 134, 60), (214, 196, 70))),
+    ("toss the salad with a wooden spoon", partial(cook.stir, SALAD)),
 ]
 _OMELETTE: Steps = [
-    ("whisk the eggs in a blue bowl", partial(stir, EGG_BOWL, tool=kitchen.whisk, reach=26)),
-    ("chop a red bell pepper", partial(chop, kitchen.pepper, (204, 40, 36), (246, 196, 176))),
-    ("pour the eggs into the pan", partial(pour, EGGS, BLUE, EGG)),
-    ("sprinkle grated cheese on the omelette", partial(add, OMELETTE, _shred)),
+    ("whisk the eggs in a blue bowl", partial(cook.stir, EGG_BOWL, tool=kitchen.whisk, reach=26)),
+    ("chop a red bell pepper", partial(cook.chop, kitchen.pepper, (204, 40, 36), (246, 196, 176))),
+    ("pour the eggs into the pan", partial(cook.pour, EGGS, BLUE, EGG)),
+    ("sprinkle grated cheese on the omelette", partial(cook.add, OMELETTE, _shred)),
     ("show how to fold the omelette", None),
 ]
 _SOUP: Steps = [
     ("greet the viewers and introduce the soup", None),
-    ("cut the tomatoes", cut_tomatoes),
-    ("place the tomatoes in a pot", partial(place, TOMATO_POT, kitchen.tomato_slice)),
-    ("pour broth into the pot", partial(pour, TOMATO_POT, (190, 200, 210), (214, 160, 70))),
-    ("stir the soup with a wooden spoon", partial(stir, SOUP_POT)),
-    ("add basil leaves to the soup", partial(add, BASIL, _leaf)),
+    ("cut the tomatoes", cook.cut_tomatoes),
+    ("place the tomatoes in a pot", partial(cook.place, TOMATO_POT, kitchen.tomato_slice)),
+    ("pour broth into the pot", partial(cook.pour, TOMATO_POT, (190, 200, 210), (214, 160, 70))),
+    ("stir the soup with a wooden spoon", partial(cook.stir, SOUP_POT)),
+    ("add basil leaves to the soup", partial(cook.add, BASIL, _leaf)),
 ]
 _PANCAKES: Steps = [
-    ("whisk the batter in a green bowl", partial(stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
-    ("pour the batter into the pan", partial(pour, RAW_PANCAKE, GREEN, BATTER)),
-    ("fry the pancake until it is brown", partial(fry, lambda c, s: kitchen.pancake(c, MIDDLE, 52, 0.3 + 0.7 * s))),
-    ("stack the pancakes on a plate", partial(place, layers(PLATE, _stack), kitchen.pancake)),
-    ("pour syrup over the pancakes", partial(pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
+    ("whisk the batter in a green bowl", partial(cook.stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
+    ("pour the batter into the pan", partial(cook.pour, RAW_PANCAKE, GREEN, BATTER)),
+    (
+        "fry the pancake until it is brown",
+        partial(cook.fry, lambda c, s: kitchen.pancake(c, MIDDLE, 52, 0.3 + 0.7 * s)),
+    ),
+    ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, _stack), kitchen.pancake)),
+    ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
 ]
 _SANDWICH: Steps = [
-    ("spread butter on a slice of bread", spread),
-    ("put a slice of cheese on the bread", partial(place, BREAD, kitchen.cheese)),
-    ("lay tomato slices on the cheese", partial(place, TOMATO_BREAD, kitchen.tomato_slice)),
-    ("cut the sandwich in two", halve),
-    ("serve the sandwich on a plate with lettuce", partial(serve, SERVED)),
+    ("spread butter on a slice of bread", cook.spread),
+    ("put a slice of cheese on the bread", partial(cook.place, BREAD, kitchen.cheese)),
+    ("lay tomato slices on the cheese", partial(cook.place, TOMATO_BREAD, kitchen.tomato_slice)),
+    ("cut the sandwich in two", cook.halve),
+    ("serve the sandwich on a plate with lettuce", partial(cook.serve, SERVED)),
 ]
 
 #: The films by video name, which is shaped like YouTube's.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 from generators.builtin.miniature.acting import BASE, TOP, Beat, Play
-from generators.builtin.miniature.figure import BLUE, GREEN, RED
+from generators.builtin.miniature.actor import AHEAD, BLUE, CARRYING, CHEST, GREEN, HIGH, RED, sit, squat, stand, stoop
 from generators.builtin.miniature.film import Film
-from generators.builtin.miniature.poses import AHEAD, CARRYING, CHEST, HIGH, sit, squat, stand, stoop
 from generators.builtin.miniature.room import Room
 
 BALL, BOTTLE, BROOM = {"ball": "both"}, {"bottle": "near"}, {"broom": "near"}
@@ -124,27 +124,24 @@ EVENT_VIDEOS = {
 }
 
 
-def event_boundaries(name: str, play: Play) -> list[dict[str, Any]]:
+def event_boundaries(name: str, play: Play) -> Iterator[dict[str, Any]]:
     """Boundaries of one video; a second caption of the same boundary ends in ``B`` where an act has other words."""
-    subject, found = play.actor.name, []
+    subject = play.actor.name
     for number, (old, new) in enumerate(pairwise(play.beats)):
         before, timestamp, after = play.starts[number : number + 3]
         wordings = [(old.status, new.status)]
         if old.also or new.also:
             wordings.append((old.also or old.status, new.also or new.status))
         for letter, (status_before, status_after) in zip("AB", wordings, strict=False):
-            found.append(
-                {
-                    "boundary_id": f"{name}_{number}{letter}",
-                    "timestamp": timestamp,
-                    "prev_timestamp": before,
-                    "next_timestamp": after,
-                    "label": "Change of Action",
-                    "subject": subject,
-                    "status_before": status_before,
-                    "status_after": status_after,
-                    "action_of_cause": None,
-                    "caption": f"Subject: {subject} //Status_Before: {status_before} //Status_After: {status_after}",
-                }
-            )
-    return found
+            yield {
+                "boundary_id": f"{name}_{number}{letter}",
+                "timestamp": timestamp,
+                "prev_timestamp": before,
+                "next_timestamp": after,
+                "label": "Change of Action",
+                "subject": subject,
+                "status_before": status_before,
+                "status_after": status_after,
+                "action_of_cause": None,
+                "caption": f"Subject: {subject} //Status_Before: {status_before} //Status_After: {status_after}",
+            }

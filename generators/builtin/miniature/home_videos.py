@@ -6,9 +6,21 @@ from fractions import Fraction
 from typing import Any
 
 from generators.builtin.miniature.acting import BASE, TOP, Beat, Contacts, Play
-from generators.builtin.miniature.figure import BLUE, GREEN, RED
+from generators.builtin.miniature.actor import (
+    AHEAD,
+    BLUE,
+    CARRYING,
+    CHEST,
+    GREEN,
+    MOUTH,
+    READING,
+    RED,
+    lie,
+    sit,
+    stand,
+    stoop,
+)
 from generators.builtin.miniature.film import Film
-from generators.builtin.miniature.poses import AHEAD, CARRYING, CHEST, MOUTH, READING, lie, sit, stand, stoop
 from generators.builtin.miniature.room import Room
 from generators.builtin.miniature.things import SOFA_SEAT, THINGS
 

@@ -57,12 +57,8 @@ def _pillow(canvas: Canvas, used: bool) -> None:
 
 def _dish(canvas: Canvas, used: bool) -> None:
     if used:
-        for radius, colour in (
-            (16, (150, 176, 206)),
-            (15, (244, 246, 250)),
-            (10, (206, 220, 236)),
-            (9, (250, 250, 252)),
-        ):
+        rim, well = ((150, 176, 206), (244, 246, 250)), ((206, 220, 236), (250, 250, 252))
+        for radius, colour in zip((16, 15, 10, 9), (*rim, *well), strict=True):
             canvas.ellipse((0, -8), radius, radius, colour)
         return
     canvas.polygon([(-17, -4), (17, -4), (9, 4), (-9, 4)], (244, 246, 250))

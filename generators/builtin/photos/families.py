@@ -126,19 +126,9 @@ _LIVING_ROOM = (
     Slot(("plant", "plant", "chair"), 0.75, 28, 226, 1.05, "floor"),
     Slot(("man", "woman"), 0.4, 236, 226, 1.35, "floor"),
 )
-_SNOW = (
-    Slot(
-        ("car", "house", "tree", "bench", "truck", "bicycle", "fire hydrant", "stop sign", "bus", "traffic light"),
-        1.0,
-        98,
-        190,
-        1.3,
-        "snow",
-    ),
-    Slot(
-        ("dog", "bird", "man", "backpack", "woman", "cat", "suitcase", "rock", "umbrella"), 1.0, 236, 206, 1.25, "snow"
-    ),
-)
+_SNOWED_IN = ("car", "house", "tree", "bench", "truck", "bicycle", "fire hydrant", "stop sign", "bus", "traffic light")
+_IN_FRONT = ("dog", "bird", "man", "backpack", "woman", "cat", "suitcase", "rock", "umbrella")
+_SNOW = (Slot(_SNOWED_IN, 1.0, 98, 190, 1.3, "snow"), Slot(_IN_FRONT, 1.0, 236, 206, 1.25, "snow"))
 _LAWN = (
     Slot(("horse", "cow", "sheep", "couch", "tree", "chair", "bed", "house"), 1.0, 104, 184, 1.2, "grass"),
     Slot(("chair", "umbrella", "surfboard", "bicycle", "plant", "bench"), 0.6, 252, 190, 1.15, "grass"),

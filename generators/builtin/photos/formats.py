@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cv2
@@ -84,9 +84,8 @@ def panoptic_categories() -> list[dict[str, Any]]:
     return sorted(categories, key=lambda category: int(str(category["id"])))
 
 
-def attribute_instances(scene: Scene, photo: Photo) -> list[dict[str, Any]]:
+def attribute_instances(scene: Scene, photo: Photo) -> Iterator[dict[str, Any]]:
     """Instances of VAW: each thing that is to be seen, with all its attributes, and those that its kind could have."""
-    instances = []
     for segment in photo.segments:
         mask = photo.labels == segment.number
         if segment.thing is None or segment.noun in _NOT_LABELLED or int(mask.sum()) < VISIBLE:
@@ -96,23 +95,20 @@ def attribute_instances(scene: Scene, photo: Photo) -> list[dict[str, Any]]:
             continue
         possible = KINDS[segment.noun].choices
         contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        instances.append(
-            {
-                "image_id": str(scene.image_id),
-                "instance_id": f"{scene.image_id}{segment.number:03d}",
-                "instance_bbox": [float(side) for side in photo.extents[segment.number]],
-                "instance_polygon": [cv2.approxPolyDP(one, 1.0, True)[:, 0].astype(float).tolist() for one in contours],
-                "object_name": segment.noun,
-                "positive_attributes": list(attributes.values()),
-                "negative_attributes": [
-                    other
-                    for kind, attribute in attributes.items()
-                    for other in dict.fromkeys(possible[kind])
-                    if other != attribute
-                ],
-            }
-        )
-    return instances
+        yield {
+            "image_id": str(scene.image_id),
+            "instance_id": f"{scene.image_id}{segment.number:03d}",
+            "instance_bbox": [float(side) for side in photo.extents[segment.number]],
+            "instance_polygon": [cv2.approxPolyDP(one, 1.0, True)[:, 0].astype(float).tolist() for one in contours],
+            "object_name": segment.noun,
+            "positive_attributes": list(attributes.values()),
+            "negative_attributes": [
+                other
+                for kind, attribute in attributes.items()
+                for other in dict.fromkeys(possible[kind])
+                if other != attribute
+            ],
+        }
 
 
 def attribute_types() -> dict[str, list[str]]:

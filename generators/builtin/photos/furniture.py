@@ -146,29 +146,18 @@ def _sink(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(-13, -18), (-13, -22)], 5, COLOURS["gray"])
 
 
+_COUCHES = {"color": ("red", "blue", "green", "gray"), "pattern": ("plain", "striped")}
+_CHAIRS = {"color": ("red", "blue", "green", "white", "black"), "material": ("wooden", "metal")}
+_RUGS = {"color": BASIC, "pattern": PATTERNS, "shape": ("round", "rectangular")}
 FURNITURE = {
-    "couch": Kind(
-        _couch,
-        "couch",
-        {"color": ("red", "blue", "green", "gray"), "pattern": ("plain", "striped")},
-        top=37,
-        shadow=(74, 4),
-    ),
-    "chair": Kind(
-        _chair,
-        "chair",
-        {"color": ("red", "blue", "green", "white", "black"), "material": ("wooden", "metal")},
-        top=33,
-        shadow=(22, 3),
-    ),
+    "couch": Kind(_couch, "couch", _COUCHES, top=37, shadow=(74, 4)),
+    "chair": Kind(_chair, "chair", _CHAIRS, top=33, shadow=(22, 3)),
     "table": Kind(_table, "table-merged", {"material": ("wooden",)}, top=52, shadow=(58, 3.5)),
     "bed": Kind(_bed, "bed", {"color": BASIC, "pattern": PATTERNS}, top=26, shadow=(76, 4)),
     "pillow": Kind(_pillow, "pillow", {"color": GLAZE, "pattern": PATTERNS}),
     "television": Kind(_tv, "tv", {"color": ("black",)}),
     "lamp": Kind(_lamp, "light", {"color": ("yellow", "red", "white", "blue", "green")}, shadow=(16, 3)),
-    "rug": Kind(
-        _rug, "rug-merged", {"color": BASIC, "pattern": PATTERNS, "shape": ("round", "rectangular")}, flat=True
-    ),
+    "rug": Kind(_rug, "rug-merged", _RUGS, flat=True),
     "curtain": Kind(_curtain, "curtain", {"color": BASIC, "pattern": PATTERNS}),
     "window": Kind(_window, "window-other", {"shape": ("rectangular", "round")}),
     "clock": Kind(_clock, "clock", {"color": ("red", "blue", "black", "green", "brown"), "shape": ("round", "square")}),

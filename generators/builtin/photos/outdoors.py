@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generators.builtin.canvas import Colour, box_outline, ellipse_outline, shade
+from generators.builtin.canvas import box_outline, ellipse_outline, shade
 from generators.builtin.photos.kinds import BRIGHT, GLAZE, PATTERNS, SIZES, Kind
 from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, darker
 
@@ -30,12 +30,7 @@ def _bench(sheet: Sheet, look: Look) -> None:
 def _traffic_light(sheet: Sheet, look: Look) -> None:
     sheet.box(-3, -50, 3, 0, (92, 96, 100))
     sheet.box(-11, -100, 11, -46, (38, 40, 44))
-    lamps: tuple[tuple[str, float, Colour], ...] = (
-        ("red", -90, (240, 50, 44)),
-        ("yellow", -73, (250, 206, 50)),
-        ("green", -56, (60, 206, 90)),
-    )
-    for name, y, light in lamps:
+    for name, y, light in (("red", -90, (240, 50, 44)), ("yellow", -73, (250, 206, 50)), ("green", -56, (60, 206, 90))):
         sheet.ellipse((0, y), 7, 7, light if look.color == name else shade(light, 0.3))
 
 

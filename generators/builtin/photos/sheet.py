@@ -59,15 +59,7 @@ class Sheet(Canvas):
     labels: (480, 640) uint8 number of the segment, as finely as the colours are painted.
     """
 
-    def __init__(
-        self,
-        pixels: Pixels,
-        labels: Labels,
-        segment: int = 0,
-        origin: Point = (0.0, 0.0),
-        flip: bool = False,
-        zoom: float = 1.0,
-    ) -> None:
+    def __init__(self, pixels: Pixels, labels: Labels, segment: int, origin: Point, flip: bool, zoom: float) -> None:
         super().__init__(pixels, origin, 0.0, flip)
         self.labels = labels
         self.segment = segment
@@ -77,7 +69,7 @@ class Sheet(Canvas):
     def empty(cls) -> Sheet:
         """A sheet on which all pixels are segment 0."""
         shape = (HEIGHT * SCALE, WIDTH * SCALE)
-        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8))
+        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8), 0, (0.0, 0.0), False, 1.0)
 
     def placed(self, segment: int, where: Point, zoom: float, flip: bool) -> Sheet:
         """The same sheet for painting one thing: its segment, where its foot is, how large, whether mirrored."""

@@ -19,9 +19,7 @@ COLOURS: dict[str, Colour] = {
     "white": (238, 238, 236),
     "silver": (196, 198, 202),
 }
-RED, GREEN, YELLOW, PURPLE, WHITE, SILVER = (
-    COLOURS[name] for name in ("red", "green", "yellow", "purple", "white", "silver")
-)
+RED, YELLOW, WHITE, SILVER = (COLOURS[name] for name in ("red", "yellow", "white", "silver"))
 OFF_WHITE, BLACK = (226, 222, 210), (22, 22, 24)
 STEEL = (214, 216, 220)
 

@@ -83,14 +83,7 @@ def ring(z: float, heel: float, front: float, width: float) -> Floats:
 
 
 def shoe(
-    model: Model,
-    cut: Cut,
-    upper: Image.Image,
-    sole: Paint,
-    laces: Colour,
-    tongue: Colour,
-    outsole: Colour,
-    finish: str = "satin",
+    model: Model, cut: Cut, upper: Image.Image, sole: Paint, laces: Colour, tongue: Colour, outsole: Colour, finish: str
 ) -> None:
     """A shoe of a cut. upper: picture around it, u from the heel over the toe at 0.5; v from sole to collar."""
     rings = np.array([ring(*level) for level in zip(cut.z, cut.heel, cut.front, cut.width, strict=True)])
@@ -201,9 +194,9 @@ def panels(colour: Colour, trim: Colour, stripes: Colour | None = None) -> Image
 
 def plain_shoe(model: Model, colour: Colour) -> None:
     """A casual low shoe of one colour on a light sole."""
-    light = sum(colour) > 330
     upper = grain(panels(colour, shade(colour, 0.82)), 5, 4)
-    shoe(model, LOW, upper, OFF_WHITE if light else shade(OFF_WHITE, 0.93), WHITE, shade(colour, 0.8), (150, 110, 70))
+    sole = OFF_WHITE if sum(colour) > 330 else shade(OFF_WHITE, 0.93)
+    shoe(model, LOW, upper, sole, WHITE, shade(colour, 0.8), (150, 110, 70), "satin")
 
 
 def dark_shoe(model: Model, colour: Colour) -> None:

@@ -9,17 +9,7 @@ from PIL import Image
 
 from generators.builtin.canvas import Colour, shade
 from generators.builtin.procedural_assets.model import Model
-from generators.builtin.procedural_assets.paint import (
-    BLACK,
-    GREEN,
-    PURPLE,
-    SILVER,
-    WHITE,
-    YELLOW,
-    canvas,
-    grain,
-    lettering,
-)
+from generators.builtin.procedural_assets.paint import BLACK, COLOURS, SILVER, WHITE, YELLOW, canvas, grain, lettering
 from generators.builtin.procedural_assets.surface import Surface, lathe, rounded, tube
 
 GLASS, PINE = (60, 84, 104), (196, 146, 86)
@@ -139,7 +129,8 @@ def wood(colour: Colour) -> Image.Image:
 
 def doll_sofa(model: Model) -> None:
     """A dolls' sofa of purple painted wood: legs, seat cushions, back, rounded arms."""
-    paint, cushion = wood(PURPLE), grain(canvas(96, 96, shade(PURPLE, 1.35))[0], 5, 9)
+    purple = COLOURS["purple"]
+    paint, cushion = wood(purple), grain(canvas(96, 96, shade(purple, 1.35))[0], 5, 9)
     model.add_box((17, 7.6, 2.4), (0, 0, 1.4), paint, "satin", 0.4)
     model.add_box((17, 1.9, 8.4), (0, 3.4, 1.4), paint, "satin", 0.7)
     for x in (-1, 1):
@@ -157,10 +148,10 @@ def doll_sofa(model: Model) -> None:
 
 def doll_refrigerator(model: Model) -> None:
     """A dolls' refrigerator of green painted wood: freezer and cooler door, handles, magnets."""
-    paint = wood(GREEN)
-    model.add_box((9, 8, 18.4), (0, 0, 0.8), paint, "satin", 0.6)
+    green = COLOURS["green"]
+    model.add_box((9, 8, 18.4), (0, 0, 0.8), wood(green), "satin", 0.6)
     for z, tall in ((1.4, 11.0), (12.8, 6.0)):
-        door = grain(canvas(120, 120, shade(GREEN, 1.25))[0], 5, 10, (2, 40))
+        door = grain(canvas(120, 120, shade(green, 1.25))[0], 5, 10, (2, 40))
         model.add_box((8.4, 0.9, tall), (0, -4.2, z), door, "satin", 0.4)
         bends = ((-4.6, 0.3), (-5.5, 0.36), (-5.5, 0.64), (-4.6, 0.7))
         handle = [(-3.2, y, z + tall * share) for y, share in bends]

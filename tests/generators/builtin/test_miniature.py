@@ -20,9 +20,9 @@ import filters
 import generators
 from generators.builtin import miniature
 from generators.builtin.canvas import Canvas
+from generators.builtin.miniature.actor import joint
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS
-from generators.builtin.miniature.figure import joint
 from generators.builtin.miniature.film import Film, write_video
 from generators.builtin.miniature.home_videos import HOME_VIDEOS
 from generators.video import safe_pickle
