@@ -136,7 +136,7 @@ class Alike(FilterSettings):
 CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources and a filter of these tests, as if a package had brought them."""
 
@@ -394,7 +394,7 @@ def gallery_subset(task: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def made(tmp_path: Any) -> MadeDataset:
+def made(tmp_path: Any, test_sources: None) -> MadeDataset:
     """A dataset without subsets."""
     return MadeDataset(Store(str(tmp_path / "out")), tmp_path / "out")
 
