@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pebble import ProcessExpired
 
-from manifests.errors import TwinsetError
+from manifests.errors import in_words
 from manifests.recipe import Recipe
 from shards.storage.store import Store
 from stages.build import build
@@ -128,6 +128,4 @@ def reason(error: BaseException, home: str) -> str:
     """Why a shard failed, in words."""
     if isinstance(error, ProcessExpired):
         error = crashed(home, error)
-    if isinstance(error, TwinsetError | OSError):
-        return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
-    return f"{type(error).__name__}: {error}"
+    return in_words(error)
