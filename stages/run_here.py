@@ -119,9 +119,14 @@ class Here:
             try:
                 return make(root, home, number)
             except OSError as error:
-                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(2**attempt):
+                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(_delay(attempt)):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+
+def _delay(attempt: int) -> float:
+    """Seconds until a shard is tried again."""
+    return float(2**attempt)
 
 
 def reason(error: BaseException, home: str) -> str:
