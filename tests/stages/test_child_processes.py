@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_two_threads_have_a_child_each(out: Path, trouble: Any, media: Path) -> 
 
 @contextmanager
 def asleep(
-    folder: Path, greys: Any, trouble: Any, runner: str
+    folder: Path, greys: Any, trouble: Any, runner: str, code: Sequence[str] = ()
 ) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
     """A build by the command line, in the middle of its last shard, with its children."""
     recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}).model_dump(mode="json")
@@ -103,10 +103,10 @@ def asleep(
     package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}"}
     environment.pop("PREFECT_API_URL", None)
-    command = [sys.executable, "-m", "cli.main", "build", str(folder / "recipe.yaml"), "--out", str(folder / "out")]
-    with subprocess.Popen(
-        [*command, "--workers", "2", "--runner", runner], cwd=ROOT, env=environment, stderr=subprocess.PIPE
-    ) as parent:
+    recipe_file, out = str(folder / "recipe.yaml"), str(folder / "out")
+    asked = ["-m", "cli.main", "build", recipe_file, "--out", out, "--workers", "2", "--runner", runner]
+    command = [sys.executable, *([*code, recipe_file, out] if code else asked)]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         try:
             assert within(120, asleep.is_file), "no shard was begun"
             process = psutil.Process(parent.pid)
@@ -138,3 +138,19 @@ def test_an_ended_build_leaves_no_child_no_file_and_can_be_resumed(
     build_here(recipe, str(tmp_path / "out"))
     build_here(recipe, str(tmp_path / "whole"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
+
+
+def test_an_interrupt_in_a_notebook_ends_the_build_too(tmp_path: Path, greys: Any, trouble: Any) -> None:
+    """... though nobody there ends the process: `twinset.build` raises, and its children are gone."""
+    code = (
+        "import sys, psutil, twinset\n"
+        "try:\n"
+        "    twinset.build(sys.argv[1], sys.argv[2], workers=1, runner='processes')\n"
+        "except KeyboardInterrupt:\n"
+        "    print([one.name() for one in psutil.Process().children() if 'spawn_main' in ' '.join(one.cmdline())])\n"
+    )
+    with asleep(tmp_path, greys, trouble, "processes", ["-c", code]) as (parent, children):
+        parent.send_signal(signal.SIGINT)
+        assert within(30, lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
+        assert within(20, lambda: not any(one.is_running() for one in children)), "a child outlives the interrupt"
+    assert not any((tmp_path / "temporary").iterdir())
