@@ -210,4 +210,4 @@ def test_images_that_captions_name_by_address_are_refused(recipe: Path, tmp_path
     (recipe.parent / "captions.tsv").write_text(told)
     captions = f"stages.scene-graphs.source.captions={recipe.parent / 'captions.tsv'}"
     with pytest.raises(WrongUse, match="download them with img2dataset"):
-        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"))
+        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"), 1)
