@@ -23,7 +23,7 @@ _DRAWN = """* Nothing has checked that the pictures show what their captions say
   broken (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513
   pairs.
 * No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
-  right. {scorer}
+  right. Where the filter `directional-similarity` is on, it scores (`direction` in `scores`) and rejects nothing.
 * `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
   model's attention for the words of the edited thing (1: an edit of the whole picture), `similarity_inside` and
   `similarity_outside` tell how alike the two pictures are within and without it (1: equal).
@@ -54,9 +54,5 @@ def notes(source: Mapping[str, Any]) -> str:
         return _RENDERED
     if source["kind"] != "stable-diffusion":
         return ""
-    # A scorer that lies in a folder is none of the settings: those say None where there is no scorer at all.
-    scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
-    if source.get("scorer", "a folder") is None:
-        scorer = "None was measured."
     about_model = _SMALL if source.get("model") == SMALL else ""
-    return about_model + _DRAWN.format(scorer=scorer, phrase=_PHRASES[source["vocabulary"]])
+    return about_model + _DRAWN.format(phrase=_PHRASES[source["vocabulary"]])

@@ -35,3 +35,7 @@ def create(chosen: settings.Filter) -> AnyFilter:
             from filters.scene_cut import SceneCutFilter
 
             return SceneCutFilter(chosen)
+        case settings.DirectionalSimilarity():
+            from filters.directional_similarity import DirectionalSimilarityFilter
+
+            return DirectionalSimilarityFilter(chosen)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from manifests.locations import is_model_folder
 from manifests.settings import Settings
 
 
@@ -73,7 +74,31 @@ class SceneCut(Settings):
     similarity: float = Field(default=0.3, ge=0, le=1)
 
 
+class DirectionalSimilarity(Settings):
+    """Scores how well the change of the images follows that of the captions, by a CLIP model; drops nothing.
+
+    model: an id of the Hugging Face hub whose files are in the local cache, or a folder: a path that is absolute or
+    begins with ``.`` or ``~``. device: ``gpu`` is the first CUDA device. threads: torch's. micro_batch: pairs a pass.
+    """
+
+    kind: Literal["directional-similarity"]
+    model: str = Field(min_length=1)
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+    micro_batch: int = Field(default=1, ge=1, le=1024)
+
+    execution: ClassVar[tuple[str, ...]] = ("device", "threads", "micro_batch")
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Settings that hold a path of this machine: a model's name is part of what is made, a folder is not."""
+        return ("model",) if is_model_folder(self.model) else ()
+
+
 #: Filters that judge each image by itself, and so samples of every kind.
 OF_ONE_IMAGE = ("faces", "blank")
 
-Filter = Annotated[MotionWords | EqualCaptions | Faces | NearIdentical | Blank | SceneCut, Field(discriminator="kind")]
+Filter = Annotated[
+    MotionWords | EqualCaptions | Faces | NearIdentical | Blank | SceneCut | DirectionalSimilarity,
+    Field(discriminator="kind"),
+]

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
-from manifests.filter_settings import OF_ONE_IMAGE, Filter
+from manifests.filter_settings import OF_ONE_IMAGE, DirectionalSimilarity, Filter
 from manifests.overrides import absolute, cut, override, spelled_out
 from manifests.settings import Settings
 from manifests.source_settings import Source
@@ -124,6 +124,10 @@ def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     settings = subset.model_dump(mode="json", exclude={"pool", "count"})
     for key in (*subset.source.locations, *subset.source.execution):
         settings["source"].pop(key)
+    for chosen, recorded in zip(subset.filters, settings["filters"], strict=True):
+        if isinstance(chosen, DirectionalSimilarity):
+            for key in (*chosen.locations, *chosen.execution):
+                recorded.pop(key)
     return {"seed": seed, **settings}
 
 

@@ -151,8 +151,6 @@ class StableDiffusion(Settings):
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
     edited thing is taken from the other image (local blend), in rows of the vocabulary that name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
-    scorer: a CLIP model, named as ``model`` is, that scores how well the change of the images follows that of the
-    captions; rejects nothing. None: no such score.
     device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
     torch's, of each process. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
     licence: of what the model draws, copied into every sample and the card; must be said of a model not known here.
@@ -169,13 +167,12 @@ class StableDiffusion(Settings):
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
     blend: bool = False
     precision: Literal["auto", "float32", "float16"] = "auto"
-    scorer: str | None = Field(default=None, min_length=1)
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=4, ge=1, le=1024)
     licence: str
 
-    models: ClassVar[tuple[str, ...]] = ("model", "scorer")
+    models: ClassVar[tuple[str, ...]] = ("model",)
     execution: ClassVar[tuple[str, ...]] = ("device", "threads", "micro_batch")
     drawn: ClassVar[bool] = True
     endless: ClassVar[bool] = True
@@ -198,7 +195,7 @@ class StableDiffusion(Settings):
     @property
     def locations(self) -> tuple[str, ...]:
         """As `MediaSource.locations`. A name is part of what is made; a folder is not, its weights enter by digest."""
-        return tuple(key for key in self.models if is_model_folder(getattr(self, key) or ""))
+        return tuple(key for key in self.models if is_model_folder(getattr(self, key)))
 
     @property
     def places(self) -> tuple[str, ...]:

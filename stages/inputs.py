@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from manifests.errors import WrongUse
+from manifests.filter_settings import DirectionalSimilarity
 from manifests.genecis_settings import AttributeTemplates, Triplets
 from manifests.locations import PROCEDURAL, is_miniature, model_name
 from manifests.recipe import Recipe
@@ -22,6 +23,9 @@ def check_inputs(recipe: Recipe, annotations: bool = True, media: bool = True, m
     """
     for name, subset in recipe.subsets.items():
         source = subset.source
+        for number, chosen in enumerate(subset.filters):
+            if isinstance(chosen, DirectionalSimilarity) and models:
+                _check_clip(f"subsets.{name}.filters.{number}", chosen)
         if isinstance(source, Kubric):
             _check_assets(f"subsets.{name}.source", source)
             continue
@@ -55,7 +59,7 @@ def check_devices(recipe: Recipe, runner: str) -> None:
     for name, subset in recipe.subsets.items():
         if isinstance(subset.source, StableDiffusion) and subset.source.device == "gpu":
             try:
-                from generators.edited_pairs.gpu import check_gpu
+                from shards.models.device import check_gpu
 
                 check_gpu()
             except WrongUse as error:
@@ -85,17 +89,23 @@ def _check_assets(key: str, source: Kubric) -> None:
 
 
 def _check_models(key: str, source: StableDiffusion) -> None:
-    from generators.edited_pairs.scorer_files import scorer_folder
-    from generators.prompt_to_prompt.model_files import ModelMissing, model_folder
+    from generators.prompt_to_prompt.model_files import model_folder
+    from shards.models.files import ModelMissing
 
-    setting = "model"
     try:
         model_folder(model_name(source.model))
-        setting = "scorer"
-        if source.scorer is not None:
-            scorer_folder(source.scorer)
     except ModelMissing as error:
-        raise WrongUse(f"{key}.{setting}: {error}") from error
+        raise WrongUse(f"{key}.model: {error}") from error
+
+
+def _check_clip(key: str, chosen: DirectionalSimilarity) -> None:
+    from filters.directional_similarity import clip_folder
+    from shards.models.files import ModelMissing
+
+    try:
+        clip_folder(chosen.model)
+    except ModelMissing as error:
+        raise WrongUse(f"{key}.model: {error}") from error
 
 
 def _check_triplets(key: str, source: Triplets, annotations: bool, media: bool) -> None:

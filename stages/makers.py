@@ -13,7 +13,7 @@ from manifests.recipe import Recipe, content_of
 from manifests.stage import Stage, parse_stage, stage_facts
 from shards.contracts import Generator
 from stages.inputs import check_inputs
-from stages.maker import Workshop, device_of
+from stages.maker import Workshop
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
@@ -33,9 +33,9 @@ def facts_of(recipe: Recipe, name: str, shop: Workshop, inputs: str) -> dict[str
     libraries = {*BASE_LIBRARIES, *shop.generator.libraries}
     described = []
     for kind, judge in shop.filters:
-        if device_of(judge) is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
-            libraries |= set(judge.libraries)
         weights: dict[str, str] = judge.weights() if hasattr(judge, "weights") else {}
+        if not weights:  # a network's libraries belong to the runtime class: GPU workers have other builds
+            libraries |= set(judge.libraries)
         described.append({"kind": kind, "version": judge.version, "weights": weights})
     return stage_facts(
         content_of(shop.subset, recipe.seed),
