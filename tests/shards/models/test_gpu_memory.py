@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from generators.edited_pairs.gpu import within_memory
 from shards.contracts import OutOfMemory
+from shards.models.device import within_memory
 
 
 def raising(error: Exception) -> Any:

@@ -1,8 +1,11 @@
-"""How often each part of EQ-Kubric's captions is used, and the table of it in ``docs/eq_kubric_statistics.md``."""
+"""How often each part of EQ-Kubric's captions is used, as Markdown:
+
+python -m evaluation.caption_statistics > docs/eq_kubric_statistics.md
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import get_args
@@ -12,20 +15,19 @@ from generators.kubric_scenes.scene import Aspect
 from generators.kubric_scenes.vocabulary import load_vocabulary
 
 PAIRS = 2000  # an aspect, as published
-ORDINARY = "(none)"
+ORDINARY = "(none)"  # a size that is not said
 
 _TITLE = f"""# Caption statistics of EQ-Kubric
 
-Of the first {PAIRS:,} pairs of each aspect, drawn with seed 0 from the names that twinset's own assets show. Both
-captions of a pair are counted where they can differ. Regenerate after a change of the vocabulary, the grammar or the
-drawing:
+Of the first {PAIRS:,} pairs of each aspect, sampled with seed 0 from the names that twinset's own assets show. Both
+captions of a pair are counted where they can differ. Run this again after a change of the vocabulary, the grammar or
+the sampling:
 
-    python -c "from generators.kubric_scenes.caption_statistics import document; print(document(), end='')" \\
-      > docs/eq_kubric_statistics.md
+    python -m evaluation.caption_statistics > docs/eq_kubric_statistics.md
 
-Relations are drawn evenly, and so are the phrases of one relation: "in front of" has no synonym and is said more often
-than "on the left hand of". Attribute sets are drawn evenly, and so are the members of one set. Two fifths of the
-location pairs have something on top, and only things that can carry it can be their subjects: those are drawn a little
+Relations are sampled evenly, and so are the phrases of one relation: "in front of" has no synonym and is said more
+often than "on the left hand of". Attribute sets are sampled evenly, and so are the members of one set. Two fifths of
+the location pairs have something on top, and only things that can carry it can be their subjects: those come a little
 more often.
 """
 
@@ -36,20 +38,17 @@ def statistics(stream: Iterable[Planned], n: int) -> dict[str, Counter[str]]:
     ``relations`` and ``counts`` are those of a pair in order; ``phrase of RELATION`` counts synonyms; ``member of SET``
     objects of the attribute aspect. What an aspect does not have is absent.
     """
-    found: dict[str, Counter[str]] = {}
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for planned in islice(stream, n):
         for what, value in _parts(planned):
-            found.setdefault(what, Counter())[value] += 1
-    return found
+            found[what][value] += 1
+    return dict(found)
 
 
 def document() -> str:
     """The Markdown of ``docs/eq_kubric_statistics.md``."""
     vocabulary = load_vocabulary()
-    entries = [
-        *vocabulary.objects.values(),
-        *(entry for members in vocabulary.sets.values() for entry in members.values()),
-    ]
+    entries = [entry for members in (vocabulary.objects, *vocabulary.sets.values()) for entry in members.values()]
     available = {use.id for entry in entries for use in entry.assets.procedural}
     lines = [_TITLE]
     for aspect in get_args(Aspect):
@@ -64,26 +63,28 @@ def document() -> str:
 
 
 def _parts(planned: Planned) -> Iterator[tuple[str, str]]:
-    drawn, subject = planned.drawn, planned.drawn.subject
-    wordings = (planned.wording0, planned.wording1)
-    if subject is None:
+    """What a pair uses: (what, value)."""
+    drawn, wordings = planned.drawn, (planned.wording0, planned.wording1)
+    relations, counts = (drawn.relation0, drawn.relation1), (drawn.count0, drawn.count1)
+    if drawn.aspect != "attribute":
         yield "object", drawn.object0.name
-        yield "counts", f"{drawn.count0} → {drawn.count1}"
-        for wording, number in zip(wordings, (drawn.count0, drawn.count1), strict=True):
+    if drawn.subject is None:
+        yield "counts", f"{counts[0]} → {counts[1]}"
+        for wording, number in zip(wordings, counts, strict=True):
             yield from (("count", str(number)), ("template", wording.template), ("place", wording.place))
         return
+    yield "subject", drawn.subject.name
     if drawn.aspect == "attribute":
         kind = load_vocabulary().entry(drawn.object0.name).kind
-        yield "set", kind
-        for thing in (drawn.object0, drawn.object1):
-            yield f"member of {kind}", thing.name
-        yield from (("object size", drawn.object0.size or ORDINARY), ("subject size", subject.size or ORDINARY))
-        yield "relation", drawn.relation0
+        yield from (("set", kind), (f"member of {kind}", drawn.object0.name), (f"member of {kind}", drawn.object1.name))
+        yield from (("object size", drawn.object0.size or ORDINARY), ("subject size", drawn.subject.size or ORDINARY))
+        yield "relation", relations[0]
     else:
-        yield "object", drawn.object0.name
-        yield "relations", f"{drawn.relation0} → {drawn.relation1}"
-    yield "subject", subject.name
-    for wording, relation in zip(wordings, (drawn.relation0, drawn.relation1), strict=True):
-        if drawn.aspect == "location":
-            yield "relation", relation
+        yield "relations", f"{relations[0]} → {relations[1]}"
+        yield from (("relation", relation) for relation in relations)
+    for wording, relation in zip(wordings, relations, strict=True):
         yield from (("verb", wording.verb), (f"phrase of {relation}", wording.place))
+
+
+if __name__ == "__main__":
+    print(document(), end="")
