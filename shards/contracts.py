@@ -164,7 +164,9 @@ class OutOfMemory(Exception):
 
 
 class Judge(ABC):
-    """What all filters have. version: raised when verdicts change. libraries, isolation, micro_batch, threads: as `Generator` has them.
+    """What all filters have.
+
+    version: raised when verdicts change. libraries, isolation, micro_batch, threads: as `Generator` has them.
     """
 
     version: ClassVar[int]

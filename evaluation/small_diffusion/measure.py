@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
 from evaluation.small_diffusion.report import Cell, options, picture_sheet, write
 from evaluation.small_diffusion.shares import Share
-from generators.builtin.small_diffusion.scenes import Scene, draw_scene, every_caption, is_held_out
+from generators.builtin.small_diffusion.scenes import Scene, sample_scene, every_caption, is_held_out
 from manifests.errors import WrongUse
 
 ON_SHEET = 60  # pictures
@@ -55,7 +55,7 @@ def held_out_scenes(number: int, seed: int) -> list[Scene]:
     rng = np.random.default_rng(seed)
     scenes: dict[str, Scene] = {}
     while len(scenes) < number:
-        scene = draw_scene(rng)
+        scene = sample_scene(rng)
         if is_held_out(scene.caption()):
             scenes.setdefault(scene.caption(), scene)
     return list(scenes.values())

@@ -14,7 +14,7 @@ from transformers import CLIPImageProcessor, CLIPModel
 from filters import create
 from filters.directional_similarity import DirectionalSimilarityFilter, clip_folder
 from manifests.errors import WrongUse
-from manifests.filter_settings import DirectionalSimilarity
+from filters.directional_similarity import DirectionalSimilarity
 from shards.contracts import OutOfMemory
 from shards.kinds.samples import Frame, Pair, Pixels, Source
 from shards.models import files

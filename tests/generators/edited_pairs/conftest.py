@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generators.edited_pairs.generator import EditedPairGenerator
-from manifests.source_settings import StableDiffusion
+from generators.edited_pairs.source import StableDiffusion
 from tests.generators.prompt_to_prompt.tiny_models import save_small
 
 MakeGenerator = Callable[..., EditedPairGenerator]

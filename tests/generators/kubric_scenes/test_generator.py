@@ -16,7 +16,7 @@ from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricG
 from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
 from manifests.recipe import Subset
-from manifests.source_settings import Kubric
+from generators.kubric_scenes.source import Kubric
 from shards.kinds.samples import Rejected
 
 ASPECTS = ("location", "counting", "attribute")
