@@ -28,12 +28,14 @@ class ActionGenome(MediaSource):
     skip: annotated frames left out after a chosen one (the paper says 1 and 2).
     exclusive: stricter than the paper: each frame has a caption that does not hold of the other one. {holding} and
     {holding, touching} are said differently, and make a pair, but "holding" holds of both.
+    grammar: captions in correct English ("the clothes which are"), where the paper prints "the clothes which is".
     """
 
     kind: Literal["action-genome"]
     frames: Literal["dump", "video"] = "video"
     skip: int = Field(default=1, ge=0)
     exclusive: bool = False
+    grammar: bool = False
     licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
 
 

@@ -97,7 +97,8 @@ class ActionGenomeGenerator:
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
         if not first.differs_from(second):
             return None
-        said0, said1 = (captions(view.object_class, view.relations[1], view.relations[2]) for view in (first, second))
+        grammar = self.source.grammar
+        said0, said1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
         if not said0 or not said1:
             self.excluded["pair-unsayable"] += 1
             return None
