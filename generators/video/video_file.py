@@ -30,6 +30,7 @@ DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
 MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
+HELD_BACK = 16  # frames that wait for earlier ones to be shown, at most (H.264)
 PROBED = 64  # packets that the file's index must list as they are, for the rest to be believed
 
 log = logging.getLogger(__name__)
@@ -78,10 +79,16 @@ class VideoFile:
             if len(rows) == PROBED and (indexed := self._indexed(rows)):
                 self.rewind()
                 return indexed
-        truncated = self._ends_early or bool(damaged) or self.stream.frames > len(rows)
-        damaged |= self._before_gaps(positions)
-        if self.container.format.name == "avi" and damaged:
-            del rows[max(damaged) + 1 :]  # AVI counts packets instead of timing them: the times after a gap are wrong
+        avi = self.container.format.name == "avi"  # whose header counts empty packets, too
+        truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(rows) and not avi)
+        if gaps := self._before_gaps(positions):
+            damaged |= gaps
+            if avi:
+                # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
+                # frames that a decoder holds back there.
+                del rows[min(gaps) + 1 :]
+                truncated = True
+                damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
         self.rewind()
         if not rows:
             return PacketTable(truncated=truncated)
