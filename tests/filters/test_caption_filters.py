@@ -1,6 +1,6 @@
 import pytest
 
-from filters.equal_captions import EqualCaptions, EqualCaptionsFilter, words
+from filters.equal_captions import EqualCaptionsFilter, words
 from filters.motion_words import MotionWords, MotionWordsFilter
 from manifests.candidate import CaptionedCandidate
 from shards.kinds.samples import Drop
