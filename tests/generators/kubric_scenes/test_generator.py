@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,5 +89,6 @@ def test_a_gpu_that_is_not_there_is_wrong_use() -> None:
         assert "device: cpu" in str(error)
 
 
-def test_settings_that_only_say_where_or_how_are_no_content() -> None:
-    assert {"assets", "backgrounds", "device", "threads"} == {*Kubric.locations, *Kubric.execution}
+def test_settings_that_only_say_where_or_how_are_not_content(tmp_path: Path) -> None:
+    source = Kubric(kind="kubric", aspect="location", backgrounds=tmp_path)
+    assert {"assets", "backgrounds", "device", "threads"} == {*source.locations, *source.execution}
