@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cards.citations import SOURCES, benchmark
+from cards.kinds.kind import CardKind
+from cards.kinds.registry import CARD_KINDS
 from cards.summary import IndexSummary
+from manifests.canonical import digest
+from manifests.recipe import Subset
 from manifests.stage import Stage
-from shards.kinds.names import PAIR, SampleKind, kind_of_source
+
+MARKER = "files-of-"  # what names of marker folders begin with
 
 # The context that the specification prescribes: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
 _CONTEXT: Mapping[str, Any] = {
@@ -54,32 +58,11 @@ _CONTEXT: Mapping[str, Any] = {
     "transform": "cr:transform",
 }
 
-_WHAT = {
-    "pair": "minimal pairs, made the way EqBen makes them from {title}: two images that differ in one thing, and two "
-    "captions that tell them apart.",
-    "triplet": "triplets, mined the way GeneCIS mines them from {title}: a reference image, a condition in words, and "
-    "the target image that the condition leads to.",
-    "template": "templates, made the way GeneCIS makes them from {title}: a reference image, a condition in words, and "
-    "a gallery of images of which the target is right.",
-}
-
-_FIELDS = {
-    "key": "Key of the {noun}.",
+_COLUMNS = {
+    "key": "Key of the sample.",
+    "identity": "What the key was made from: the identity of the record at its source.",
     "tar": "The tar that holds it, below the subset.",
     "split": "Split.",
-    "group": "Video or scene; never split over tars or splits.",
-    "caption0": "Caption of image 0.",
-    "caption1": "Caption of image 1.",
-    "image0_sha256": "sha256 of the encoded image 0.",
-    "image1_sha256": "sha256 of the encoded image 1.",
-    "condition": "What leads from the reference to the target.",
-    "task": "Task of GeneCIS.",
-    "reference_caption": "Caption of the reference.",
-    "target_caption": "Caption of the target.",
-    "distractor_caption": "Caption of the distractor.",
-    "reference_id": "Id of the reference image at its source.",
-    "target_id": "Id of the target image at its source.",
-    "distractor_id": "Id of the distractor at its source; empty where there is none.",
 }
 
 
@@ -92,43 +75,60 @@ class FileFacts:
     size: int
 
 
-def croissant(stage: Stage, summary: IndexSummary, index: FileFacts, tars: Sequence[FileFacts]) -> dict[str, Any]:
+def croissant(
+    stage: Stage, subset: Subset, summary: IndexSummary, index: FileFacts, tars: Sequence[FileFacts]
+) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
     """
-    settings: dict[str, Any] = stage.facts["settings"]
-    source, extension = settings["source"]["kind"], settings["encoding"]["format"]
-    kind = kind_of_source(source)
-    title, _, entry = SOURCES.get(source, (source, "", ""))
+    source, kind, extension = subset.source, CARD_KINDS[subset.source.makes], subset.encoding.format
+    several, what = kind.what
+    following = f" following {source.paper.title}" if source.paper else ""
+    origin = f"{source.verb} {source.reference.title or source.kind}{following}"
+    cited = [reference.bibtex for reference in (source.paper, source.reference) if reference and reference.bibtex]
+    detour = f"{marker_folder(stage, tars)}/../../"
     metadata: dict[str, Any] = {
         "@context": dict(_CONTEXT),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": stage.name,
-        "description": f"{summary.kept} {_WHAT[kind.name].format(title=title)}",
-        "license": settings["source"].get("licence", "not stated"),
-        "citeAs": "\n\n".join(text for text in (benchmark(source), entry) if text),
+        "description": f"{summary.kept} {several}, {origin}: {what}.",
+        "license": source.licence,
+        "citeAs": "\n\n".join(dict.fromkeys(cited)),
         "version": "1.0.0",
         "identifier": stage.content,
-        "distribution": [_file(index, "application/x-parquet"), *(_file(tar, "application/x-tar") for tar in tars)],
-        "recordSet": [_samples(kind, summary, index)],
+        "distribution": [
+            _file(index, "../", "application/x-parquet"),
+            *(_file(tar, detour, "application/x-tar") for tar in tars),
+        ],
+        "recordSet": [_samples(kind, source.group, summary, index)],
     }
     if tars:
         patterns = {role: f"*.{role}.{extension}" for role in summary.images}
-        patterns |= {name: f"*.{name}.txt" for name in kind.texts}
+        patterns |= {name: f"*.{name}.txt" for name in kind.sample.texts}
         metadata["distribution"] += [_members(name, pattern, tars) for name, pattern in patterns.items()]
         metadata["recordSet"] += [_content(name, kind) for name in patterns]
     return metadata
 
 
-def _file(file: FileFacts, encoding: str) -> dict[str, Any]:
+def marker_folder(stage: Stage, tars: Sequence[FileFacts]) -> str:
+    """Name of an almost empty folder beside the metadata, which addresses of tars pass through.
+
+    mlcroissant unpacks a tar into a cache whose key is the tar's address, and never looks at the tar again: without
+    the subset's name and a digest of the tars in it, the tars of one subset would be read as another's, and those of
+    the build before as those of this one. A detour through a folder of that name changes the address, not the file.
+    """
+    return f"{MARKER}{stage.name}-{digest([tar.sha256 for tar in tars])[:16]}"
+
+
+def _file(file: FileFacts, way: str, encoding: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": file.path,
         "name": file.path,
-        "contentUrl": f"../{file.path}",
+        "contentUrl": f"{way}{file.path}",
         "contentSize": f"{file.size} B",
         "encodingFormat": encoding,
         "sha256": file.sha256,
@@ -148,54 +148,48 @@ def _members(name: str, pattern: str, tars: Sequence[FileFacts]) -> dict[str, An
     }
 
 
-def _samples(kind: SampleKind, summary: IndexSummary, index: FileFacts) -> dict[str, Any]:
+def _samples(kind: CardKind[Any], group: str, summary: IndexSummary, index: FileFacts) -> dict[str, Any]:
     """The index. Images that no sample has are left out of its columns."""
-    several, images = f"{kind.name}s", PAIR.images if kind is PAIR else summary.images
-    columns = ("key", "tar", "split", "group", *kind.described, *(f"{role}_sha256" for role in images))
+    name = f"{kind.sample.name}s"
+    columns = {**_COLUMNS, "group": f"The {group} that it belongs to; never split over tars or splits."}
+    columns |= {column: kind.columns[column] for column in kind.sample.described}
+    columns |= {f"{role}_sha256": f"sha256 of the encoded image {role}." for role in summary.images}
     fields = [
         {
             "@type": "cr:Field",
-            "@id": f"{several}/{name}",
-            "name": name,
-            "description": _described(name, kind),
+            "@id": f"{name}/{column}",
+            "name": column,
+            "description": description,
             "dataType": "sc:Text",
-            "source": {"fileObject": {"@id": index.path}, "extract": {"column": name}},
+            "source": {"fileObject": {"@id": index.path}, "extract": {"column": column}},
         }
-        for name in columns
+        for column, description in columns.items()
     ]
     return {
         "@type": "cr:RecordSet",
-        "@id": several,
-        "name": several,
-        "description": f"Every {kind.name} that was kept, without its images.",
-        "key": {"@id": f"{several}/key"},
+        "@id": name,
+        "name": name,
+        "description": f"Every {kind.sample.name} that was kept, without its images.",
+        "key": {"@id": f"{name}/key"},
         "field": fields,
     }
 
 
-def _described(name: str, kind: SampleKind) -> str:
-    if name.endswith("_sha256") and name not in _FIELDS:
-        return f"sha256 of the encoded image {name.removesuffix('_sha256')}."
-    if name == "group" and kind is not PAIR:
-        return "What is never split over tars or splits."
-    return _FIELDS[name].format(noun=kind.name)
-
-
-def _content(name: str, kind: SampleKind) -> dict[str, Any]:
+def _content(name: str, kind: CardKind[Any]) -> dict[str, Any]:
     """One field of all samples, with the key that it is joined on: the part of a member's name before the dot."""
     source = {"fileSet": {"@id": f"{name}-files"}}
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
-        "description": f"{name} of every {kind.name} that was kept.",
+        "description": f"{name} of every {kind.sample.name} that was kept.",
         "key": {"@id": f"{name}/key"},
         "field": [
             {
                 "@type": "cr:Field",
                 "@id": f"{name}/key",
                 "name": "key",
-                "description": _described("key", kind),
+                "description": _COLUMNS["key"],
                 "dataType": "sc:Text",
                 "source": {
                     **source,
@@ -208,7 +202,7 @@ def _content(name: str, kind: SampleKind) -> dict[str, Any]:
                 "@id": f"{name}/content",
                 "name": "content",
                 "description": f"{name} as it is stored.",
-                "dataType": "sc:ImageObject" if name in kind.images else "sc:Text",
+                "dataType": "sc:ImageObject" if name in kind.sample.images else "sc:Text",
                 "source": {**source, "extract": {"fileProperty": "content"}},
             },
         ],

@@ -1,91 +1,84 @@
-"""What goes beside the tars of a finished dataset: index, card, Croissant metadata, pictures."""
+"""What goes beside the tars of a finished dataset: card, Croissant metadata, pictures."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cards.card import card
-from cards.condition_statistics import template_statistics, triplet_statistics
-from cards.croissant import FileFacts, croissant
+from cards.croissant import MARKER, FileFacts, croissant, marker_folder
+from cards.kinds.registry import CARD_KINDS
 from cards.page import write_look
-from cards.pair_statistics import statistics
 from cards.plots import histograms
-from cards.summary import AnyStatistics, IndexSummary
+from cards.summary import IndexSummary
 from manifests.canonical import digest
 from manifests.errors import WrongUse
-from manifests.recipe import Recipe
-from shards.kinds.names import kind_of_source
-from shards.read import read_receipts
+from manifests.recipe import Subset
+from manifests.stage import Stage
+from shards.read import read_receipts, read_settings
+from shards.records import planned_stage
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.index import write_index
-from stages.status import read_stage
-
-_STATISTICS: Mapping[str, Callable[[Store, str], AnyStatistics]] = {
-    "pair": statistics,
-    "triplet": triplet_statistics,
-    "template": template_statistics,
-}
 
 
-def describe(store: Store, subsets: Iterable[str]) -> dict[str, IndexSummary]:
-    """Write all descriptions of the subsets anew; the same bytes for the same dataset.
+def describe(store: Store, summaries: Mapping[str, IndexSummary]) -> None:
+    """Write all descriptions of finished subsets, whose indices are written; the same bytes for the same dataset.
 
-    Of each subset the index, rejections and sizes, ``histograms.png``, ``croissant.json``, ``README.md`` and a contact
-    sheet; of all together ``look.html``.
+    Of each subset of samples ``histograms.png``, ``croissant.json``, ``README.md`` and a contact sheet, of all these
+    together ``look.html``; of a table only ``README.md``.
+
+    Args:
+        store: of the dataset.
+        summaries: what the index of each subset counts, by name.
     """
-    subsets = list(subsets)
-    summaries = {subset: _describe(store, subset) for subset in subsets}
-    write_look(store, subsets)
-    return summaries
+    sampled = [subset for subset, summary in summaries.items() if _describe(store, subset, summary)]
+    if sampled:
+        write_look(store, sampled)
 
 
-def withdraw(store: Store, subset: str) -> None:
-    """Remove the descriptions of a subset that is planned anew: they tell of shards that will not stay."""
-    names = ("index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json", "mining.json")
-    sheets = [name for name in store.names(f"{subset}/{layout.META}") if re.fullmatch(r"look(-\d+)?\.png", name)]
-    for path in (f"{subset}/README.md", *(layout.meta(subset, name) for name in (*names, *sheets))):
-        store.remove(path)
-
-
-def _describe(store: Store, subset: str) -> IndexSummary:
-    stage = read_stage(store, subset)
-    if stage is None:
-        raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first")
-    kind = kind_of_source(stage.facts["settings"]["source"]["kind"])
-    summary = write_index(store, subset, kind)
-    numbers = _STATISTICS[kind.name](store, subset)
-    store.write(layout.meta(subset, "histograms.png"), histograms(numbers))
+def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
+    """Describe one subset; returns whether it has samples."""
+    stage = planned_stage(store, subset)
+    recipe, settings = read_settings(store, subset)
+    kind, numbers = CARD_KINDS.get(settings.source.makes), None
     index = layout.meta(subset, "index.parquet")
+    files = digest(store.sha256(index))
+    if kind is not None:
+        numbers = kind.statistics(store, subset)
+        store.write(layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers)))
+        files = digest(_write_croissant(store, stage, settings, summary))  # holds the digests of stage, index and tars
+    reports = {name: _report(store, subset, name) for name in settings.source.reports}
+    found = {name: content for name, content in reports.items() if content is not None}
+    text = card(stage, recipe, summary, numbers, found, files)
+    store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
+    return kind is not None
+
+
+def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: IndexSummary) -> dict[str, Any]:
+    subset, path = stage.name, "_meta/index.parquet"
     tars = [
         FileFacts(layout.tar(subset, one.split, one.shard).removeprefix(f"{subset}/"), one.tar_sha256, one.tar_size)
         for one in read_receipts(store, subset)
         if one.tar_size
     ]
-    metadata = croissant(stage, summary, FileFacts(index.removeprefix(f"{subset}/"), *store.sha256(index)), tars)
+    metadata = croissant(stage, settings, summary, FileFacts(path, *store.sha256(f"{subset}/{path}")), tars)
+    marker = marker_folder(stage, tars)
+    for name in store.names(f"{subset}/{layout.META}"):
+        if name.startswith(MARKER) and name != marker:
+            store.remove(layout.meta(subset, f"{name}/README"))
+    if tars:
+        store.write(layout.meta(subset, f"{marker}/README"), b"Addresses in croissant.json lead through this folder.\n")
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
-    files = digest(metadata)  # it holds the digests of stage, index and tars
-    text = card(stage, summary, numbers, _places(store, subset), _mining(store, subset), files)
-    store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
-    return summary
+    return metadata
 
 
-def _mining(store: Store, subset: str) -> dict[str, Any] | None:
-    path = layout.meta(subset, "mining.json")
+def _report(store: Store, subset: str, name: str) -> Any:
+    path = layout.meta(subset, name)
     try:
-        found = json.loads(store.read(path))
+        return json.loads(store.read(path))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{store.root}/{path}: no JSON ({error}); remove it, and the card will do without") from error
-    return found if isinstance(found, dict) else None
-
-
-def _places(store: Store, subset: str) -> tuple[str, ...]:
-    # The stage does not know: where files lie decides no byte.
-    recipe = Recipe.model_validate_json(store.read(layout.meta(subset, "recipe.json")))
-    return recipe.subsets[subset].source.places
+        raise WrongUse(f"{store.root}/{path}: not JSON ({error}); remove it, and the card will do without") from error

@@ -2,128 +2,126 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import jinja2
-
-from cards.contact_sheet import contact_sheet
-from cards.page_sections import (
-    Listed,
-    ShownTemplate,
-    ShownTriplet,
-    Twins,
-    listed,
-    shown_template,
-    shown_triplet,
-    twins,
-)
+from cards.block import LONGEST_TEXT, Block
+from cards.kinds.registry import CARD_KINDS
+from cards.rendering import render
+from cards.sheet import contact_sheet, thumbnail
+from cards.word_diff import Marked
 from manifests.errors import WrongUse
 from manifests.stage import Stage
-from shards.kinds.names import kind_of_source
-from shards.kinds.reading import Stored, StoredPair, StoredTriplet
 from shards.read import read_receipts, read_spread, read_spread_rows
+from shards.records import planned_stage, subsets_in
+from shards.rows import Row
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.status import read_stage, subsets_in
 
 COUNT = 24
-Shown = Twins | ShownTriplet | ShownTemplate | Listed
-_LAYOUTS = {Twins: "pairs", ShownTriplet: "triplets", ShownTemplate: "templates", Listed: "rows"}
+IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
+SMALL = (200, 200)
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A subset on the page. noun: what its samples are, as in ``pair``. shown: of one class, or none."""
+    """A subset on the page. noun: what its samples are, as in ``pair``. blocks: samples with images; rows: without."""
 
     name: str
     noun: str
     kind: str
     licence: str
+    legend: str
     content: str
     planned: int
     made: int
     kept: int
-    rejected: list[tuple[str, int]]
-    excluded: list[tuple[str, int]]
-    shown: Sequence[Shown]
+    rejected: Sequence[tuple[str, int]]
+    excluded: Sequence[tuple[str, int]]
+    blocks: Sequence[Block]
+    rows: Sequence[Row]
 
     @property
-    def layout(self) -> str:
-        """Which of the templates ``LAYOUT.html.j2`` shows the samples; none where there are none."""
-        return _LAYOUTS[type(self.shown[0])] if self.shown else ""
+    def columns(self) -> list[str]:
+        """Columns of words in which some row has any."""
+        return [name for name in CARD_KINDS[self.noun].sample.described if any(row.words[name] for row in self.rows)]
 
 
 def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list[str]:
-    """Write ``SUBSET/_meta/look.png`` of every named subset and ``look.html`` of these; returns their paths.
+    """Write ``SUBSET/_meta/look.png`` of every named subset of samples and ``look.html`` of these; returns their paths.
 
     Those two belong to the dataset as it was built: another count is part of their names (``look-4.png``), and a page
     that does not show all subsets names those that it shows (``look-eq-ag.html``).
 
     The same dataset and count give the same samples, evenly spread over each subset; unfinished subsets are shown as
-    far as they are made. Samples without images are a table on the page, and have no contact sheet. Raises WrongUse
-    when a subset was never planned.
+    far as they are made. Samples without images are a table on the page, and have no contact sheet; subsets that are
+    tables are left out.
+
+    Raises:
+        WrongUse: a subset was never planned, or none has samples.
     """
     if count < 1:
         raise WrongUse(f"--count {count}: at least one sample must be shown")
+    stages = {subset: planned_stage(store, subset) for subset in subsets}
+    stages = {subset: stage for subset, stage in stages.items() if stage.facts["makes"] in CARD_KINDS}
+    if not stages:
+        raise WrongUse(f"{', '.join(subsets)}: tables, which have no samples to look at; read _meta/index.parquet")
     name = "look" if count == COUNT else f"look-{count}"
-    page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *subsets])
+    page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *stages])
     written, sections = [], []
-    for subset in subsets:
-        stage = read_stage(store, subset)
-        if stage is None:
-            raise WrongUse(f"{store.root}: holds no subset {subset!r}; build it first, or name another --only")
-        samples = read_spread(store, subset, count)
-        rows = [] if samples else read_spread_rows(store, subset, count)
-        section = _section(store, stage, [*map(_shown, samples), *map(listed, rows)])
+    for subset, stage in stages.items():
+        section = _section(store, stage, count)
         sections.append(section)
         picture = layout.meta(subset, f"{name}.png")
-        if rows:
+        if section.rows:
             store.remove(picture)
             continue
-        shown = f"{len(samples):,} of {section.kept:,} kept {section.noun}s, evenly spread"
+        shown = f"{len(section.blocks):,} of {section.kept:,} kept {section.noun}s, evenly spread"
         subtitle = f"{shown}; {section.planned:,} planned. {section.licence}"
-        store.write(picture, contact_sheet(samples, subset, subtitle))
+        across = CARD_KINDS[section.noun].across
+        store.write(picture, contact_sheet(section.blocks, across, subset, subtitle, section.legend))
         written.append(picture)
-    store.write(f"{page}.html", render_page(sections).encode("utf-8", "replace"))
+    # Captions and names are other people's text: everything is escaped, and the page forbids scripts.
+    html = render("page.html.j2", sections=sections, picture=_picture, runs=_runs, longest=LONGEST_TEXT)
+    store.write(f"{page}.html", html.encode("utf-8", "replace"))
     return [*written, f"{page}.html"]
 
 
-def render_page(sections: Sequence[_Section]) -> str:
-    """The HTML page. Captions and names are strangers' text: everything is escaped, and scripts are forbidden."""
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return templates.get_template("page.html.j2").render(sections=sections)
-
-
-def _shown(sample: Stored) -> Shown:
-    if isinstance(sample, StoredPair):
-        return twins(sample)
-    return shown_triplet(sample) if isinstance(sample, StoredTriplet) else shown_template(sample)
-
-
-def _section(store: Store, stage: Stage, shown: Sequence[Shown]) -> _Section:
-    receipts = read_receipts(store, stage.name)
+def _section(store: Store, stage: Stage, count: int) -> _Section:
+    kind, receipts = CARD_KINDS[stage.facts["makes"]], read_receipts(store, stage.name)
     rejected = sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())
     source: dict[str, Any] = stage.facts["settings"]["source"]
+    blocks = [kind.block(sample) for sample in read_spread(store, stage.name, count)]
     return _Section(
         name=stage.name,
-        noun=kind_of_source(str(source["kind"])).name,
+        noun=kind.sample.name,
         kind=str(source["kind"]),
         licence=str(source.get("licence", "")),
+        legend=kind.legend,
         content=stage.content,
         planned=stage.planned,
         made=sum(receipt.planned for receipt in receipts),
         kept=sum(receipt.kept for receipt in receipts),
         rejected=sorted(rejected.items(), key=lambda item: (-item[1], item[0])),
         excluded=sorted(stage.excluded.items(), key=lambda item: (-item[1], item[0])),
-        shown=shown,
+        blocks=blocks,
+        rows=[] if blocks else read_spread_rows(store, stage.name, count),
     )
+
+
+def _runs(words: Marked) -> Iterator[tuple[str, bool]]:
+    """Neighbouring words that are all marked, or all not, as one."""
+    for marked, run in itertools.groupby(words, key=lambda word: word[1]):
+        yield " ".join(word for word, _ in run), marked
+
+
+def _picture(content: bytes, block: Block) -> str:
+    """A picture of a block as a data URI."""
+    stream = io.BytesIO()
+    thumbnail(content, block.key, IMAGES.get(block.columns, SMALL)).save(stream, "JPEG", quality=85)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

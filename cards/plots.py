@@ -1,107 +1,99 @@
-"""Histograms of a subset as a PNG, drawn without a plotting library."""
+"""Histograms of a subset as a PNG, by matplotlib."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from PIL import Image, ImageDraw, ImageFont
+from manifests.markdown import short
 
-from cards.lettering import fitted, plain
-from cards.sheet import GREY, INK, PAPER
-from cards.summary import AnyStatistics, Statistics, TripletStatistics
-
-WIDTH, HEIGHT, MARGIN, GAP = 560, 300, 44, 60
-MOST_BARS = 40
-MOST_NAMES, NAME = 13, 200  # names in a ranking, and pixels that each has
-BAR, RULE = "#3c7d5a", "#dcd8ce"
+MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
+BAR, RULE = "#3c7d5a", "#7b8087"
 
 
-def histograms(numbers: AnyStatistics) -> bytes:
-    """A PNG: of pairs, captions by number of words and groups (videos or scenes) by number of pairs; of triplets and
-    templates, conditions by number of words and the most frequent ones, of templates also the types of attributes."""
-    if isinstance(numbers, Statistics):
-        draw = _Panels(2)
-        draw.histogram("captions by number of words", numbers.caption_words)
-        draw.histogram("groups (videos or scenes) by number of pairs", numbers.group_pairs)
-        return draw.png()
-    types = {} if isinstance(numbers, TripletStatistics) else numbers.types
-    draw = _Panels(3 if types else 2)
-    draw.histogram("conditions by number of words", numbers.condition_words)
-    draw.ranking("most frequent conditions", numbers.frequent)
-    if types:
-        draw.ranking(f"types of attributes (of {numbers.sampled:,} templates)", types)
-    return draw.png()
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How often each whole number occurs: value -> count."""
+
+    title: str
+    counts: Mapping[int, int]
 
 
-def binned(counts: Mapping[int, int], most: int = MOST_BARS) -> list[tuple[int, int, int]]:
-    """(first, last, count) of at most ``most`` bins of equal width that cover all keys."""
-    if not counts:
-        return []
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Names with their counts, most frequent first."""
+
+    title: str
+    counts: Mapping[str, int]
+
+
+Panel = Histogram | Ranking
+
+
+def histograms(panels: Sequence[Panel]) -> bytes:
+    """A PNG of panels side by side; the same bytes for the same numbers and version of matplotlib."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    stream = io.BytesIO()
+    # The settings of whoever runs this must not decide the bytes.
+    with matplotlib.rc_context(matplotlib.rcParamsDefault), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure = Figure(figsize=(6.2 * len(panels), 3.6), dpi=100, layout="constrained")
+        FigureCanvasAgg(figure)
+        for place, panel in enumerate(panels, 1):
+            axes = figure.add_subplot(1, len(panels), place)
+            axes.set_title(panel.title, fontsize=12, loc="left")
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.tick_params(labelsize=9, color=RULE)
+            if not panel.counts:
+                axes.text(0.5, 0.5, "nothing kept", color=RULE, ha="center", transform=axes.transAxes)
+                axes.set_axis_off()
+            elif isinstance(panel, Histogram):
+                _bars(axes, panel.counts)
+            else:
+                _names(axes, panel.counts)
+        figure.savefig(stream, format="png", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def bin_edges(counts: Mapping[int, int], most: int = MOST_BARS) -> list[int]:
+    """First values of at most ``most`` bins of equal width that cover all keys, and the first value beyond them."""
     low, high = min(counts), max(counts)
     width = -(-(high - low + 1) // most)
-    bins = [0] * (-(-(high - low + 1) // width))
-    for value, count in counts.items():
-        bins[(value - low) // width] += count
-    return [(low + k * width, low + (k + 1) * width - 1, count) for k, count in enumerate(bins)]
+    return list(range(low, high + width + 1, width))
 
 
-class _Panels:
-    """Panels side by side, drawn one after the other."""
+def _bars(axes: Any, counts: Mapping[int, int]) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    def __init__(self, count: int) -> None:
-        width = count * WIDTH + (count - 1) * GAP + 2 * MARGIN
-        self._sheet = Image.new("RGB", (width, HEIGHT + 2 * MARGIN), PAPER)
-        self._draw = ImageDraw.Draw(self._sheet)
-        self._left = MARGIN
+    edges = [edge - 0.5 for edge in bin_edges(counts)]
+    axes.hist(list(counts), bins=edges, weights=list(counts.values()), color=BAR, rwidth=0.85)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    width = edges[1] - edges[0]
+    axes.set_xlim(edges[0] - width / 2, max(edges[-1] + width / 2, edges[0] + 8 * width))  # a single bar stays a bar
 
-    def png(self) -> bytes:
-        """The finished picture."""
-        stream = io.BytesIO()
-        self._sheet.save(stream, "PNG", optimize=True)
-        return stream.getvalue()
 
-    def ranking(self, title: str, counts: Mapping[str, int]) -> None:
-        """A bar for each name, in order, the first as long as there is room; at most `MOST_NAMES`."""
-        draw, left, small = self._draw, self._begin(title), ImageFont.load_default(13)
-        if not counts:
-            draw.text((left, MARGIN + 44), "nothing kept", GREY, small)
-            return
-        named = list(counts.items())[:MOST_NAMES]
-        room, start = WIDTH - NAME - 70, left + NAME + 10
-        for place, (name, count) in enumerate(named):
-            y = MARGIN + 34 + place * 21
-            draw.text((left + NAME, y), fitted(plain(name), small, NAME), INK, small, anchor="ra")
-            length = max(1, round(room * count / named[0][1]))
-            draw.rectangle((start, y + 1, start + length, y + 13), BAR)
-            draw.text((start + length + 6, y), f"{count:,}", GREY, small)
+def _names(axes: Any, counts: Mapping[str, int]) -> None:
+    from matplotlib.ticker import MaxNLocator
 
-    def histogram(self, title: str, counts: Mapping[int, int]) -> None:
-        """A bar for each bin of values (value -> how often)."""
-        draw, left, small = self._draw, self._begin(title), ImageFont.load_default(13)
-        base, top = MARGIN + HEIGHT - 20, MARGIN + 44
-        draw.line((left, base, left + WIDTH, base), RULE, 1)
-        bins = binned(counts)
-        if not bins:
-            draw.text((left, top), "nothing kept", GREY, small)
-            return
-        highest = max(count for _, _, count in bins)
-        step = min(WIDTH / len(bins), 48)
-        labels = [str(first) if first == last else f"{first}-{last}" for first, last, _ in bins]
-        every = max(1, round(max(44, small.getlength(labels[-1]) + 12) / step))
-        for place, (label, (_, _, count)) in enumerate(zip(labels, bins, strict=True)):
-            start = left + place * step
-            height = round((base - top) * count / highest)
-            if count:
-                draw.rectangle((start + 1, base - max(height, 1), start + step - 2, base - 1), BAR)
-            if place % every == 0:
-                draw.text((start + step / 2, base + 5), label, GREY, small, anchor="ma")
-            if count == highest:
-                draw.text((start + step / 2, base - height - 4), f"{count:,}", GREY, small, anchor="mb")
+    named = list(counts.items())[:MOST_NAMES]
+    # Names are captions of other people's: no formulas, no control characters, no halves of surrogate pairs.
+    names = [_printable(short(name)) for name, _ in named]
+    bars = axes.barh(range(len(named)), [count for _, count in named], color=BAR)
+    axes.bar_label(bars, [f"{count:,}" for _, count in named], padding=3, fontsize=9, color=RULE)
+    axes.set_yticks(range(len(named)), names, parse_math=False)
+    axes.set_ylim(MOST_NAMES - 0.5, -0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    axes.margins(x=0.12)
 
-    def _begin(self, title: str) -> int:
-        """The left side of the next panel, with its title."""
-        left = self._left
-        self._left += WIDTH + GAP
-        self._draw.text((left, MARGIN - 12), title, INK, ImageFont.load_default(17))
-        return left
+
+def _printable(text: str) -> str:
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return shown if len(shown) <= LONGEST_NAME else shown[:LONGEST_NAME] + "…"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from cards.summary import WordUse
+from dataclasses import dataclass
 
 LEVEL = 0.001  # of the whole table: the chance that a balanced subset shows any word in it
+
+
+@dataclass(frozen=True, slots=True)
+class WordUse:
+    """A word and the pairs in which it stands in caption 0 alone, caption 1 alone, or in either."""
+
+    word: str
+    only0: int
+    only1: int
+    either: int
 
 
 def lopsided(uses: Sequence[WordUse], most: int) -> tuple[WordUse, ...]:

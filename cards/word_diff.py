@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
-Marked = list[tuple[str, bool]]
+#: Words of a caption, each with whether it is marked.
+Marked = Sequence[tuple[str, bool]]
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _EDGES = re.compile(r"^\W+|\W+$")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shards.contracts import Filter, PairFilter
-from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 SIDE = 64
 PARTS = 256  # of a grey level, so that the mean of a cell keeps its fraction

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from shards.contracts import Filter, PairFilter
-from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 # Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
 # 0.3 of these bins, frames of one scene more.

@@ -11,7 +11,8 @@ from generators.media_sources import IMAGE_REASONS, SAME_IMAGE, ImageFolderSourc
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
 from shards.contracts import Generator
-from shards.kinds.samples import Json, Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Json, Rejected
 
 if TYPE_CHECKING:
     from generators.image_files import ImageFiles

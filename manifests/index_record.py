@@ -9,7 +9,7 @@ class IndexRecord(Model):
     """Written last of a stage.
 
     content, plan: digests of the stage that the index was written for. digest: over all receipts, the same for the same
-    shards. planned, kept: candidates; rows: of ``index.parquet``; sha256, size: of that file.
+    shards. planned, kept: candidates; rows, size: of ``index.parquet``.
     """
 
     schema_version: int = 1
@@ -19,5 +19,4 @@ class IndexRecord(Model):
     planned: int
     kept: int
     rows: int
-    sha256: str
     size: int

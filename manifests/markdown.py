@@ -1,22 +1,22 @@
-"""Markdown of strangers' text and of numbers, for cards."""
+"""Markdown of other people's text and of numbers, for cards: filters of their templates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 
-LONGEST_CELL = 120  # characters of a stranger's text in a table
+LONGEST_CELL = 120  # characters of other people's text in a table
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table; no cell can end it or become HTML."""
+    """A table of cells in which anything may stand."""
     heads = list(heads)
     lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(_cell(cell) for cell in line) + " |\n" for line in lines)
+    return "".join("| " + " | ".join(map(cell, line)) + " |\n" for line in lines)
 
 
-def _cell(text: str) -> str:
-    # Words of captions and reasons come from outside: they must not end a cell or become HTML.
+def cell(text: str) -> str:
+    """Somebody's text as a cell of a table, which it can neither end nor turn into HTML."""
     for mark, shown in (("&", "&amp;"), ("\\", "&#92;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
         text = text.replace(mark, shown)
     return text
@@ -31,6 +31,16 @@ def short(text: str) -> str:
     """Somebody's text on one line, cut where it is long."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + "…"
+
+
+def commas(count: int) -> str:
+    """A count with commas between thousands."""
+    return f"{count:,}"
+
+
+def percent(share: float) -> str:
+    """A share (0-1) in per cent."""
+    return f"{share:.1%}"
 
 
 def share(count: int, total: int) -> str:
@@ -48,9 +58,9 @@ def median(counts: Mapping[int, int]) -> int:
     return 0
 
 
-def most(counts: Mapping[int, int]) -> int:
-    """The largest value; 0 where there is none."""
-    return max(counts, default=0)
+def middle_and_most(counts: Mapping[int, int]) -> str:
+    """The lower median and the largest of values given as value -> how often."""
+    return f"{median(counts):,}; {max(counts, default=0):,}"
 
 
 def listed(counts: Mapping[str, int], longest: int = 6) -> str:

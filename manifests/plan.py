@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -97,30 +96,24 @@ def write_plan(
     candidates: Iterator[Candidate],
     kind: type[Candidate],
     shard_size: int,
-    spool: Path,
-    publish: Callable[[Path, str], None],
+    folder: Path,
     origin: str = "the plan",
 ) -> PlanSummary:
-    """Write a plan as a stream: memory holds one shard, whatever the number of candidates.
+    """Write a plan into a folder as a stream: memory holds one shard, whatever the number of candidates.
 
-    spool: folder for unfinished files. publish: moves a finished file to its name in the plan's folder. origin: what
-    messages name, such as the annotation file.
-    Raises `WrongUse` when a shard holds one key twice or a group is too large (`shards_of`).
+    origin: what messages name, such as the annotation file.
+    Raises `WrongUse` when a group is too large (`shards_of`).
     """
     schema = arrow_schema(kind)
     summary: list[PlannedShard] = []
     writer: pq.ParquetWriter | None = None
-    name = ""
     try:
         for number, shard in enumerate(shards_of(candidates, shard_size, origin)):
             file, row_group = plan_file(number)
             if row_group == 0:
                 if writer is not None:
                     writer.close()
-                    publish(spool / name, name)
-                name = file
-                writer = pq.ParquetWriter(spool / name, schema, compression="zstd", write_statistics=False)
-            _refuse_repeated_keys(shard, origin)
+                writer = pq.ParquetWriter(folder / file, schema, compression="zstd", write_statistics=False)
             rows = [to_row(candidate) for candidate in shard]
             sliced = digest(rows)
             assert writer is not None
@@ -129,11 +122,7 @@ def write_plan(
     finally:
         if writer is not None:
             writer.close()
-    if name:
-        publish(spool / name, name)
-    table = pa.Table.from_pylist([_row(shard) for shard in summary], SHARD_SCHEMA)
-    pq.write_table(table, spool / "shards.parquet")
-    publish(spool / "shards.parquet", "shards.parquet")
+    pq.write_table(pa.Table.from_pylist([_row(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 
@@ -157,13 +146,3 @@ def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[
 
 def _row(shard: PlannedShard) -> dict[str, Any]:
     return {"shard": shard.shard, "split": shard.split, "planned": shard.planned, "slice": shard.slice}
-
-
-def _refuse_repeated_keys(shard: list[Candidate], origin: str) -> None:
-    repeated = [key for key, count in Counter(candidate.key for candidate in shard).items() if count > 1]
-    if repeated:
-        group = next(candidate.group for candidate in shard if candidate.key == repeated[0])
-        raise WrongUse(
-            f"{origin}: {repeated[0]} is planned twice in group {group}; correct the annotation, which repeats a "
-            "source identity"
-        )

@@ -36,8 +36,8 @@ class Receipt(Model):
     """What a finished shard holds.
 
     content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
-    asked: the runtime class that was asked for, where memory ran out and the shard was made with a smaller micro-batch
-    than the recipe's; else empty. micro_batch: samples a forward pass, 0 where they are not made in batches.
+    requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
+    micro_batch: samples a forward pass, 0 where they are not made in batches.
     slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
     that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of
@@ -48,7 +48,7 @@ class Receipt(Model):
     split: str = Field(pattern=SPLIT)
     content: str
     runtime: str
-    asked: str = ""
+    requested_runtime: str = ""
     micro_batch: int = 0
     slice: str
     planned: int
@@ -64,7 +64,7 @@ class Receipt(Model):
     @property
     def machine(self) -> str:
         """The runtime class in which shards of one build must agree: one for which memory ran out does not differ."""
-        return self.asked or self.runtime
+        return self.requested_runtime or self.runtime
 
 
 def parse_receipt(content: bytes) -> Receipt | None:

@@ -45,7 +45,7 @@ class Problem:
     known: tuple[str, ...] = ()
 
 
-class InvalidRecipe(ValueError):
+class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -79,6 +79,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
             shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
             raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
+    if not raw.get("subsets"):
+        raise WrongUse(f"{path}: names no subsets; add one under the key subsets")
     try:
         return parse_recipe(raw)
     except InvalidRecipe as error:

@@ -76,7 +76,7 @@ class Recipe(Settings):
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False
     stages: dict[str, Subset] = Field(default={})
-    subsets: dict[str, Subset] = Field(min_length=1)
+    subsets: dict[str, Subset] = Field(default={})
 
     @property
     def all(self) -> dict[str, Subset]:
@@ -100,21 +100,22 @@ class Recipe(Settings):
         return self.stages[name] if name in self.stages else self.subsets[name]
 
     def only(self, names: Iterable[str]) -> Recipe:
-        """This recipe with the named subsets alone, and the stages that they need (all when no name is given)."""
-        wanted = list(names)
-        for name in wanted:
-            if name not in self.subsets:
-                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {', '.join(self.subsets)}")
-        if not wanted:
+        """The named subsets or stages alone, with the stages that they read; all when no name is given."""
+        waiting = list(names)
+        if not waiting:
             return self
-        subsets = {name: subset for name, subset in self.subsets.items() if name in wanted}
-        needed, waiting = set[str](), list(subsets)
+        for name in waiting:
+            if name not in self.stages and name not in self.subsets:
+                listed = ", ".join((*self.subsets, *self.stages))
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
+        needed = set(waiting)
         while waiting:
             read = [one for one in self.reads(waiting.pop()) if one not in needed]
-            needed |= set(read)
+            needed |= {*read}
             waiting += read
+        parts = {"stages": self.stages, "subsets": self.subsets}
         return self.model_copy(
-            update={"subsets": subsets, "stages": {name: one for name, one in self.stages.items() if name in needed}}
+            update={part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
         )
 
     @model_validator(mode="after")
@@ -139,6 +140,8 @@ class Recipe(Settings):
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a stage's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
     settings = subset.model_dump(mode="json", exclude={"pool", "count"})
-    for key in {*subset.source.locations, *subset.source.execution}:
-        settings["source"].pop(key)
+    described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
+    for placed, values in described:
+        for key in {*placed.locations, *placed.execution}:
+            values.pop(key)
     return {"seed": seed, **settings}

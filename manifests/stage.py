@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.receipt import Model
 
-# Of all that a shard is written in: the JSON of its samples, its rows, tar and plan, and the stage record. Raised with
-# any change to their bytes, so that older shards go stale and are made anew.
-SCHEMA_VERSION = 1
+# Of what the engine writes: rows, plan, receipts and the stage record. Raised with any change to their bytes, so that
+# older shards go stale and are made again.
+SCHEMA_VERSION = 2
 ANY_RUNTIME = "any"
 
 
@@ -24,8 +24,8 @@ class Stage(Model):
     """Written last of a plan, as its receipt.
 
     facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. count: how many candidates were asked for, None for all. excluded: what
-    planning left out, by reason.
+    digest. plan: digest over all slices. count: how many candidates were requested, None for all. excluded: what
+    planning left out, by reason; examples: the first of it, reason and place.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -37,6 +37,7 @@ class Stage(Model):
     planned: int
     shards: int
     excluded: dict[str, int]
+    examples: list[tuple[str, str]] = Field(default=[])
 
 
 def parse_stage(where: str, content: bytes) -> Stage:
@@ -48,6 +49,7 @@ def parse_stage(where: str, content: bytes) -> Stage:
 
 
 def stage_facts(
+    makes: str,
     settings: Mapping[str, Any],
     inputs: str,
     generator: Mapping[str, Any],
@@ -56,12 +58,14 @@ def stage_facts(
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
 
-    settings: the subset's settings without locations (`manifests.recipe.content_of`). inputs: digest of what planning
-    reads, such as the sha256 of the annotation file. generator, filters: kind, version and sha256 of weights of each.
-    libraries: distributions that touch the pixels, recorded with their versions.
+    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations
+    (`manifests.recipe.content_of`). inputs: digest of what planning reads, such as the sha256 of the annotation file.
+    generator, filters: kind, version and sha256 of weights of each. libraries: distributions that touch the bytes,
+    recorded with their versions.
     """
     return {
         "schema_version": SCHEMA_VERSION,
+        "makes": makes,
         "settings": dict(settings),
         "inputs": inputs,
         "generator": dict(generator),

@@ -18,7 +18,9 @@ from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.errors import WrongUse
 from manifests.source import FilterSettings, Need, SourceSettings
 from shards.earlier import Earlier
-from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, TableRows, Verdict
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
 from shards.media.source_media import Media
 
 Isolation = Literal["thread", "process"]
@@ -102,10 +104,10 @@ class Generator(ABC, Generic[S]):
     """A source at work for one stage.
 
     version: raised when the bytes it makes change. isolation: ``process`` when its libraries need a process of their
-    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can change
-    the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its network makes,
-    0 without one; threads: of the network's library; both are part of the runtime class, since the last bits of a sample
-    depend on how many are made with it.
+    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can
+    change the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its
+    network makes, 0 without one; threads: of the network's library; both are part of the runtime class, since the last
+    bits of a sample depend on how many are made with it.
     """
 
     version: ClassVar[int]
@@ -141,7 +143,7 @@ class Generator(ABC, Generic[S]):
         """
 
     def device(self) -> str | None:
-        """``cpu`` or the GPU's model name where results are rounded as on no other machine; None: the same everywhere."""
+        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
         return None
 
     def weights(self) -> Mapping[str, str]:
@@ -162,11 +164,16 @@ class OutOfMemory(Exception):
 
 
 class Judge(ABC):
-    """What all filters have. version: raised when verdicts change. libraries, isolation: as `Generator` has them."""
+    """What all filters have.
+
+    version: raised when verdicts change. libraries, isolation, micro_batch, threads: as `Generator` has them.
+    """
 
     version: ClassVar[int]
     libraries: ClassVar[tuple[str, ...]] = ()
     isolation: ClassVar[Isolation] = "thread"
+    micro_batch: int = 0
+    threads: int = 1
 
     def device(self) -> str | None:
         """As `Generator.device`."""
@@ -207,3 +214,9 @@ class Filter(FilterSettings, ABC):
     @abstractmethod
     def open(self) -> AnyFilter:
         """The filter. Import heavy libraries there, not where the settings stand."""
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""

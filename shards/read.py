@@ -4,18 +4,37 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from manifests.errors import WrongUse
+from manifests.parquet import parquet_rows
 from manifests.receipt import Receipt, parse_receipt
-from shards.kinds.reading import REMEDY, Stored, stored
+from manifests.recipe import Recipe, Subset, recipe_from_json
+from shards.kinds.fields import REMEDY, stored
+from shards.kinds.kind import SampleKind, Stored
 from shards.rows import KEPT, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
-from stages.status import PARALLEL_READS
 
+PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 RECEIPT_NAME = re.compile(r"\d{5,}\.json")
+
+
+def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
+    """The recipe that a subset was planned from, and its own settings there.
+
+    Raises:
+        WrongUse: there is no such recipe, or it names a source or filter that is not installed.
+    """
+    path = layout.meta(subset, "recipe.json")
+    try:
+        recipe = recipe_from_json(store.read(path))
+        return recipe, recipe[subset.rpartition("/")[2]]
+    except (FileNotFoundError, NotADirectoryError, KeyError, ValueError, RecursionError) as error:
+        raise WrongUse(f"{store.root}/{path}: not the recipe of {subset} ({error}); run its build again") from error
 
 
 def read_receipts(store: Store, subset: str) -> list[Receipt]:
@@ -32,13 +51,34 @@ def read_receipts(store: Store, subset: str) -> list[Receipt]:
     return sorted(found, key=lambda receipt: receipt.shard)
 
 
-def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored]:
+def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Columns of ``index.parquet``, row by row as a stream."""
+    with store.open(layout.meta(subset, "index.parquet")) as stream:
+        yield from parquet_rows(stream, list(columns))
+
+
+def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
 
-    Raises BrokenTar, naming tar and member, for anything that `shards.storage.tar_writer` would not have written.
+    Raises:
+        BrokenTar: a member is one that `shards.storage.tar_writer` would not have written; names tar and member.
     """
     tars = (layout.tar(subset, one.split, one.shard) for one in read_receipts(store, subset) if one.tar_size)
     return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)
+
+
+def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Iterator[Stored[Any]]:
+    """Samples that must be of one kind. use: what takes only these, for the message.
+
+    Raises:
+        WrongUse: one is of another kind.
+    """
+    for sample in samples:
+        if sample.kind is not kind:
+            raise WrongUse(
+                f"{sample.key} is a {sample.kind.name}, and {use} takes {kind.name}s; name other subsets with --only"
+            )
+        yield sample
 
 
 def _spread(total: int, count: int) -> set[int]:
@@ -47,11 +87,11 @@ def _spread(total: int, count: int) -> set[int]:
     return {(2 * k + 1) * total // (2 * count) for k in range(count)}
 
 
-def read_spread(store: Store, subset: str, count: int) -> list[Stored]:
+def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
     """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
     receipts = [receipt for receipt in read_receipts(store, subset) if receipt.tar_size]
     wanted = _spread(sum(receipt.kept for receipt in receipts), count)
-    found: list[Stored] = []
+    found: list[Stored[Any]] = []
     start = 0
     for receipt in receipts:
         here = {place - start for place in wanted if start <= place < start + receipt.kept}
@@ -80,7 +120,7 @@ def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
     return found
 
 
-def read_tar(store: Store, path: str) -> Iterator[Stored]:
+def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
     """The samples of one tar, in order. Nothing is extracted: members are read into memory, each within a limit."""
     where = f"{store.root}/{path}"
     try:

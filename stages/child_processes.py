@@ -1,132 +1,123 @@
-"""Child processes for what must not share one: two threads in dlib corrupt its heap, Blender holds one global scene.
+"""Shards in child processes, for what must not share one: dlib corrupts its heap in two threads, Blender has one scene.
 
-A child is an interpreter of its own that reads one request a line on stdin and answers one a line. It ends when its
-parent does, however that ends; when it crashes, only the shard it was making fails. Its temporary files (unpacked
-assets, a render: up to gigabytes) lie in a folder of its own that goes with it, however it ends.
+A crash takes down the shard that was being made and nothing else. Children end when their parent does, however that
+ends, and their temporary files (unpacked assets, a render: up to gigabytes) go with them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import queue
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
-from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
-from flows.orphans import SCRATCH
-from manifests.errors import BuildFailed, TwinsetError, WrongUse
-from stages.end_with_parent import end_with_parent
+from pebble import ProcessExpired, ProcessPool
 
+from manifests.errors import BuildFailed, TwinsetError
+
+PARENT_CHECK_SECONDS = 0.5
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
 
 
-class ShardCrashed(BuildFailed):
-    """The process that made a shard died."""
+class Children:
+    """A pool of processes that make shards; they start when they are needed."""
 
-
-class _Child:
-    def __init__(self) -> None:
-        self._scratch = tempfile.mkdtemp(prefix="twinset-", dir=os.environ.get(SCRATCH))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "stages.child_processes", str(os.getpid()), self._scratch],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": self._scratch},
+    def __init__(self, workers: int) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="twinset-")
+        _scratches.append(self._scratch)
+        self._pool = ProcessPool(
+            workers, context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(), self._scratch)
         )
 
-    def ask(self, out: str, subset: str, shard: int) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        answer = ""
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps([out, subset, shard]) + "\n")
-            self._process.stdin.flush()
-            answer = self._process.stdout.readline()
-        if not answer.endswith("\n"):
-            code = self._process.wait()
-            raise ShardCrashed(
-                f"its process died ({_died(code)}); run the same command again, and if it dies again, build this "
-                f"subset alone (--only {subset} --workers 1 --verbose) to see its last words"
-            )
-        result: dict[str, Any] = json.loads(answer)
-        return result
+    def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
+        """Make one shard; the future gives its receipt, or raises what `stages.make.make_one` raised."""
+        future: Future[dict[str, Any]] = self._pool.schedule(_make, args=[root, home, number])
+        return future
 
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
+    def make(self, root: str, home: str, number: int) -> dict[str, Any]:
+        """As `submit`, and wait for it."""
+        try:
+            return self.submit(root, home, number).result()
+        except ProcessExpired as error:
+            raise crashed(home, error) from error
 
     def close(self) -> None:
-        """End the child, whatever it is doing: what it had not published is lost."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                # A request that a dead child never read is still in the buffer.
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+        """End the children, whatever they are doing: what has no receipt yet is lost."""
+        self._pool.stop()  # type: ignore[no-untyped-call]
+        self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-_idle: queue.LifoQueue[_Child] = queue.LifoQueue()
-
-
-@contextlib.contextmanager
-def _child() -> Iterator[_Child]:
-    child = _idle_child() or _Child()
-    try:
-        yield child
-    except BaseException:
-        child.close()
-        raise
-    _idle.put(child)
-
-
-def _idle_child() -> _Child | None:
-    """A child that waits for work and has not died (out of memory, say) while it waited."""
-    while True:
-        try:
-            child = _idle.get_nowait()
-        except queue.Empty:
-            return None
-        if child.is_alive():
-            return child
-        child.close()
-
-
-def make_one_isolated(out: str, subset: str, shard: int) -> dict[str, Any]:
-    """`stages.prepare.make_one` in a child process, kept for the next shard; raises what it raised there."""
-    with _child() as child:
-        answer = child.ask(out, subset, shard)
-    if "receipt" in answer:
-        receipt: dict[str, Any] = answer["receipt"]
-        return receipt
-    if answer["kind"] == "os":
-        error = OSError(*answer["arguments"])
-        for note in answer["notes"]:
-            error.add_note(note)
-        raise error
-    if answer["kind"] == "wrong-use":
-        raise WrongUse(answer["message"])
-    raise BuildFailed(answer["message"])
-
-
 def close_children() -> None:
-    """End the children that are idle; used at the end of a build."""
-    while True:
-        try:
-            _idle.get_nowait().close()
-        except queue.Empty:
-            return
+    """End the children of `make_in_child` that are idle; used at the end of a run."""
+    with _lock:
+        while _alone:
+            _alone.pop().close()
 
 
-def _died(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
+_scratches: list[str] = []
+_alone: list[Children] = []
+_lock = threading.Lock()
+
+
+def make_in_child(root: str, home: str, number: int) -> dict[str, Any]:
+    """Make one shard in a child of this process, kept for the next one; as many at a time as threads call it."""
+    with _lock:
+        children = _alone.pop() if _alone else Children(1)
+    try:
+        return children.make(root, home, number)
+    finally:
+        with _lock:
+            _alone.append(children)
+
+
+def remove_scratch() -> None:
+    """Remove the temporary files of this process's children, which have been ended."""
+    for scratch in _scratches:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def crashed(home: str, error: ProcessExpired) -> BuildFailed:
+    """What is said of a shard whose process died."""
+    code = error.exitcode
+    died = f"signal {-code}" if code < 0 else f"exit code {code}"
+    return BuildFailed(
+        f"its process died ({died}); run the same command again, and if it dies again, build this stage alone (--only "
+        f"{home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
+    )
+
+
+def _make(root: str, home: str, number: int) -> dict[str, Any]:
+    from stages.make import make_one
+
+    try:
+        return make_one(root, home, number).model_dump(mode="json")
+    except (TwinsetError, OSError):
+        raise
+    except Exception as error:
+        # Others may not survive the way between processes, and their traceback does not.
+        traceback.print_exc()
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise BuildFailed(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})") from None
+
+
+def _begin(parent: int, scratch: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
+    own = os.path.join(scratch, str(os.getpid()))
+    os.makedirs(own, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = own
+    # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    end_with_parent(parent, partial(_remove, scratch))
 
 
 def _remove(scratch: str) -> None:
@@ -136,39 +127,19 @@ def _remove(scratch: str) -> None:
             break
 
 
-def _serve(parent: int, scratch: str) -> None:
-    end_with_parent(parent, partial(_remove, scratch))
-    # Blender and dlib print what they like on stdout: answers get a channel of their own.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    from stages.prepare import make_one
+def end_with_parent(parent: int, last: Any = None) -> None:
+    """Have this process end soon after its parent has, with exit code 1: it would wait for work for ever.
 
-    for line in sys.stdin:
-        out, subset, shard = json.loads(line)
-        answer: dict[str, Any]
-        try:
-            answer = {"receipt": make_one(out, subset, shard)}
-        except OSError as error:
-            arguments = [error.errno, error.strerror, _name(error.filename)] if error.errno else [str(error)]
-            answer = {"kind": "os", "arguments": arguments, "notes": getattr(error, "__notes__", [])}
-        except WrongUse as error:
-            answer = {"kind": "wrong-use", "message": str(error)}
-        except TwinsetError as error:
-            answer = {"kind": "failed", "message": str(error)}
-        except Exception as error:
-            traceback.print_exc()
-            where = traceback.extract_tb(error.__traceback__)[-1]
-            message = f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})"
-            answer = {"kind": "failed", "message": message}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-    _remove(scratch)  # the parent has ended: nobody else does
-    os._exit(1)
+    Args:
+        parent: the parent's process id, as the parent gave it: it may have ended before this process could ask.
+        last: called before, such as to remove temporary files, in a thread beside what is at work.
+    """
 
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+        if last is not None:
+            last()
+        os._exit(1)
 
-def _name(filename: str | bytes | int | None) -> str | None:
-    return None if filename is None else str(filename)
-
-
-if __name__ == "__main__":
-    _serve(int(sys.argv[1]), sys.argv[2])
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,135 +1,196 @@
-"""The index of a finished subset: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
+"""The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cards.summary import IndexSummary
-from manifests.canonical import canonical_json
+from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed
-from manifests.parquet import parquet_rows, read_parquet
-from manifests.receipt import Receipt
+from manifests.index_record import IndexRecord
+from manifests.parquet import read_parquet
+from manifests.receipt import parsed
 from shards import rows
-from shards.kinds.names import PAIR, SampleKind
-from shards.read import read_receipts
+from shards.kinds.registry import kind_named
 from shards.storage import layout
 from shards.storage.store import Store
+from shards.table_rows import table_schema
+from stages.ledger import Receipts
+from stages.status import StageState
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
 
-_REJECTED = ("key", "split", "group", "filter", "reason", "score", "detail")
+_REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
 
 
-def index_schema(kind: SampleKind) -> pa.Schema:
-    """Columns of ``index.parquet``. tar: below the subset; empty where a sample has no images."""
-    schema = rows.schema_of(kind)
-    kept = ("split", "group", *kind.described, *kind.hashed, "content", "sources")
-    return pa.schema([schema.field("key"), ("tar", pa.string()), *(schema.field(name) for name in kept)])
+def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.Schema]:
+    """Columns of ``index.parquet`` and ``rejections.parquet``.
 
-
-def rejections_schema(kind: SampleKind) -> pa.Schema:
-    """Columns of ``rejections.parquet``."""
-    schema = rows.schema_of(kind)
-    return pa.schema([schema.field(name) for name in (*_REJECTED, *kind.described)])
-
-
-def write_index(store: Store, subset: str, kind: SampleKind = PAIR) -> IndexSummary:
-    """Write ``index.parquet``, ``rejections.parquet`` and ``sizes.json`` from the rows of all finished shards.
-
-    The bytes depend on the rows alone. Raises BuildFailed when rows and receipt of a shard disagree.
+    Args:
+        makes: name of the sample kind, or ``table``.
+        columns: those of a table's rows.
     """
-    receipts = read_receipts(store, subset)
-    kept_by_split: Counter[str] = Counter()
-    by_filter: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    tars: dict[str, int] = {}
-    images: set[str] = set()
+    if columns is not None:
+        schema = table_schema(columns)
+        kept = pa.schema([schema.field(name) for name in ("key", "identity", "split", "group", *columns.names)])
+        return kept, pa.schema([schema.field(name) for name in _REJECTED])
+    kind = kind_named(makes)
+    schema = rows.schema_of(kind)
+    described = ("split", "group", *kind.described, *kind.hashed, "content", "sources")
+    first = [schema.field("key"), schema.field("identity"), ("tar", pa.string())]
+    kept = pa.schema([*first, *(schema.field(name) for name in described)])
+    return kept, pa.schema([schema.field(name) for name in (*_REJECTED, *kind.described)])
+
+
+def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
+    """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
+
+    Nothing is done where the record is of these very shards. The bytes depend on the rows alone.
+
+    Raises:
+        BuildFailed: rows and receipt of a shard disagree.
+    """
+    home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
+    content, plan, receipts = stage.content, stage.plan, receipts_digest(state.done)
+    record = parsed(IndexRecord, store.read(place)) if store.size(place) is not None else None
+    is_current = record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts)
+    if record is not None and is_current and store.size(layout.meta(home, "index.parquet")) == record.size:
+        return record
+    store.remove(place)
+    kept_schema, rejected_schema = index_schemas(makes, columns)
+    sizes: dict[str, int] = {}
     with store.spool() as spool:
         index_file, rejections_file = spool / "index", spool / "rejections"
-        with (
-            _Streamed(index_file, index_schema(kind)) as index,
-            _Streamed(rejections_file, rejections_schema(kind)) as rejections,
-        ):
-            for receipt in receipts:
-                table = _rows_of(store, subset, receipt)
-                kept = table.filter(pc.equal(table["verdict"], rows.KEPT))
-                rejected = table.filter(pc.equal(table["verdict"], rows.REJECTED))
-                if (len(kept), len(rejected)) != (receipt.kept, receipt.planned - receipt.kept):
+        with _Streamed(index_file, kept_schema) as index, _Streamed(rejections_file, rejected_schema) as rejections:
+            for number, split, planned, kept, tar_size in _receipts(state.done):
+                table = _rows_of(store, home, number)
+                good = table.filter(pc.equal(table["verdict"], rows.KEPT))
+                bad = table.filter(pc.equal(table["verdict"], rows.REJECTED))
+                found = len(good["key"].unique()) if columns is not None else len(good)
+                if (found, len(bad)) != (kept, planned - kept):
                     raise BuildFailed(
-                        f"{store.root}/{layout.rows(subset, receipt.shard)}: {len(kept)} kept and {len(rejected)} "
-                        f"rejected, but the receipt says {receipt.kept} of {receipt.planned}; remove "
-                        f"{layout.receipt(subset, receipt.shard)} and run the build again"
+                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but "
+                        f"the receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the "
+                        "build again"
                     )
-                tar = layout.tar(subset, receipt.split, receipt.shard).removeprefix(f"{subset}/")
-                tar = tar if receipt.tar_size else ""
+                tar = layout.tar(home, split, number).removeprefix(f"{home}/") if tar_size else ""
                 if tar:
-                    tars[tar] = receipt.kept
-                if receipt.kept:
-                    kept_by_split[receipt.split] += receipt.kept
-                images |= {role for role in kind.images if pc.any(pc.not_equal(kept[f"{role}_sha256"], "")).as_py()}
-                index.add(kept.append_column("tar", pa.array([tar] * len(kept), pa.string())))
-                rejections.add(rejected)
-                for judge, reason in zip(rejected["filter"].to_pylist(), rejected["reason"].to_pylist(), strict=True):
-                    by_filter[judge][reason] += 1
-        store.publish(index_file, layout.meta(subset, "index.parquet"))
-        store.publish(rejections_file, layout.meta(subset, "rejections.parquet"))
-    store.write(layout.meta(subset, "sizes.json"), canonical_json(tars) + b"\n")
+                    sizes[tar] = kept
+                index.add(good.append_column("tar", pa.array([tar] * len(good), pa.string())))
+                rejections.add(bad)
+        size = index_file.stat().st_size
+        count = index.rows
+        store.move_in(index_file, layout.meta(home, "index.parquet"))
+        store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
+    store.write(layout.meta(home, "sizes.json"), canonical_json(sizes) + b"\n")
+    record = IndexRecord(
+        content=content,
+        plan=plan,
+        digest=receipts,
+        planned=stage.planned,
+        kept=sum(state.done.column("kept")),
+        rows=count,
+        size=size,
+    )
+    store.write(place, record.to_bytes())
+    return record
+
+
+def summarise(store: Store, state: StageState) -> IndexSummary:
+    """What a finished and indexed stage holds, in numbers."""
+    kept_by_split: Counter[str] = Counter()
+    tars: dict[str, int] = {}
+    size = 0
+    for number, split, _, kept, tar_size in _receipts(state.done):
+        kept_by_split[split] += kept
+        size += tar_size
+        if tar_size:
+            tars[layout.tar(state.home, split, number).removeprefix(f"{state.home}/")] = kept
+    by_filter: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    with store.open(layout.meta(state.home, "rejections.parquet")) as stream:
+        rejected = read_parquet(stream, ["filter", "reason"])
+    counted = rejected.group_by(["filter", "reason"], use_threads=False).aggregate([([], "count_all")])
+    for row in sorted(counted.to_pylist(), key=lambda row: (row["filter"], row["reason"])):
+        by_filter[row["filter"]][row["reason"]] = row["count_all"]
+    images: tuple[str, ...] = ()
+    if state.makes != "table":
+        kind = kind_named(state.makes)
+        with store.open(layout.meta(state.home, "index.parquet")) as stream:
+            hashes = read_parquet(stream, kind.hashed)
+        images = tuple(
+            role
+            for role, column in zip(kind.images, kind.hashed, strict=True)
+            if pc.any(pc.not_equal(hashes[column], "")).as_py()
+        )
     return IndexSummary(
-        planned=sum(receipt.planned for receipt in receipts),
-        kept=sum(receipt.kept for receipt in receipts),
-        rejected=dict(sorted(sum(by_filter.values(), Counter()).items())),
-        by_filter={judge: dict(sorted(reasons.items())) for judge, reasons in sorted(by_filter.items())},
-        kept_by_split=dict(sorted(kept_by_split.items())),
-        shards=len(receipts),
+        planned=sum(state.done.column("planned")),
+        kept=sum(state.done.column("kept")),
+        rejected=state.rejected(),
+        by_filter=dict(by_filter),
+        kept_by_split={split: count for split, count in sorted(kept_by_split.items()) if count},
+        shards=len(state.done),
         tars=tars,
-        bytes=sum(receipt.tar_size for receipt in receipts),
-        images=tuple(role for role in kind.images if role in images),
+        bytes=size,
+        images=images,
     )
 
 
-def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Columns of ``index.parquet``, row by row as a stream."""
-    with store.open(layout.meta(subset, "index.parquet")) as stream:
-        yield from parquet_rows(stream, list(columns))
+def receipts_digest(receipts: Receipts) -> str:
+    """The same for the same shards: over split, rows and tar of each, in order."""
+    columns = (receipts.column(name) for name in ("split", "rows_sha256", "tar_sha256"))
+    return digest([list(values) for values in zip(receipts, *columns, strict=True)])
 
 
-def _rows_of(store: Store, subset: str, receipt: Receipt) -> pa.Table:
-    path = layout.rows(subset, receipt.shard)
+def _receipts(receipts: Receipts) -> list[tuple[int, str, int, int, int]]:
+    """Number, split, planned, kept and size of the tar of each shard."""
+    columns = (receipts.column(name) for name in ("split", "planned", "kept", "tar_size"))
+    return list(zip(receipts, *columns, strict=True))
+
+
+def _rows_of(store: Store, home: str, number: int) -> pa.Table:
+    path = layout.rows(home, number)
     try:
         with store.open(path) as stream:
             return read_parquet(stream)
     except (FileNotFoundError, pa.ArrowInvalid) as error:
-        remedy = f"remove {layout.receipt(subset, receipt.shard)} and run the build again"
+        remedy = f"remove {layout.receipt(home, number)} and run the build again"
         raise BuildFailed(f"{store.root}/{path}: absent or not Parquet ({error}); {remedy}") from error
 
 
 class _Streamed:
-    """A Parquet file written in row groups of one size, however the rows arrive."""
+    """A Parquet file written in row groups of one size, however the rows arrive. rows: how many have."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(path, schema, compression="zstd", store_schema=False, write_statistics=False)
         self._pending: list[pa.Table] = []
+        self._waiting = 0
+        self.rows = 0
 
     def add(self, table: pa.Table) -> None:
         """Append the schema's columns of a table."""
+        if not len(table):
+            return
         self._pending.append(table.select(self._schema.names).cast(self._schema))
-        if sum(map(len, self._pending)) >= ROW_GROUP:
+        self._waiting += len(table)
+        self.rows += len(table)
+        if self._waiting >= ROW_GROUP:
             self._flush()
 
     def _flush(self) -> None:
-        pending = pa.concat_tables(self._pending) if self._pending else self._schema.empty_table()
-        self._pending = []
-        if len(pending):
+        if self._pending:
+            pending = pa.concat_tables(self._pending)
             self._writer.write_table(pending.combine_chunks(), row_group_size=len(pending))
+        self._pending, self._waiting = [], 0
 
-    def __enter__(self) -> _Streamed:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -1,61 +1,123 @@
-"""What the shards of a subset are made with, and on what kind of machine."""
+"""What the shards of a stage are made with, and on what kind of machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
+from manifests.canonical import digest
 from manifests.errors import BuildFailed
-from manifests.recipe import Subset
-from manifests.stage import ANY_RUNTIME, runtime_class
-from shards.contracts import Batching, CaptionFilter, FrameFilter, Generator, PairFilter
+from manifests.recipe import Recipe, Subset, content_of
+from manifests.registry import FILTERS, SOURCES
+from manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
+from shards.contracts import AnyFilter, Context, Filter, Generator, Source
 
-NamedFilter = tuple[str, CaptionFilter | FrameFilter | PairFilter]
+BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """All that is needed to make the shards of one subset.
+class Maker:
+    """All that is needed to make the shards of one stage.
 
-    filters: by kind, in the recipe's order. runtime: the runtime class (`manifests.stage.runtime_class`) of this
-    machine as it works here. asked: that with the micro-batch of the recipe, where this one has a smaller one.
+    home: where it lies below OUT. filters: by kind, in the recipe's order. runtime: the runtime class
+    (`manifests.stage.runtime_class`) of this machine as it works here. requested_runtime: the runtime class before the
+    micro-batch was halved because memory ran out; empty when it was not.
     """
 
+    home: str
     subset: Subset
-    generator: Generator
-    filters: Sequence[NamedFilter]
+    generator: Generator[Any]
+    filters: Sequence[tuple[str, AnyFilter]]
     runtime: str = ANY_RUNTIME
-    asked: str = ""
+    requested_runtime: str = ""
 
     @property
-    def micro_batch(self) -> int:
-        """Samples a forward pass; 0 where the generator does not make them in batches."""
-        return self.generator.micro_batch if isinstance(self.generator, Batching) else 0
+    def source(self) -> Source:
+        """The settings of the stage's source."""
+        return cast(Source, self.subset.source)
 
-    def on_this_machine(self) -> Workshop:
+    @property
+    def isolated(self) -> bool:
+        """Whether shards must be made in processes of their own."""
+        return "process" in (self.generator.isolation, *(judge.isolation for _, judge in self.filters))
+
+    def on_this_machine(self) -> Maker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
-        judges = [judge for _, judge in self.filters]
-        devices = [device for maker in (self.generator, *judges) if (device := device_of(maker)) is not None]
-        if not devices:
-            return replace(self, runtime=ANY_RUNTIME)
-        if isinstance(self.generator, Batching):
-            runtime = runtime_class(True, devices[0], self.generator.threads, self.generator.micro_batch)
-        else:
-            runtime = runtime_class(True, devices[0])
-        return replace(self, runtime=runtime)
+        makers = (self.generator, *(judge for _, judge in self.filters))
+        for maker in makers:
+            if (device := maker.device()) is not None:
+                batch = {"threads": maker.threads, "micro_batch": maker.micro_batch} if maker.micro_batch else {}
+                return replace(self, runtime=runtime_class(True, device, **batch))
+        return replace(self, runtime=ANY_RUNTIME)
 
-    def halved(self, problem: str) -> Workshop:
+    def halved(self, problem: str) -> Maker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
-        if not isinstance(self.generator, Batching) or self.generator.micro_batch == 1:
+        if self.generator.micro_batch <= 1:
             raise BuildFailed(
                 f"memory runs out with one sample at a time ({problem}); make fewer shards at a time (--workers 1), "
                 "set a smaller resolution, or use a machine with more memory"
             )
         smaller = replace(self, generator=self.generator.with_micro_batch(self.generator.micro_batch // 2))
-        return replace(smaller.on_this_machine(), asked=self.asked or self.runtime)
+        return replace(smaller.on_this_machine(), requested_runtime=self.requested_runtime or self.runtime)
 
 
-def device_of(maker: object) -> str | None:
-    """On what a generator or filter rounds as no other machine does; None where all give the same bytes."""
-    device: str | None = maker.device() if hasattr(maker, "device") else None
-    return device
+def open_maker(recipe: Recipe, name: str, context: Context) -> Maker:
+    """Generator and filters of a stage."""
+    subset = recipe[name]
+    filters = [(chosen.kind, cast(Filter, chosen).open()) for chosen in subset.filters]
+    return Maker(recipe.home(name), subset, cast(Source, subset.source).open(context), filters)
+
+
+def facts_of(maker: Maker, seed: int, inputs: str) -> dict[str, Any]:
+    """All that decides the bytes of a stage's shards. inputs: `shards.contracts.Generator.inputs`."""
+    generator, source = maker.generator, maker.subset.source
+    libraries = {*BASE_LIBRARIES, *generator.libraries}
+    filters = []
+    for kind, judge in maker.filters:
+        if judge.device() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
+            libraries |= set(judge.libraries)
+        described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
+        filters.append({**described, **_brought(FILTERS.distribution(kind))})
+    described = {"kind": source.kind, "version": generator.version, "weights": dict(generator.weights())}
+    described |= _brought(SOURCES.distribution(source.kind))
+    return stage_facts(source.makes, content_of(maker.subset, seed), inputs, described, filters, libraries)
+
+
+def refuse_other_versions(stage: Stage, maker: Maker, seed: int) -> None:
+    """Raise `BuildFailed` when this machine would make other bytes than planned."""
+    # The plan holds all that annotations say, and workers need none; scenes are made from assets again.
+    inputs = maker.generator.inputs() if maker.subset.source.synthetic else stage.facts["inputs"]
+    here, planned = facts_of(maker, seed, inputs), stage.facts
+    if digest(here) == stage.content:
+        return
+    differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]
+    differing += [
+        f"{name} ({version} in the plan, {here['libraries'].get(name, 'absent')} here)"
+        for name, version in planned["libraries"].items()
+        if here["libraries"].get(name) != version
+    ]
+    raise BuildFailed(
+        f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
+        "its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets, names of "
+        "backgrounds) to those that planned, or build again to plan with these"
+    )
+
+
+def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
+    """Raise `BuildFailed` when shards of one stage were made on machines of different runtime classes.
+
+    runtimes: `manifests.receipt.Receipt.machine` of each. A shard for which memory ran out counts as the class that was
+    requested: its receipt names the smaller micro-batch, and a build that runs out of memory now and then must end.
+    """
+    if len(runtimes) > 1:
+        raise BuildFailed(
+            f"{where}: made on different types of machine, or with another device, threads or micro_batch (runtime "
+            f"classes {', '.join(sorted(runtimes))}): neural networks round differently on each. Resume on the first "
+            "type, name another --out, or accept it with --set allow_mixed_runtimes=true"
+        )
+
+
+def _brought(distribution: str) -> dict[str, str]:
+    """The package that brought a kind, with its version: part of what is made; nothing for twinset's own."""
+    return {"distribution": distribution} if distribution else {}

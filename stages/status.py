@@ -1,137 +1,202 @@
-"""Which shards of a subset are done. The receipts say so; nothing else is remembered."""
+"""Which shards of a stage are done. The receipts say so; nothing else is remembered."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from manifests.errors import WrongUse
-from manifests.plan import PlannedShard, read_shards
-from manifests.receipt import Receipt, parse_receipt
-from manifests.recipe import SUBSET_NAME
-from manifests.stage import Stage, parse_stage
+from manifests.plan import PlannedShard
+from manifests.receipt import Receipt
+from manifests.recipe import Recipe
+from manifests.stage import Stage
 from shards.media.source_media import Media
+from shards.records import planned_stage, read_planned
 from shards.storage import layout
-from shards.storage.store import Store
+from shards.storage.store import Entry, Store
+from stages.ledger import Receipts, keep, read_receipts
 
-PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
+MISSING_REASONS = ("missing-media", "broken-media")
+WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
 
 
 @dataclass(slots=True)
-class Progress:
-    """A subset's shards by state. stale: shard number -> why its receipt no longer holds."""
+class StageState:
+    """A stage's shards by state.
 
+    home: where it lies below OUT. done: receipts that hold. missing: shards without one; stale: shard -> why its
+    receipt no longer holds. rows, tars: listings of the shards' files, tars by ``SPLIT/NNNNN.tar``.
+    """
+
+    home: str
     stage: Stage
     planned: list[PlannedShard]
-    done: dict[int, Receipt] = field(default_factory=dict)
-    missing: list[int] = field(default_factory=list)
-    stale: dict[int, str] = field(default_factory=dict)
+    done: Receipts
+    missing: list[int]
+    stale: dict[int, str]
+    rows: Mapping[str, Entry]
+    tars: Mapping[str, Entry]
 
     @property
     def todo(self) -> list[int]:
         """Shards to make, in order."""
         return sorted([*self.missing, *self.stale])
 
+    @property
+    def makes(self) -> str:
+        """Name of the kind of its samples, or ``table``."""
+        return str(self.stage.facts["makes"])
+
     def counts(self) -> dict[str, Any]:
-        """planned, kept, rejected by reason, shards: the numbers that `--json` prints."""
-        rejected: Counter[str] = Counter()
-        for receipt in self.done.values():
-            rejected.update(receipt.rejected)
+        """planned, kept, rejected by reason, shards: the numbers that ``--json`` prints."""
         return {
             "planned": self.stage.planned,
-            "kept": sum(receipt.kept for receipt in self.done.values()),
-            "rejected": dict(sorted(rejected.items())),
+            "kept": sum(self.done.column("kept")),
+            "rejected": self.rejected(),
             "shards": len(self.planned),
         }
 
+    def rejected(self) -> dict[str, int]:
+        """Rejected candidates by reason."""
+        counts: Counter[str] = Counter()
+        for rejected, times in Counter(self.done.column("rejected")).items():
+            counts.update({reason: times * count for reason, count in json.loads(rejected).items()})
+        return dict(sorted(counts.items()))
 
-def subsets_in(store: Store) -> list[str]:
-    """Names of the subsets that have been planned below OUT."""
-    return [name for name in store.names("") if store.size(layout.meta(name, "stage.json")) is not None]
-
-
-def unplanned_in(store: Store) -> dict[str, str]:
-    """Subsets below OUT whose stage record is gone or was never written, each with what to do about it."""
-    found = {}
-    for name in store.names(""):
-        record = layout.meta(name, "stage.json")
-        if SUBSET_NAME.fullmatch(name) and store.size(record) is None and store.names(f"{name}/{layout.META}"):
-            found[name] = f"{record}: absent, so that nothing vouches for {name}; run the same build again"
-    return found
+    def missing_media(self) -> int:
+        """How many candidates were rejected because their media is missing or broken."""
+        rejected = self.rejected()
+        return sum(rejected.get(reason, 0) for reason in MISSING_REASONS)
 
 
-def read_stage(store: Store, subset: str) -> Stage | None:
-    """A subset's stage record, or None when it was never planned; raises `WrongUse` when it is of another subset."""
-    path = layout.meta(subset, "stage.json")
-    try:
-        stage = parse_stage(f"{store.root}/{path}", store.read(path))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    # The name becomes part of paths that are written and removed, and the file may come from a stranger.
-    if stage.name != subset or not SUBSET_NAME.fullmatch(subset):
-        raise WrongUse(f"{store.root}/{path}: a record of {stage.name!r}, not of {subset!r}; build into a new --out")
-    return stage
+def state_of(store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None) -> StageState:
+    """State of a planned stage, by listings rather than a look at each file.
 
+    Args:
+        media: where inputs are looked for, to notice rejections that went stale; None leaves that out.
+        wanted: numbers of the shards to look at; all when None.
 
-def read_planned(store: Store, subset: str) -> list[PlannedShard]:
-    """The shards of a subset's plan, in order."""
-    with store.open(layout.plan(subset, "shards.parquet")) as stream:
-        return read_shards(stream)
-
-
-def progress(
-    store: Store,
-    stage: Stage,
-    planned: list[PlannedShard],
-    media: Media | None = None,
-    numbers: Iterable[int] | None = None,
-) -> Progress:
-    """State of all shards, or of those with the given numbers.
-
-    media: where inputs are looked for, to notice rejections that went stale; None leaves that out.
+    Raises:
+        WrongUse: nothing was planned there.
     """
-    wanted = planned if numbers is None else [planned[number] for number in numbers]
-    names = set(store.names(layout.meta(stage.name, "receipts")))
-    state = Progress(stage, planned)
+    stage = planned_stage(store, home)
+    planned = read_planned(store, home)
+    looked_at = planned if wanted is None else [planned[number] for number in wanted]
+    receipts, unreadable = read_receipts(store, home, wanted)
+    rows, tars = store.listing(layout.meta(home, "rows")), _tars(store, home, planned)
+    stale = dict.fromkeys(unreadable, "its receipt cannot be read")
+    missing: list[int] = []
+    done: list[int] = []
+    by_number = _columns(receipts)
+    found = {number: media.size(number) for number in _missing_names(receipts)} if media is not None else None
+    for shard in looked_at:
+        number = shard.shard
+        if number not in by_number:
+            if number not in stale:
+                missing.append(number)
+        elif why := _why_stale(stage, shard, by_number[number], rows, tars, found):
+            stale[number] = why
+        else:
+            done.append(number)
+    if sum(stamp == "" for stamp in receipts.column("rows_stamp")) > WORTH_KEEPING and wanted is None:
+        keep(store, home, receipts)
+    return StageState(home, stage, planned, receipts.only(done), missing, stale, rows, tars)
 
-    def look(shard: PlannedShard) -> tuple[PlannedShard, Receipt | None, str]:
-        path = layout.receipt(stage.name, shard.shard)
-        if path.rsplit("/", 1)[-1] not in names:
-            return shard, None, ""
-        try:
-            receipt = parse_receipt(store.read(path))
-        except FileNotFoundError:
-            return shard, None, ""
-        return shard, receipt, why_stale(store, stage, shard, receipt, media)
 
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        for shard, receipt, why in pool.map(look, wanted):
-            if why:
-                state.stale[shard.shard] = why
-            elif receipt is None:
-                state.missing.append(shard.shard)
-            else:
-                state.done[shard.shard] = receipt
-    return state
+def receipt_holds(
+    store: Store, home: str, stage: Stage, planned: PlannedShard, receipt: Receipt, media: Media | None
+) -> bool:
+    """Whether the receipt of one shard vouches for it, with a look at its own files alone."""
+    row = _Done(
+        receipt.split,
+        receipt.content,
+        receipt.slice,
+        receipt.tar_size,
+        receipt.rows_size,
+        json.dumps(receipt.missing, sort_keys=True),
+    )
+    rows = _sized(f"{planned.shard:05d}.parquet", store.size(layout.rows(home, planned.shard)))
+    tars = _sized(
+        f"{receipt.split}/{planned.shard:05d}.tar", store.size(layout.tar(home, receipt.split, planned.shard))
+    )
+    found = {name: media.size(name) for name in receipt.missing} if media is not None else None
+    return receipt.shard == planned.shard and not _why_stale(stage, planned, row, rows, tars, found)
 
 
-def why_stale(store: Store, stage: Stage, planned: PlannedShard, receipt: Receipt | None, media: Media | None) -> str:
-    """Why a receipt (None: one that cannot be read) does not vouch for a planned shard; empty when it does."""
-    if receipt is None:
-        return "its receipt cannot be read"
-    if receipt.shard != planned.shard or receipt.split != planned.split:
+def _sized(name: str, size: int | None) -> dict[str, Entry]:
+    return {} if size is None else {name: Entry(size, "")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What of a receipt decides whether it holds."""
+
+    split: str
+    content: str
+    slice: str
+    tar_size: int
+    rows_size: int
+    missing: str
+
+
+def _columns(receipts: Receipts) -> dict[int, _Done]:
+    columns = [receipts.column(name) for name in _Done.__dataclass_fields__]
+    return {number: _Done(*values) for number, *values in zip(receipts, *columns, strict=True)}
+
+
+def _missing_names(receipts: Receipts) -> set[str]:
+    return {name for missing in set(receipts.column("missing")) for name in json.loads(missing)}
+
+
+def _tars(store: Store, home: str, planned: Sequence[PlannedShard]) -> dict[str, Entry]:
+    splits = sorted({shard.split for shard in planned})
+    return {f"{split}/{name}": one for split in splits for name, one in store.listing(f"{home}/{split}").items()}
+
+
+def _why_stale(
+    stage: Stage,
+    planned: PlannedShard,
+    receipt: _Done,
+    rows: Mapping[str, Entry],
+    tars: Mapping[str, Entry],
+    media: Mapping[str, int | None] | None,
+) -> str:
+    """Why a receipt does not vouch for a planned shard, or empty. media: sizes of inputs that were missing."""
+    if receipt.split != planned.split:
         return "its receipt is of another shard"
     if receipt.content != stage.content or receipt.slice != planned.slice:
         return "the recipe, its inputs or a version changed"
-    if receipt.tar_size and store.size(layout.tar(stage.name, receipt.split, receipt.shard)) != receipt.tar_size:
+    name = f"{planned.shard:05d}"
+    tar = tars.get(f"{receipt.split}/{name}.tar")
+    if receipt.tar_size and (tar is None or tar.size != receipt.tar_size):
         return "its tar is missing or has another size"
-    if store.size(layout.rows(stage.name, receipt.shard)) != receipt.rows_size:
+    row = rows.get(f"{name}.parquet")
+    if row is None or row.size != receipt.rows_size:
         return "its rows are missing or have another size"
-    if media is not None:
-        for name, size in receipt.missing.items():
-            if media.size(name) != size:
-                return f"{name} was {'absent' if size is None else 'unreadable'} and has changed"
+    if media is not None and receipt.missing != "{}":
+        for media_name, size in json.loads(receipt.missing).items():
+            if media[media_name] != size:
+                return f"{media_name} was {'absent' if size is None else 'unreadable'} and has changed"
     return ""
+
+
+def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
+    """What to do when more inputs of a stage are missing or broken than the recipe allows; else empty."""
+    missing = state.missing_media()
+    if missing <= recipe.max_missing * state.stage.planned:
+        return ""
+    source = recipe[name].source
+    example = next(_examples(state), "those")
+    media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
+    return (
+        f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
+        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, "
+        "and run the same command again: shards that lacked nothing stay"
+    )
+
+
+def _examples(state: StageState) -> Iterator[str]:
+    for missing in state.done.column("missing"):
+        yield from json.loads(missing)

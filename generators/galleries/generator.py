@@ -19,7 +19,8 @@ from manifests.candidate import Candidate
 from manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from shards.contracts import Context, Generator, LeftOut
-from shards.kinds.samples import Frame, Rejected, Template
+from shards.kinds.samples import Frame, Rejected
+from shards.kinds.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

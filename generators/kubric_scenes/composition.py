@@ -132,13 +132,7 @@ def _relate(
 
 
 def _beside(
-    model: Model,
-    relation: Relation,
-    turned: float,
-    gap: float,
-    slide: float,
-    subject: Standing,
-    elevation: float,
+    model: Model, relation: Relation, turned: float, gap: float, slide: float, subject: Standing, elevation: float
 ) -> Placement:
     """On the floor, as far away as the bounds of both ask for, slid along them a little."""
     placement = model.on_floor(0.0, 0.0, turned)

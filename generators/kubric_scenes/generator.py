@@ -22,7 +22,8 @@ from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from shards.contracts import Generator
-from shards.kinds.samples import Frame, Json, Pair, Rejected, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Json, Rejected, Source
 
 BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for

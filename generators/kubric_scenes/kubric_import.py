@@ -8,14 +8,11 @@ import ctypes
 import importlib
 import io
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
-
-import fsspec
 
 from manifests.errors import WrongUse
 
@@ -92,36 +89,17 @@ def _load(name: str) -> Any:
 
 @contextlib.contextmanager
 def _tensorflow_stand_in() -> Iterator[None]:
-    """A module ``tensorflow`` for as long as Kubric is imported.
+    """An empty module ``tensorflow`` while Kubric is imported.
 
-    Kubric imports TensorFlow for ``tf.io.gfile`` alone, which opens and copies files on any storage: fsspec does the
-    same without 600 MB. The stand-in is taken out of ``sys.modules`` again, or transformers and datasets would
-    believe that TensorFlow is installed.
+    Kubric imports TensorFlow, 600 MB, for ``tf.io.gfile`` alone, in functions that are never called here: assets come
+    from `AssetShelf`. The stand-in is taken out of ``sys.modules`` again, or transformers and datasets would believe
+    that TensorFlow is installed.
     """
     if "tensorflow" in sys.modules:
         yield
         return
-    sys.modules["tensorflow"] = tensorflow = ModuleType("tensorflow")
-    tensorflow.io = ModuleType("tensorflow.io")  # type: ignore[attr-defined]
-    tensorflow.io.gfile = gfile = ModuleType("tensorflow.io.gfile")
-    gfile.GFile, gfile.copy, gfile.exists = _open, _copy, _exists  # type: ignore[attr-defined]
+    sys.modules["tensorflow"] = ModuleType("tensorflow")
     try:
         yield
     finally:
         del sys.modules["tensorflow"]
-
-
-def _open(name: Any, mode: str = "r") -> Any:
-    return fsspec.open(str(name), mode).open()
-
-
-def _copy(source: Any, target: Any, overwrite: bool = False) -> None:
-    if not overwrite and _exists(target):
-        raise FileExistsError(f"{target} exists already; remove it first")
-    with _open(source, "rb") as reading, _open(target, "wb") as writing:
-        shutil.copyfileobj(reading, writing)
-
-
-def _exists(name: Any) -> bool:
-    files, path = fsspec.core.url_to_fs(str(name))
-    return bool(files.exists(path))

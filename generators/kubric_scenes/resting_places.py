@@ -36,11 +36,7 @@ def resting_place(
     rows, columns = np.nonzero(carried >= NEARLY_BEST * carried.max())
     chosen = int(spot * len(rows))
     row, column = int(rows[chosen]), int(columns[chosen])
-    return (
-        float(low[0]) + (column + 0.5) * cell,
-        float(low[1]) + (row + 0.5) * cell,
-        float(touching[row, column]),
-    )
+    return (float(low[0]) + (column + 0.5) * cell, float(low[1]) + (row + 0.5) * cell, float(touching[row, column]))
 
 
 def _from_above(points: Points, faces: NDArray[np.int32], low: Points, cell: float) -> NDArray[np.float32]:

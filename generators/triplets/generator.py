@@ -23,8 +23,8 @@ from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from shards.contracts import Context, Generator, LeftOut
 from shards.earlier import Earlier
-from shards.kinds.names import PARTS
-from shards.kinds.samples import Frame, Json, Rejected, Triplet
+from shards.kinds.samples import Frame, Json, Rejected
+from shards.kinds.triplet import PARTS, Triplet
 
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 

@@ -13,7 +13,8 @@ from generators.video.frame_pairs import Addressing, FramePairCandidate
 from generators.video.frames import Unavailable, read_frames
 from generators.video.video_file import BrokenMedia
 from manifests.canonical import sha256_of_file
-from shards.kinds.samples import Frame, Pair, Rejected, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Rejected, Source
 from shards.media.media_folder import FILE_ERRORS, EscapesRoot, MediaFolder
 
 

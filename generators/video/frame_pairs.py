@@ -11,7 +11,8 @@ from generators.papers import EQBEN
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
 from shards.contracts import Context, Generator
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 from shards.media.media_folder import MediaFolder
 
 Addressing = Literal["seconds", "numbers", "dump"]

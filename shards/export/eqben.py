@@ -19,9 +19,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from manifests.errors import WrongUse
-from shards.kinds.reading import StoredPair, pairs
+from shards.kinds.kind import Stored
+from shards.kinds.pair import PAIR, PairRecord
 from shards.media.decode import decode
-from shards.read import read_samples
+from shards.read import of_kind, read_samples
 from shards.storage.json_array import JsonArray, as_json
 from shards.storage.store import Store
 
@@ -32,6 +33,7 @@ FOLDERS = {"action-genome": "eqbenag", "gebc": "eqbengebc", "youcook2": "eqbenyo
 ARRAYS = "eqbenyoucook2"
 
 Entry = dict[str, Any]
+StoredPair = Stored[PairRecord]
 
 
 def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -45,7 +47,7 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     with (annotations / ALL).open("w", encoding="utf-8") as everything:
         flat = JsonArray(everything)
         for subset in subsets:
-            samples = pairs(read_samples(store, subset), "--format eqben")
+            samples = of_kind(read_samples(store, subset), PAIR, "--format eqben")
             first = next(samples, None)
             kind = first.json.source.dataset if first is not None else ""
             exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
@@ -61,22 +63,13 @@ def _exported(
     """Samples with their annotation entries, once their images are written."""
     for sample in samples:
         folder = FOLDERS.get(sample.json.source.dataset, subset)
-        paths = [
-            _write_image(image, sample.key, sample.extension, images, folder)
-            for image in (sample.image0, sample.image1)
-        ]
-        for path, caption in itertools.product(paths, (sample.caption0, sample.caption1)):
+        paths = {
+            role: _write_image(image, sample.key, sample.extension, images, folder)
+            for role, image in sample.images.items()
+        }
+        for path, caption in itertools.product(paths.values(), sample.texts.values()):
             flat.append({"image": path, "caption": caption})
-        yield (
-            sample,
-            {
-                "image0": paths[0],
-                "image1": paths[1],
-                "caption0": sample.caption0,
-                "caption1": sample.caption1,
-                "key": sample.key,
-            },
-        )
+        yield sample, {**paths, **sample.texts, "key": sample.key}
 
 
 def _write_image(content: bytes, key: str, extension: str, images: Path, folder: str) -> str:

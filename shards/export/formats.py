@@ -13,9 +13,11 @@ from manifests.errors import WrongUse
 from shards.export.eqben import export_eqben
 from shards.export.genecis import export_genecis
 from shards.export.openclip import export_openclip
-from shards.kinds.names import PAIR, TEMPLATE, SampleKind, kind_of_source
+from shards.kinds.kind import SampleKind
+from shards.kinds.pair import PAIR
+from shards.kinds.template import TEMPLATE
+from shards.records import read_stage
 from shards.storage.store import Store
-from stages.status import read_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,11 @@ def _refuse_others(store: Store, subset: str, format: str) -> None:
     stage = read_stage(store, subset)
     if stage is None:
         return
-    kind, takes = kind_of_source(stage.facts["settings"]["source"]["kind"]), FORMATS[format].takes
-    if kind is not takes:
-        fitting = [f"--format {name}" for name, one in FORMATS.items() if one.takes is kind]
+    makes, takes = stage.facts["makes"], FORMATS[format].takes.name
+    if makes != takes:
+        fitting = [f"--format {name}" for name, one in FORMATS.items() if one.takes.name == makes]
         instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"
         raise WrongUse(
-            f"{subset} holds {kind.name}s, and --format {format} takes {takes.name}s; for {kind.name}s there is "
-            f"{instead}. Name subsets of {takes.name}s with --only"
+            f"{subset} holds {makes}s, and --format {format} takes {takes}s; for {makes}s there is {instead}. Name "
+            f"subsets of {takes}s with --only"
         )

@@ -17,8 +17,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from manifests.errors import BuildFailed, WrongUse
-from shards.kinds.reading import StoredTemplate
-from shards.read import read_samples
+from shards.kinds.kind import Stored
+from shards.kinds.template import TEMPLATE, TemplateRecord
+from shards.read import of_kind, read_samples
 from shards.storage.json_array import JsonArray, as_json
 from shards.storage.store import Store
 
@@ -61,9 +62,7 @@ def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
     for subset in subsets:
         task, stream = "", None
         try:
-            for sample in read_samples(store, subset):
-                if not isinstance(sample, StoredTemplate):
-                    raise WrongUse(f"{sample.key} is a {sample.json.kind}, and --format genecis takes templates")
+            for sample in of_kind(read_samples(store, subset), TEMPLATE, "--format genecis"):
                 if stream is None:
                     task = _task(sample, subset, of_task)
                     stream = (folder / f"{task.replace('-', '_')}.json").open("w", encoding="ascii")
@@ -80,7 +79,7 @@ def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
     return count
 
 
-def _task(sample: StoredTemplate, subset: str, of_task: dict[str, str]) -> str:
+def _task(sample: Stored[TemplateRecord], subset: str, of_task: dict[str, str]) -> str:
     """The task of a subset's templates, when no subset before it has that; task -> subset is noted."""
     task = sample.json.task
     if task not in TASKS:
@@ -94,7 +93,7 @@ def _task(sample: StoredTemplate, subset: str, of_task: dict[str, str]) -> str:
     return task
 
 
-def _entry(sample: StoredTemplate) -> dict[str, Any]:
+def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     """A sample's entry, held against what the released loaders of its task take out of it."""
     entry = dict(sample.json.entry)
     model = _AttributeEntry if sample.json.task.endswith("attribute") else _ObjectEntry

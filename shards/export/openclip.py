@@ -1,4 +1,8 @@
-"""Export to what open_clip's loader reads (`open_clip_train.data.get_wds_dataset`): one image and one text a row."""
+"""Export to what open_clip's loaders read (`open_clip_train.data.get_wds_dataset`): one image and one text a row.
+
+Its loader for evaluation reads these tars with webdataset 0.2.86 and 1.0; its loader for training only with 0.2.86,
+since it builds on a part of webdataset that 1.0 changed (``KeyError: 'fname'`` on any tar). See docs/export.md.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from shards.kinds.reading import pairs
-from shards.read import read_receipts, read_tar
+from shards.kinds.pair import PAIR
+from shards.read import of_kind, read_receipts, read_tar
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
@@ -27,8 +31,8 @@ def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
             name, rows = f"{subset}-{receipt.shard:05d}.tar", 0
             with TarWriter(folder / name) as tar:
                 samples = read_tar(store, layout.tar(subset, receipt.split, receipt.shard))
-                for sample in pairs(samples, "--format openclip"):
-                    twins = ((sample.image0, sample.caption0), (sample.image1, sample.caption1))
+                for sample in of_kind(samples, PAIR, "--format openclip"):
+                    twins = list(zip(sample.images.values(), sample.texts.values(), strict=True))
                     for number, (image, caption) in enumerate(twins):
                         fields = [(sample.extension, image), ("txt", caption.encode("utf-8"))]
                         tar.add_sample(f"{sample.key}-{number}", fields)

@@ -1,15 +1,12 @@
-"""What flows through a build once it is planned: frames and samples (made), rejections and verdicts (judged)."""
+"""What flows through a build once it is planned: frames, rejections, rows of tables, and verdicts of filters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-
-from shards.kinds.names import GALLERY, PAIR, PARTS, TEMPLATE, TRIPLET, SampleKind
 
 Pixels = NDArray[np.uint8]
 
@@ -41,111 +38,6 @@ class Frame:
     source: Source
 
 
-@dataclass(slots=True, kw_only=True)
-class Pair:
-    """Two images and two captions that differ in one thing.
-
-    change: what differs (``relation``, ``status``, ``step`` ...).
-    captions0, captions1: all captions that hold, the sample's own first; never empty.
-    provenance: the same keys with the same JSON types for every sample of a generator.
-    sources: files besides the two frames' own that pixels came from.
-    masks: of both images, (height, width) uint8 numbers of what is seen; stored as ``mask0.png``, ``mask1.png``.
-    """
-
-    kind: ClassVar[SampleKind] = PAIR
-
-    key: str
-    group: str
-    split: str
-    change: str
-    image0: Frame
-    image1: Frame
-    captions0: tuple[str, ...]
-    captions1: tuple[str, ...]
-    provenance: Mapping[str, Json]
-    scores: dict[str, float] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
-    masks: tuple[Pixels, Pixels] | None = None
-
-    def pictures(self) -> dict[str, Frame]:
-        """Images by role, in the order of the tar."""
-        return {"image0": self.image0, "image1": self.image1}
-
-    def described(self) -> dict[str, str]:
-        """The words of a row, by column."""
-        return {"caption0": self.captions0[0], "caption1": self.captions1[0]}
-
-
-@dataclass(slots=True, kw_only=True)
-class Triplet:
-    """A reference and a target image that a condition leads to (GeneCIS, section 5.2), and a distractor it fits too.
-
-    reference, target, distractor: the last may be left out; all are None where only an index is made.
-    captions, images: caption and image id by part (`shards.kinds.names.PARTS`), "" for what it lacks.
-    provenance: the same keys with the same JSON types for every sample of a generator.
-    """
-
-    kind: ClassVar[SampleKind] = TRIPLET
-
-    key: str
-    group: str
-    split: str
-    condition: str
-    reference: Frame | None
-    target: Frame | None
-    distractor: Frame | None
-    captions: Mapping[str, str]
-    images: Mapping[str, str]
-    provenance: Mapping[str, Json]
-    scores: dict[str, float] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
-
-    def pictures(self) -> dict[str, Frame]:
-        """As `Pair.pictures`; nothing for a row of an index."""
-        frames = zip(PARTS, (self.reference, self.target, self.distractor), strict=True)
-        return {part: frame for part, frame in frames if frame is not None}
-
-    def described(self) -> dict[str, str]:
-        """As `Pair.described`."""
-        captions = {f"{part}_caption": self.captions[part] for part in PARTS}
-        return {"condition": self.condition, **captions, **{f"{part}_id": self.images[part] for part in PARTS}}
-
-
-@dataclass(slots=True, kw_only=True)
-class Template:
-    """A question of a GeneCIS task: which image of a gallery is most like the reference, given the condition.
-
-    task: ``focus-attribute``, ``change-attribute``, ``focus-object`` or ``change-object``.
-    gallery: the distractors, without the target, which is the right answer. entry: the template as GeneCIS's released
-    evaluation reads it.
-    provenance: the same keys with the same JSON types for every sample of a generator.
-    """
-
-    kind: ClassVar[SampleKind] = TEMPLATE
-
-    key: str
-    group: str
-    split: str
-    task: str
-    condition: str
-    reference: Frame
-    target: Frame
-    gallery: tuple[Frame, ...]
-    entry: Mapping[str, Json]
-    provenance: Mapping[str, Json]
-    scores: dict[str, float] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
-
-    def pictures(self) -> dict[str, Frame]:
-        """As `Pair.pictures`."""
-        gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
-        return {"reference": self.reference, "target": self.target, **gallery}
-
-    def described(self) -> dict[str, str]:
-        """As `Pair.described`."""
-        return {"condition": self.condition, "task": self.task}
-
-
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A candidate that could not be made.
@@ -161,9 +53,6 @@ class Rejected:
     detail: str = ""
     media: str | None = None
     media_size: int | None = None
-
-
-Sample = Pair | Triplet | Template
 
 
 @dataclass(frozen=True, slots=True)

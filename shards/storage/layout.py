@@ -1,6 +1,11 @@
-"""Where everything lies below OUT. Tars stand alone in a split's folder, so that ``load_dataset`` finds only them."""
+"""Where everything lies below OUT. Tars stand alone in a split's folder, so that ``load_dataset`` finds only them.
+
+``subset`` is the home of a stage: the name of a published one, ``_stages/NAME`` of another.
+"""
 
 from __future__ import annotations
+
+import re
 
 META = "_meta"
 
@@ -13,11 +18,6 @@ def meta(subset: str, name: str) -> str:
 def plan(subset: str, name: str) -> str:
     """A file of a subset's plan."""
     return meta(subset, f"plan/{name}")
-
-
-def earlier(subset: str) -> str:
-    """The folder of an earlier stage that a subset is planned from: the scene graphs of captions."""
-    return meta(subset, "graphs")
 
 
 def tar(subset: str, split: str, shard: int) -> str:
@@ -38,3 +38,8 @@ def receipt(subset: str, shard: int) -> str:
 def log(subset: str, shard: int) -> str:
     """Host, process and times of a shard's making: beside the data, never part of what must be equal."""
     return meta(subset, f"log/{shard:05d}.json")
+
+
+def is_shard_file(name: str, suffix: str) -> bool:
+    """Whether a file name is one that twinset gives to a shard's file, ``NNNNN.SUFFIX``."""
+    return re.fullmatch(rf"\d{{5,}}\.{suffix}", name) is not None

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 
 from generators.video.youcook2 import YouCook2Generator  # noqa: E402
 from manifests.plan import write_plan  # noqa: E402
-from manifests.source_settings import YouCook2  # noqa: E402
+from generators.video.youcook2 import YouCook2  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
 
 GOAL_MB = 100
@@ -57,7 +57,7 @@ def plan(annotations: Path, out: Path) -> None:
             generator.candidate,
             SHARD_SIZE,
             spool,
-            lambda spooled, name: store.publish(spooled, f"plan/{name}"),
+            lambda spooled, name: store.move_in(spooled, f"plan/{name}"),
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps([summary.planned, len(summary.shards), peak, time.perf_counter() - began]))

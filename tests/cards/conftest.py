@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
+from tests.made_datasets import made, made_pairs, made_templates, made_triplets, test_sources
+
+__all__ = ["made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
+
 
 @pytest.fixture
 def mlcroissant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The library, unpacking under tmp_path (its cache is keyed by address alone), and kept from any network."""
+    """The library with its cache, as every user has one for all datasets, below tmp_path; kept from any network."""
     library = pytest.importorskip("mlcroissant")
     epath = pytest.importorskip("etils.epath")
-    unpacked = epath.Path(tmp_path / "unpacked")
-    monkeypatch.setattr("mlcroissant._src.operation_graph.operations.extract.EXTRACT_PATH", unpacked)
+    cache = epath.Path(tmp_path / "cache")
+    monkeypatch.setattr("mlcroissant._src.operation_graph.operations.extract.EXTRACT_PATH", cache)
 
     def refuse(*_: Any) -> None:
         raise AssertionError("validation must not need a network")

@@ -10,7 +10,8 @@ from PIL import Image
 
 from cards.condition_statistics import FREQUENT, LONGEST, template_statistics, triplet_statistics
 from cards.plots import histograms
-from shards.kinds.names import TEMPLATE, TRIPLET
+from shards.kinds.template import TEMPLATE
+from shards.kinds.triplet import TRIPLET
 from shards.storage.store import Store
 from stages.index import write_index
 from tests import small_genecis

@@ -8,7 +8,8 @@ import pytest
 from filters.blank import Blank, BlankFilter, contrast
 from filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
 from filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
-from shards.kinds.samples import Drop, Frame, Keep, Pair, Pixels, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:

@@ -23,7 +23,8 @@ from manifests.canonical import sample_key
 from manifests.errors import WrongUse
 from manifests.recipe import load_recipe
 from shards.contracts import Context
-from shards.kinds.samples import Drop, Keep, Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Rejected
 
 RECORDS = [
     {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},

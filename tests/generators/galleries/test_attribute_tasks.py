@@ -38,7 +38,7 @@ def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
 
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
-    return check(made, task, *attribute_rules(instances, TAXONOMY), conditions=conditions)
+    return check(made, task, attribute_rules(instances, TAXONOMY), conditions=conditions)
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")

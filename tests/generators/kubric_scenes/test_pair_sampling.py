@@ -10,9 +10,9 @@ from typing import get_args
 import numpy as np
 import pytest
 
+from evaluation.caption_statistics import document, statistics
 from generators.even_sampling import Balance
 from generators.kubric_scenes import pair_sampling
-from generators.kubric_scenes.caption_statistics import document, statistics
 from generators.kubric_scenes.pair_sampling import Planned, draw_pairs, told_apart, usable
 from generators.kubric_scenes.scene import Aspect
 from generators.kubric_scenes.vocabulary import load_vocabulary

@@ -21,7 +21,8 @@ import generators.video.frame_making as frame_making
 from generators.video.frame_making import make_pairs
 from generators.video.frame_pairs import Addressing, FramePairCandidate
 from manifests.canonical import canonical_json
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 from shards.media.media_folder import MediaFolder
 from tests.generators.video.numbered_videos import draw, make_video, read
 

@@ -11,7 +11,8 @@ from PIL import Image
 
 from manifests.registry import SOURCES
 from shards.contracts import Context, Generator
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 
 FRAMES, RATE, STEP = 40, 10, 6
 

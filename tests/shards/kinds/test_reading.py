@@ -11,11 +11,16 @@ import pytest
 
 from manifests.errors import WrongUse
 from manifests.recipe import Encoding
-from shards.kinds.fields import encode_image, fields_of
-from shards.kinds.names import KINDS, TRIPLET, kind_of_source
-from shards.kinds.reading import StoredTemplate, StoredTriplet, pairs, stored
-from shards.kinds.samples import Frame, Sample, Source, Template, Triplet
-from shards.rows import KEPT, Row, content_digest, read_rows, write_rows
+from shards.kinds.encoded import encode_image
+from shards.kinds.fields import content_digest, fields_of, stored
+from shards.kinds.kind import Sample
+from shards.kinds.names import kind_of_source
+from shards.kinds.reading import StoredTemplate, StoredTriplet, pairs
+from shards.kinds.registry import KINDS
+from shards.kinds.samples import Frame, Source
+from shards.kinds.template import Template
+from shards.kinds.triplet import TRIPLET, Triplet
+from shards.rows import KEPT, Row, read_rows, write_rows
 from shards.storage.tar_reader import BrokenTar
 
 PARTS = {"reference": "a dog on a hill", "target": "a dog in a car", "distractor": "a man in a car"}

@@ -1,0 +1,122 @@
+"""Pairs on sheets and cards: images side by side, captions below, the words that differ marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cards.block import LONGEST_TEXT, Block, Cell
+from cards.kinds.kind import FREQUENT, SAMPLED, CardKind, how_often, share_of_top
+from cards.plots import Histogram, Panel
+from cards.word_balance import WordUse, lopsided
+from cards.word_diff import mark_difference, words_of
+from shards.kinds.kind import Stored
+from shards.kinds.pair import PAIR, PairRecord
+from shards.read import index_rows, of_kind, read_spread
+from shards.storage.store import Store
+
+# Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
+# fmt: off
+_GRAMMAR = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "been", "being", "by", "for", "from", "her",
+    "his", "in", "into", "is", "it", "its", "of", "on", "or", "that", "the", "their", "them",
+    "there", "these", "they", "this", "to", "was", "were", "which", "while", "who", "with",
+})
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class PairStatistics:
+    """What a researcher should know before trusting a score.
+
+    caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
+    top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
+    frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
+    (`cards.word_balance`), so that a model could guess the side without looking. longer0: share of pairs whose caption
+    0 has more words than caption 1.
+    distinct_captions, distinct_images: over both sides.
+    sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
+    changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
+    """
+
+    caption_words: Mapping[int, int]
+    group_pairs: Mapping[int, int]
+    top_groups_share: float
+    frequent: Sequence[WordUse]
+    lopsided: Sequence[WordUse]
+    longer0: float
+    distinct_captions: int
+    distinct_images: int
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+    changes: Mapping[str, int]
+    earlier0: float | None
+
+
+def statistics(store: Store, subset: str) -> PairStatistics:
+    """Count the pairs of a subset whose index is written; captions are read as a stream."""
+    caption_words, groups = Counter[int](), Counter[str]()
+    only0, only1, either = Counter[str](), Counter[str](), Counter[str]()
+    captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
+    count = longer0 = 0
+    for row in index_rows(store, subset, ("group", *PAIR.texts, *PAIR.hashed)):
+        words0, words1 = words_of(row["caption0"]), words_of(row["caption1"])
+        caption_words.update((len(words0), len(words1)))
+        set0, set1 = frozenset(words0), frozenset(words1)
+        only0.update(set0 - set1)
+        only1.update(set1 - set0)
+        either.update(set0 | set1)
+        groups[row["group"]] += 1
+        captions |= {hash(row[name]) for name in PAIR.texts}
+        images |= {hash(row[name]) for name in PAIR.hashed}
+        longer0 += len(words0) > len(words1)
+        count += 1
+    uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]
+    frequent = sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))
+    sampled: list[PairRecord] = [one.json for one in of_kind(read_spread(store, subset, SAMPLED), PAIR, "this")]
+    timed = [one for one in sampled if one.image0.pts >= 0 and one.image1.pts >= 0]
+    return PairStatistics(
+        caption_words=dict(sorted(caption_words.items())),
+        group_pairs=how_often(groups.values()),
+        top_groups_share=share_of_top(groups.values(), 10),
+        frequent=frequent[:FREQUENT],
+        lopsided=lopsided(uses, FREQUENT),
+        longer0=longer0 / count if count else 0.0,
+        distinct_captions=len(captions),
+        distinct_images=len(images),
+        sampled=len(sampled),
+        image_sizes=how_often(one.image0.size for one in sampled),
+        changes=how_often(one.change for one in sampled),
+        earlier0=sum(one.image0.pts < one.image1.pts for one in timed) / len(timed) if timed else None,
+    )
+
+
+def _block(pair: Stored[PairRecord]) -> Block:
+    sides = mark_difference(*(pair.texts[name][:LONGEST_TEXT] for name in PAIR.texts))
+    cells = [
+        Cell(image=image, words=words, side=side)
+        for side, (image, words) in enumerate(zip(pair.images.values(), sides, strict=True))
+    ]
+    return Block(pair.key, cells, 2, f"{pair.json.change} | {pair.json.group}")
+
+
+def _panels(numbers: PairStatistics) -> list[Panel]:
+    return [
+        Histogram("captions by number of words", numbers.caption_words),
+        Histogram("groups by number of pairs", numbers.group_pairs),
+    ]
+
+
+PAIRS = CardKind(
+    sample=PAIR,
+    what=("minimal pairs", "two images that differ in one thing, and two captions that tell them apart"),
+    tasks=("image-to-text", "zero-shot-image-classification"),
+    tags=("minimal-pairs", "image-text-matching"),
+    columns={"caption0": "Caption of image 0.", "caption1": "Caption of image 1."},
+    block=_block,
+    across=3,
+    legend="",
+    statistics=statistics,
+    panels=_panels,
+)

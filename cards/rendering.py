@@ -1,0 +1,32 @@
+"""Text from the templates beside this module: HTML, where everything is escaped, and Markdown, where filters do it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from manifests import markdown
+
+_FILTERS = ("cell", "plain", "short", "commas", "percent", "share", "middle_and_most", "listed", "sizes")
+
+
+def render(template: str, **values: Any) -> str:
+    """The text of a template, such as ``pair.md.j2``."""
+    return _templates().get_template(template).render(values)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.filters |= {name: getattr(markdown, name) for name in _FILTERS}
+    return templates

@@ -1,0 +1,61 @@
+"""Encoded images, as they are stored."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from PIL import Image
+
+from manifests.recipe import Encoding
+from shards.kinds.samples import Frame, Pixels, Source
+
+EXTENSIONS = ("jpg", "png", "webp")
+LONGEST_SIDE = 16_383  # pixels
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An encoded picture. size: (width, height) in pixels. pts: seconds, -1.0 where a picture has none."""
+
+    content: bytes
+    sha256: str
+    size: tuple[int, int]
+    pts: float
+    source: Source
+
+    def described(self) -> dict[str, Any]:
+        """As a sample's JSON holds it (`shards.kinds.kind.ImageRecord`)."""
+        return {"sha256": self.sha256, "size": list(self.size), "pts": self.pts}
+
+    def described_source(self) -> dict[str, Any]:
+        """Its source as a sample's JSON holds it (`shards.kinds.kind.SourceFile`)."""
+        return asdict(self.source)
+
+
+def encodable(frame: Frame) -> bool:
+    """Whether every encoding can hold a frame of this size: WebP's limit is the lowest."""
+    height, width = frame.pixels.shape[:2]
+    return bool(max(height, width) <= LONGEST_SIDE)
+
+
+def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
+    """Encode one frame. JPEG keeps full colour resolution: attributes such as colour are what is asked about."""
+    picture, stream = Image.fromarray(frame.pixels), io.BytesIO()
+    if encoding.format == "jpg":
+        picture.save(stream, "JPEG", quality=encoding.quality, subsampling=0)
+    elif encoding.format == "webp":
+        picture.save(stream, "WEBP", quality=encoding.quality)
+    else:
+        picture.save(stream, "PNG")
+    content = stream.getvalue()
+    return EncodedImage(content, hashlib.sha256(content).hexdigest(), picture.size, frame.pts, frame.source)
+
+
+def encode_mask(mask: Pixels) -> bytes:
+    """A mask of numbers as PNG."""
+    stream = io.BytesIO()
+    Image.fromarray(mask).save(stream, "PNG")
+    return stream.getvalue()

@@ -1,0 +1,152 @@
+"""What every kind of samples has: a descriptor, the sample in memory, its JSON, and its stored form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from shards.kinds.encoded import EncodedImage
+from shards.kinds.samples import Frame, Json, Source
+
+SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
+
+
+class Described(BaseModel):
+    """A part of a sample's JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ImageRecord(Described):
+    """sha256 of the encoded image; size: (width, height) in pixels; pts: seconds, -1.0 where a picture has none."""
+
+    sha256: str
+    size: tuple[int, int]
+    pts: float
+
+
+class SourceFile(Described):
+    """A media file: path relative to the media folder, size in bytes, sha256."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class SourcesRecord(Described):
+    """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
+
+    dataset: str
+    files: dict[str, SourceFile]
+
+
+class Record(Described):
+    """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it."""
+
+    schema_version: int
+    kind: str
+    split: str
+    group: str
+    scores: dict[str, float]
+    provenance: dict[str, JsonValue]
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class SampleKind:
+    """What every sample of a kind has.
+
+    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, in the order of the tar,
+    where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
+    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. attachments: further
+    fields, which a sample has all or none of.
+    """
+
+    name: str
+    record: type[Record]
+    images: tuple[str, ...]
+    texts: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    attachments: tuple[str, ...] = ()
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """Columns of words of a row, in order."""
+        return (*self.texts, *self.columns)
+
+    @property
+    def hashed(self) -> tuple[str, ...]:
+        """Columns of a row that hold the sha256 of the encoded images, in order."""
+        return tuple(f"{role}_sha256" for role in self.images)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sample(ABC):
+    """One sample in memory.
+
+    provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
+    frames' own that pixels came from.
+    """
+
+    kind: ClassVar[SampleKind]
+
+    key: str
+    group: str
+    split: str
+    provenance: Mapping[str, Json]
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+
+    @abstractmethod
+    def pictures(self) -> dict[str, Frame]:
+        """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""
+
+    @abstractmethod
+    def described(self) -> dict[str, str]:
+        """The words of a row, by column."""
+
+    @abstractmethod
+    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+        """What the JSON of this kind has besides `Record`'s fields.
+
+        Args:
+            images: encoded, by role.
+            dataset: kind of the source.
+        """
+
+    @abstractmethod
+    def question(self, images: Mapping[str, str]) -> Any:
+        """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
+
+        Args:
+            images: sha256 by role; empty for a sample without images.
+        """
+
+    def attached(self) -> dict[str, bytes]:
+        """Its `SampleKind.attachments`, by field."""
+        return {}
+
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[R]):
+    """One sample as it lies in a tar.
+
+    images: encoded, by role; extension: of all, ``jpg``, ``png`` or ``webp``. texts: by name, such as ``caption0``.
+    attached: further fields, such as ``mask0.png``.
+    """
+
+    kind: SampleKind
+    key: str
+    images: Mapping[str, bytes]
+    extension: str
+    texts: Mapping[str, str]
+    json: R
+    attached: Mapping[str, bytes]

@@ -1,0 +1,87 @@
+"""Pairs: two images and two captions that differ in one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from shards.kinds.encoded import EncodedImage, encode_mask
+from shards.kinds.kind import Described, ImageRecord, Record, Sample, SampleKind, SourceFile
+from shards.kinds.samples import Frame, Pixels
+
+
+class PairSources(Described):
+    """Where the two images come from. dataset: kind of the source, such as ``gebc``."""
+
+    dataset: str
+    image0: SourceFile
+    image1: SourceFile
+
+
+class PairCaptions(Described):
+    """All captions that are true of each image, the sample's own first."""
+
+    caption0: tuple[str, ...] = Field(min_length=1)
+    caption1: tuple[str, ...] = Field(min_length=1)
+
+
+class PairRecord(Record):
+    """The JSON of a pair."""
+
+    change: str
+    source: PairSources
+    image0: ImageRecord
+    image1: ImageRecord
+    captions: PairCaptions
+
+
+PAIR = SampleKind(
+    "pair", PairRecord, ("image0", "image1"), ("caption0", "caption1"), attachments=("mask0.png", "mask1.png")
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Pair(Sample):
+    """A pair.
+
+    change: what differs (``relation``, ``status``, ``step`` ...).
+    captions0, captions1: all captions that are true of an image, the sample's own first; never empty.
+    masks: of both images, (height, width) uint8 numbers of what is seen; stored as ``mask0.png``, ``mask1.png``.
+    """
+
+    kind: ClassVar[SampleKind] = PAIR
+
+    change: str
+    image0: Frame
+    image1: Frame
+    captions0: tuple[str, ...]
+    captions1: tuple[str, ...]
+    masks: tuple[Pixels, Pixels] | None = None
+
+    def pictures(self) -> dict[str, Frame]:
+        """As `Sample.pictures`."""
+        return {"image0": self.image0, "image1": self.image1}
+
+    def described(self) -> dict[str, str]:
+        """As `Sample.described`."""
+        return {"caption0": self.captions0[0], "caption1": self.captions1[0]}
+
+    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+        """As `Sample.recorded`."""
+        return {
+            "change": self.change,
+            "source": {"dataset": dataset, **{role: image.described_source() for role, image in images.items()}},
+            **{role: image.described() for role, image in images.items()},
+            "captions": {"caption0": list(self.captions0), "caption1": list(self.captions1)},
+        }
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the two sides, in whichever order."""
+        return sorted(zip(images.values(), self.described().values(), strict=True))
+
+    def attached(self) -> dict[str, bytes]:
+        """As `Sample.attached`."""
+        return dict(zip(PAIR.attachments, map(encode_mask, self.masks or ()), strict=False))

@@ -1,0 +1,78 @@
+"""Templates: questions of GeneCIS's tasks, a reference, a condition and a gallery of images of which one is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from shards.kinds.encoded import EncodedImage
+from shards.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
+from shards.kinds.samples import Frame, Json
+
+#: Distractors of the largest gallery; a template of 10 images has 9 of them and its target (GeneCIS, Table 1).
+GALLERY = tuple(f"gallery{number:02d}" for number in range(14))
+
+
+class TemplateRecord(Record):
+    """The JSON of a template. entry: as GeneCIS's released evaluation reads it."""
+
+    task: str
+    condition: str
+    source: SourcesRecord
+    images: dict[str, ImageRecord]
+    entry: dict[str, JsonValue]
+
+
+TEMPLATE = SampleKind(
+    "template",
+    TemplateRecord,
+    ("reference", "target", *GALLERY),
+    ("condition",),
+    ("task",),
+    frozenset(GALLERY[1:]),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Template(Sample):
+    """A template: which image of a gallery is most like the reference, given the condition.
+
+    task: ``focus-attribute``, ``change-attribute``, ``focus-object`` or ``change-object``.
+    gallery: the distractors, without the target, which is the right answer. entry: the template as GeneCIS's released
+    evaluation reads it.
+    """
+
+    kind: ClassVar[SampleKind] = TEMPLATE
+
+    task: str
+    condition: str
+    reference: Frame
+    target: Frame
+    gallery: tuple[Frame, ...]
+    entry: Mapping[str, Json]
+
+    def pictures(self) -> dict[str, Frame]:
+        """As `Sample.pictures`."""
+        gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
+        return {"reference": self.reference, "target": self.target, **gallery}
+
+    def described(self) -> dict[str, str]:
+        """As `Sample.described`."""
+        return {"condition": self.condition, "task": self.task}
+
+    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+        """As `Sample.recorded`."""
+        return {
+            "task": self.task,
+            "condition": self.condition,
+            "source": {"dataset": dataset, "files": {role: one.described_source() for role, one in images.items()}},
+            "images": {role: image.described() for role, image in images.items()},
+            "entry": dict(self.entry),
+        }
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the task makes no difference."""
+        return [self.kind.name, {"condition": self.condition}, dict(images)]

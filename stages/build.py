@@ -1,0 +1,175 @@
+"""Building a recipe: stages in the order of the DAG, independent ones side by side, then what needs all of them.
+
+What makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of a stage that
+returns what failed; everything else is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from graphlib import TopologicalSorter
+from typing import Any
+
+from manifests.canonical import canonical_json, digest
+from manifests.errors import BuildFailed, WrongUse
+from shards.records import subsets_in
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.duplicates import drop_duplicates
+from stages.finalise import disagreeing, forget, remove_leftovers
+from stages.index import receipts_digest, summarise, write_index
+from stages.job import Job, job_of
+from stages.maker import refuse_mixed_runtimes
+from stages.plan import prepare
+from stages.progress import Progress
+from stages.status import StageState, missing_problem, state_of
+
+logger = logging.getLogger("twinset")
+
+ROUNDS = 3  # make, find what does not agree, make that again
+DESCRIBED = "log/described.json"
+DESCRIPTION = 1  # raised when what `cards` writes changes
+
+#: Makes shards of a stage, by its name; returns a sentence for each that failed.
+MakeShards = Callable[[Job, str, StageState], Sequence[str]]
+
+
+def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
+    """Build all stages of a recipe; whatever is done already stays. Returns ``{"subsets": {NAME: counts}}``.
+
+    Raises:
+        WrongUse: an input is wrong.
+        BuildFailed: some shards could not be made, after all that could be made was.
+    """
+    sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
+    sorter.prepare()
+    failures: list[BaseException] = []
+    with ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage") as pool:
+        running: dict[Future[None], str] = {}
+        while sorter.is_active():
+            for name in sorter.get_ready():
+                running[pool.submit(build_stage, job, name, make, progress)] = name
+            if not running:
+                break  # what is left reads a stage that failed
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                name = running.pop(future)
+                if error := future.exception():
+                    failures.append(error)
+                else:
+                    sorter.done(name)
+    if failures:
+        raise failures[0] if len(failures) == 1 else BuildFailed("\n".join(map(str, failures)))
+    return finish(job, make, progress)
+
+
+def build_stage(job: Job, name: str, make: MakeShards, progress: Progress) -> None:
+    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
+    progress.phase(name, "planning")
+    prepare(job, name)
+    make_until_settled(job, name, make, progress)
+    progress.phase(name, "")
+
+
+def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress) -> None:
+    """Make shards until all are done and agree with their receipts, then write the index."""
+    maker, store = job.maker(name), job.store
+    media = maker.source.media_files()
+    for _ in range(ROUNDS):
+        state = state_of(store, maker.home, media)
+        if state.todo:
+            progress.begin(name, len(state.planned), len(state.done))
+            failures = make(job, name, state)
+            if failures:
+                raise BuildFailed("\n".join(failures))
+            state = state_of(store, maker.home, media)
+        progress.phase(name, "checking")
+        state, wrong = disagreeing(store, state)
+        forget(store, maker.home, wrong)
+        if not wrong and not state.todo:
+            break
+    else:
+        raise BuildFailed(f"shards of {name} do not stay what their receipts say; is the disk sound?")
+    if not job.recipe.allow_mixed_runtimes:
+        columns = (state.done.column("requested_runtime"), state.done.column("runtime"))
+        refuse_mixed_runtimes(f"{store.root}/{maker.home}", {asked or own for asked, own in zip(*columns, strict=True)})
+    remove_leftovers(store, state)
+    progress.phase(name, "writing the index")
+    write_index(store, state, maker.source.makes, maker.generator.columns)
+
+
+def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
+    """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
+    states = {name: _state(job, name) for name in job.recipe.all}
+    published = _published(job, states)
+    if not _is_described(job.store, published):
+        progress.phase("dataset", "looking for duplicates")
+        for home in _take_out_duplicates(job, published, make, progress):
+            states |= {home: _state(job, home)} if home in states else {}
+        published = _published(job, states)
+    for name, state in states.items():
+        if problem := missing_problem(job.recipe, name, state):
+            raise BuildFailed(problem)
+    if not _is_described(job.store, published):
+        progress.phase("dataset", "describing")
+        from cards.describe import describe  # it plots and draws
+
+        describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
+        for home in published:
+            job.store.write(layout.meta(home, DESCRIBED), _description(published))
+    progress.phase("dataset", "")
+    job.store.sweep()
+    return {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
+
+
+def _state(job: Job, name: str) -> StageState:
+    return state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
+
+
+def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageState]:
+    """All finished subsets below OUT by home, those of earlier builds too."""
+    found = {}
+    for home in subsets_in(job.store):
+        try:
+            state = states[home] if home in job.recipe.subsets else state_of(job.store, home)
+        except WrongUse as error:
+            logger.warning("%s is left as it is: %s", home, error)
+            continue
+        if not state.todo:
+            found[home] = state
+    return found
+
+
+def _take_out_duplicates(
+    job: Job, published: Mapping[str, StageState], make: MakeShards, progress: Progress
+) -> list[str]:
+    """Drop duplicates and bring the indices of the subsets that changed up to date; returns their homes."""
+    touched: set[str] = set()
+    states = {home: state for home, state in published.items() if state.makes != "table"}
+    for _ in range(ROUNDS):
+        changed, again = drop_duplicates(job.store, states)
+        for home in {*changed, *again}:
+            forget(job.store, home, again.get(home, ()))
+            owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
+            make_until_settled(owner, name, make, progress)
+            states[home] = state_of(job.store, home)
+        touched |= {*changed, *again}
+        if not again:
+            return sorted(touched)
+    raise BuildFailed(f"duplicates in {', '.join(sorted(again))} change with every look; run the same build again")
+
+
+def _is_described(store: Store, published: Mapping[str, StageState]) -> bool:
+    """Whether what lies beside the tars was written for these very shards, and is still there."""
+    expected = _description(published)
+    for home in published:
+        path = layout.meta(home, DESCRIBED)
+        if store.size(path) != len(expected) or store.read(path) != expected or store.size(f"{home}/README.md") is None:
+            return False
+    return True
+
+
+def _description(published: Mapping[str, StageState]) -> bytes:
+    subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
+    return canonical_json({"digest": digest([DESCRIPTION, subsets])}) + b"\n"

@@ -1,0 +1,116 @@
+"""A recipe being built below OUT: resolved once in a process, each generator and filter made once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+
+from manifests.errors import WrongUse
+from manifests.locations import is_miniature, miniature_folder
+from manifests.recipe import Recipe, recipe_from_json
+from manifests.source import Need
+from manifests.stage import Stage
+from shards.contracts import Context, Filter, Source
+from shards.earlier import Earlier
+from shards.records import read_stage
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.maker import Maker, open_maker, refuse_other_versions
+
+
+class Job:
+    """A recipe and the store that it is built in."""
+
+    def __init__(self, recipe: Recipe, store: Store) -> None:
+        self.recipe, self.store = recipe, store
+        self._makers: dict[str, Maker] = {}
+        self._lock = threading.Lock()  # stages run side by side
+
+    def maker(self, name: str) -> Maker:
+        """Generator and filters of a stage, opened once."""
+        with self._lock:
+            if name not in self._makers:
+                context = Context(name, self.recipe[name].split, self.recipe.seed, self.earlier)
+                self._makers[name] = open_maker(self.recipe, name, context)
+            return self._makers[name]
+
+    def earlier(self, stage: str) -> Earlier:
+        """A finished stage that a source reads: of this recipe by name, or below another OUT by folder or URL."""
+        if "/" not in stage:
+            return Earlier(self.store, self.recipe.home(stage))
+        root, _, home = stage.rstrip("/").rpartition("/")
+        return Earlier(Store(root or "/"), home)
+
+    def recorded(self, name: str) -> bytes:
+        """The recipe of one stage, and of those that it reads, as workers and later builds read it."""
+        return self.recipe.only([name]).model_dump_json(indent=1).encode()
+
+
+def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
+    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+
+    Args:
+        names: stages to check; all when empty.
+    """
+    for name in names or recipe.all:
+        source = recipe[name].source
+        places = [path for _, _, path in source.places() if isinstance(path, Path)]
+        if any(map(is_miniature, places)) and not miniature_folder().is_dir():
+            from generators.builtin import miniature  # it draws with libraries that other sources do not need
+
+            miniature.ensure()
+        if not isinstance(source, Source):
+            raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
+        source.check_inputs(f"{recipe.key(name)}.source", needs)
+        for number, chosen in enumerate(recipe[name].filters):
+            if isinstance(chosen, Filter):
+                chosen.check_inputs(f"{recipe.key(name)}.filters.{number}", needs)
+
+
+def check_devices(recipe: Recipe) -> None:
+    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
+    for name, subset in recipe.all.items():
+        if isinstance(subset.source, Source):
+            subset.source.check_device(f"{recipe.key(name)}.source")
+        for number, chosen in enumerate(subset.filters):
+            if isinstance(chosen, Filter):
+                chosen.check_device(f"{recipe.key(name)}.filters.{number}")
+
+
+def recorded_recipe(store: Store, home: str) -> Recipe:
+    """The recipe that a stage below OUT was last built with."""
+    path = layout.meta(home, "recipe.json")
+    try:
+        return recipe_from_json(store.read(path))
+    except FileNotFoundError as error:
+        raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
+    except ValueError as error:
+        raise WrongUse(f"{store.root}/{path}: cannot be used on this machine: {error}") from error
+
+
+def job_of(store: Store, home: str) -> tuple[Job, str]:
+    """The job that a stage below OUT belongs to, and the stage's name in it."""
+    return Job(recorded_recipe(store, home), store), home.rsplit("/", 1)[-1]
+
+
+def worker_maker(store: Store, home: str, stage: Stage) -> Maker:
+    """The maker of a planned stage on a worker, which knows nothing but OUT; opened once a process.
+
+    Raises `BuildFailed` when this machine would make other bytes than planned.
+    """
+    return _worker_maker(store.root, home, store.read(layout.meta(home, "recipe.json")), stage.content)
+
+
+@lru_cache(maxsize=8)
+def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
+    store = Store(root)
+    stage = read_stage(store, home)
+    if stage is None:
+        raise WrongUse(f"{root} holds no plan of {home}; build it first")
+    job, name = job_of(store, home)
+    check_inputs(job.recipe, ("media", "models"), [name])
+    maker = job.maker(name)
+    refuse_other_versions(stage, maker, job.recipe.seed)
+    return maker.on_this_machine()

@@ -1,0 +1,159 @@
+"""The receipts of a stage in columns, so that 100,000 of them are read, counted and compared in seconds.
+
+Receipts are small files of their own: that is what makes a shard done or not. Reading each of them at every look would
+cost a request a shard on an object store, so what was read is kept in one Parquet file beside the logs, each receipt
+with the stamp (`shards.storage.store.Entry`) of the file that it was read from, and with the stamps of rows and tar as
+they were when they were last hashed and agreed. A stamp that differs from the listing means: read, or hash, again.
+Nothing depends on this file; without it everything is read once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.candidate import SPLIT
+from manifests.parquet import read_parquet
+from manifests.receipt import Receipt, parse_receipt
+from shards.storage import layout
+from shards.storage.store import Entry, Store
+
+PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
+LEDGER = "log/ledger.parquet"
+
+_NESTED = ("rejected", "missing", "duplicates")  # mappings, kept as JSON
+_TYPES = {"str": pa.string(), "int": pa.int64()}
+_FIELDS = {
+    name: pa.string() if name in _NESTED else _TYPES[str(field.annotation.__name__)]  # type: ignore[union-attr]
+    for name, field in Receipt.model_fields.items()
+}
+_STAMPS = ("stamp", "rows_stamp", "tar_stamp")
+SCHEMA = pa.schema([*_FIELDS.items(), *((name, pa.string()) for name in _STAMPS)])
+
+
+class Receipts(Mapping[int, Receipt]):
+    """Receipts by the number of their shard, held in columns.
+
+    Whole receipts are built when asked for; `column` gives one field of all in the order of the numbers.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._places = {number: place for place, number in enumerate(table["shard"].to_pylist())}
+
+    def __getitem__(self, number: int) -> Receipt:
+        return _receipt(self.table.slice(self._places[number], 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, number: object) -> bool:
+        return number in self._places
+
+    def receipts(self) -> Iterator[Receipt]:
+        """All receipts in order, some thousand at a time."""
+        for batch in self.table.to_batches(max_chunksize=4096):
+            yield from map(_receipt, batch.to_pylist())
+
+    def column(self, name: str) -> list[Any]:
+        """One field of all receipts; of mappings, their JSON."""
+        values: list[Any] = self.table[name].to_pylist()
+        return values
+
+    def only(self, numbers: Iterable[int]) -> Receipts:
+        """Those of some shards."""
+        numbers = list(numbers)
+        if len(numbers) == len(self):  # building an Arrow array imports pandas, which takes a second or two
+            return self
+        return Receipts(self.table.take(pa.array([self._places[number] for number in numbers], pa.int64())))
+
+    def hashed(self, rows: Mapping[int, str], tars: Mapping[int, str]) -> Receipts:
+        """The same with new stamps of the rows and tars of some shards, which were hashed and agree."""
+        table = self.table
+        for name, stamps in (("rows_stamp", rows), ("tar_stamp", tars)):
+            pairs = zip(table["shard"].to_pylist(), table[name].to_pylist(), strict=True)
+            values = [stamps.get(number, before) for number, before in pairs]
+            table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, pa.string()))
+        return Receipts(table)
+
+
+def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) -> tuple[Receipts, list[int]]:
+    """The receipts of a stage, from the ledger where a file has not changed since, and the numbers of unreadable ones.
+
+    Args:
+        wanted: the numbers of shards to look at; all that have a receipt when None.
+    """
+    entries = {
+        int(name.removesuffix(".json")): one
+        for name, one in store.listing(layout.meta(home, "receipts")).items()
+        if layout.is_shard_file(name, "json")
+    }
+    numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
+    known = _known(store, home)
+    stamps = dict(zip(known["shard"].to_pylist(), known["stamp"].to_pylist(), strict=True))
+    places = {number: place for place, number in enumerate(known["shard"].to_pylist())}
+    kept = [number for number in numbers if stamps.get(number) == entries[number].stamp]
+    fresh = [number for number in numbers if stamps.get(number) != entries[number].stamp]
+    if len(kept) == len(known) and not fresh:
+        return Receipts(known), []
+    table, unreadable = _read(store, home, fresh, entries)
+    before = known.take(pa.array([places[number] for number in kept], pa.int64()))
+    joined = pa.concat_tables([before, table]).sort_by("shard") if len(table) else before
+    return Receipts(joined.combine_chunks()), unreadable
+
+
+def keep(store: Store, home: str, receipts: Receipts) -> None:
+    """Write the ledger; a folder that cannot be written does without."""
+    with contextlib.suppress(OSError), store.spool() as spool:
+        pq.write_table(receipts.table, spool / "ledger", compression="zstd")
+        store.move_in(spool / "ledger", layout.meta(home, LEDGER))
+
+
+def _known(store: Store, home: str) -> pa.Table:
+    try:
+        with store.open(layout.meta(home, LEDGER)) as stream:
+            table = read_parquet(stream)
+    except (FileNotFoundError, NotADirectoryError, pa.ArrowException):
+        return SCHEMA.empty_table()
+    sound = table.schema.equals(SCHEMA) and all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
+    return table if sound else SCHEMA.empty_table()  # a split becomes part of a path, and the file may not be ours
+
+
+def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:
+    def read(number: int) -> tuple[int, Receipt | None]:
+        try:
+            return number, parse_receipt(store.read(layout.receipt(home, number)))
+        except FileNotFoundError:
+            return -1, None
+
+    rows, unreadable = [], []
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        # Few are read one after the other, so that a worker with one shard starts no threads.
+        for number, receipt in pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers):
+            if receipt is not None and receipt.shard == number:
+                rows.append(_row(receipt, entries[number].stamp))
+            elif number >= 0:
+                unreadable.append(number)
+    return pa.Table.from_pylist(rows, SCHEMA), unreadable
+
+
+def _row(receipt: Receipt, stamp: str) -> dict[str, Any]:
+    values = receipt.model_dump()
+    nested = {name: json.dumps(values[name], sort_keys=True) for name in _NESTED}
+    return {**values, **nested, "stamp": stamp, "rows_stamp": "", "tar_stamp": ""}
+
+
+def _receipt(row: Mapping[str, Any]) -> Receipt:
+    values = {name: row[name] for name in _FIELDS}
+    # Checked when it was read from its own file; the ledger is twinset's own and bound to it by its stamp.
+    return Receipt.model_construct(**{**values, **{name: json.loads(values[name]) for name in _NESTED}})

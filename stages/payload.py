@@ -1,0 +1,194 @@
+"""What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from manifests.candidate import Candidate, CaptionedCandidate
+from shards.contracts import CaptionFilter, FrameFilter, PairFilter
+from shards.kinds.encoded import EncodedImage, encodable, encode_image
+from shards.kinds.fields import content_digest, fields_of
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.registry import kind_named
+from shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
+from shards.rows import KEPT, REJECTED, Row, write_rows
+from shards.storage.tar_writer import TarWriter
+from shards.table_rows import write_table_rows
+from stages.maker import Maker
+
+Fields = list[tuple[str, bytes]]
+
+
+@dataclass(slots=True)
+class Shard:
+    """What became of a shard's candidates.
+
+    verdicts: verdict and reason by key. missing: media that could not be read, and the size that its file had (None: it
+    was absent).
+    """
+
+    verdicts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    missing: dict[str, int | None] = field(default_factory=dict)
+
+    def note_missing(self, rejected: Rejected) -> None:
+        """Keep what a rejection says of the media to look for again."""
+        if rejected.media is not None:
+            self.missing[rejected.media] = rejected.media_size
+
+
+def write_table(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
+    """Write the rows of a table's candidates; the tar stays empty."""
+    shard = Shard()
+    columns = maker.generator.columns
+    assert columns is not None
+    results: list[tuple[Candidate, TableRows | Rejected]] = []
+    for batch in _batches(candidates, maker.generator.micro_batch):
+        for candidate, made in zip(batch, maker.generator.make(batch), strict=True):
+            _refuse_other_order(candidate, made.key)
+            if isinstance(made, Rejected):
+                shard.note_missing(made)
+                shard.verdicts[candidate.key] = REJECTED, made.reason
+            elif isinstance(made, TableRows):
+                shard.verdicts[candidate.key] = KEPT, ""
+            else:
+                raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
+            results.append((candidate, made))
+    write_table_rows(results, columns, path)
+    return shard
+
+
+def write_samples(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
+    """Write the samples that are kept into a tar, and a row for each candidate."""
+    shard = Shard()
+    rows: list[Row] = []
+    for batch in _batches(candidates, maker.generator.micro_batch):
+        for row, fields in _make_batch(batch, maker, shard):
+            rows.append(row)
+            shard.verdicts[row.key] = row.verdict, row.reason
+            if fields is not None:
+                tar.add_sample(row.key, fields)
+    write_rows(rows, path)
+    return shard
+
+
+def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candidate]]:
+    """Batch whole groups until they hold at least ``size`` candidates; one group a batch where that is 0 or 1."""
+    batch: list[Candidate] = []
+    for _, group in itertools.groupby(candidates, key=lambda candidate: candidate.group):
+        batch += group
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _make_batch(candidates: Sequence[Candidate], maker: Maker, shard: Shard) -> Iterator[tuple[Row, Fields | None]]:
+    """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
+    kind = kind_named(maker.source.makes)
+    rows = {
+        c.key: Row(
+            kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
+        )
+        for c in candidates
+    }
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]
+    samples: dict[str, Sample] = {}
+    for candidate, made in zip(wanted, maker.generator.make(wanted), strict=True):
+        row = rows[candidate.key]
+        _refuse_other_order(candidate, made.key)
+        if isinstance(made, Rejected):
+            _reject(row, "generator", Drop(made.reason), made.detail)
+            shard.note_missing(made)
+        elif isinstance(made, TableRows):
+            raise TypeError(f"{candidate.key}: a source of {maker.source.makes}s made rows of a table")
+        elif not all(map(encodable, made.pictures().values())):
+            _reject(row, "generator", Drop("too-large"), "a side is too long for an image file")
+        else:
+            samples[made.key] = made
+            row.words = made.described()
+            row.sources = tuple(dict.fromkeys((*(one.source for one in made.pictures().values()), *made.sources)))
+    kept = _judge_pixels(list(samples.values()), maker, rows)
+    encoded: dict[str, EncodedImage] = {}
+    for key, row in rows.items():
+        yield row, (_encode(kept[key], row, maker, encoded) if key in kept else None)
+
+
+def _said(candidate: Candidate) -> dict[str, str]:
+    """The captions of a planned pair, so that the row of a rejected one says what it was about."""
+    if not isinstance(candidate, CaptionedCandidate):
+        return {}
+    return {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
+
+
+def _judge_captions(candidate: Candidate, maker: Maker, row: Row) -> Candidate | None:
+    for name, judge in maker.filters:
+        if isinstance(judge, CaptionFilter) and isinstance(candidate, CaptionedCandidate):
+            judged = judge(candidate)
+            if isinstance(judged, Drop):
+                _reject(row, name, judged)
+                return None
+            candidate = judged
+    return candidate
+
+
+def _judge_pixels(samples: Sequence[Sample], maker: Maker, rows: dict[str, Row]) -> dict[str, Sample]:
+    """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
+    for name, judge in maker.filters:
+        judged: list[tuple[Sample, Verdict]]
+        if isinstance(judge, FrameFilter):
+            frames = {frame.id: frame for sample in samples for frame in sample.pictures().values()}
+            verdicts = dict(zip(frames, judge(list(frames.values())), strict=True))
+            judged = [_of_all(sample, verdicts) for sample in samples]
+        elif isinstance(judge, PairFilter):
+            pairs = [sample for sample in samples if isinstance(sample, Pair)]
+            judged = list(zip(pairs, judge(pairs), strict=True))
+        else:
+            continue
+        samples = []
+        for sample, verdict in judged:
+            if isinstance(verdict, Drop):
+                _reject(rows[sample.key], name, verdict)
+                continue
+            if isinstance(verdict, Score):
+                sample = replace(sample, scores={**sample.scores, verdict.name: verdict.value})
+            samples.append(sample)
+    return {sample.key: sample for sample in samples}
+
+
+def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Verdict]:
+    """A sample's verdict from those on its frames: any can drop it; scores are told apart by image (`name0`)."""
+    scores = dict(sample.scores)
+    for role, frame in sample.pictures().items():
+        verdict = verdicts[frame.id]
+        if isinstance(verdict, Drop):
+            return sample, verdict
+        if isinstance(verdict, Score):
+            scores[f"{verdict.name}{role.removeprefix('image')}"] = verdict.value
+    return replace(sample, scores=scores), Keep()
+
+
+def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedImage]) -> Fields | None:
+    """The fields of a sample; None where it has no images, and its row is all there is of it."""
+    images = {}
+    for role, frame in sample.pictures().items():
+        if frame.id not in encoded:
+            encoded[frame.id] = encode_image(frame, maker.subset.encoding)
+        images[role] = encoded[frame.id]
+    row.images = {role: image.sha256 for role, image in images.items()}
+    row.content = content_digest(sample, row.images)
+    source, extension = maker.source, maker.subset.encoding.format
+    return fields_of(sample, images, source.kind, source.licence, extension) if images else None
+
+
+def _reject(row: Row, judge: str, drop: Drop, detail: str = "") -> None:
+    row.verdict, row.filter, row.reason, row.score, row.detail = REJECTED, judge, drop.reason, drop.score, detail
+
+
+def _refuse_other_order(candidate: Candidate, key: str) -> None:
+    if key != candidate.key:
+        raise AssertionError(f"{candidate.key}: the generator answered with {key}; it must keep the order")

@@ -1,0 +1,121 @@
+"""Planning a stage: its candidates as Parquet, and the record that vouches for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from manifests.candidate import Candidate
+from manifests.canonical import digest
+from manifests.errors import TwinsetError
+from manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
+from manifests.plan_check import PlanCheck
+from manifests.stage import Stage
+from shards.records import read_planned, read_stage
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.job import Job
+from stages.maker import Maker, facts_of
+
+logger = logging.getLogger("twinset")
+
+#: What describes the shards of a plan, and is removed when they are planned again; with contact sheets, ``look*.png``.
+DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json")
+
+
+def count_plan(maker: Maker) -> dict[str, Any]:
+    """Plan a stage without writing anything: its counts, and what planning left out."""
+    origin = maker.source.planned_from
+    planned = shards = 0
+    check = PlanCheck()
+    for shard in shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin):
+        planned += len(shard)
+        shards += 1
+    check.finish(origin, lambda: _candidates(maker))
+    counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards}
+    return {**counts, "excluded": dict(sorted((+maker.generator.excluded).items()))}
+
+
+def prepare(job: Job, name: str) -> Stage:
+    """Plan a stage below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
+    store, maker = job.store, job.maker(name)
+    facts = facts_of(maker, job.recipe.seed, maker.generator.inputs())
+    content = digest(facts)
+    before = _planned_before(store, maker.home)
+    recorded = job.recorded(name)
+    if before is not None and (before.content, before.count) == (content, maker.subset.count):
+        _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
+        return before
+    if before is not None and before.content != content:
+        logger.warning("%s: the recipe, its inputs or a version changed; its shards are made again", name)
+    summary = _write_plan(store, maker)
+    stage = Stage(
+        name=name,
+        facts=facts,
+        content=content,
+        plan=summary.digest,
+        count=maker.subset.count,
+        planned=summary.planned,
+        shards=len(summary.shards),
+        excluded=dict(sorted((+maker.generator.excluded).items())),
+        examples=maker.generator.excluded.examples,
+    )
+    store.write(layout.meta(maker.home, "recipe.json"), recorded)
+    # Last: what has a stage record can be resumed, whatever dies in between.
+    store.write(layout.meta(maker.home, "stage.json"), stage.to_bytes())
+    return stage
+
+
+def _candidates(maker: Maker) -> Iterator[Candidate]:
+    return islice(maker.generator.plan(), maker.subset.count)
+
+
+def _write_changed(store: Store, path: str, content: bytes) -> None:
+    try:
+        if store.read(path) == content:
+            return
+    except FileNotFoundError:
+        pass
+    store.write(path, content)
+
+
+def _planned_before(store: Store, home: str) -> Stage | None:
+    """The stage record below OUT, if it and its list of shards are whole; else the stage is planned again."""
+    try:
+        stage = read_stage(store, home)
+        if stage is None or plan_digest(read_planned(store, home)) == stage.plan:
+            return stage
+        problem = "its list of shards is not the plan's"
+    except (TwinsetError, FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        problem = str(error)
+    logger.warning("%s: planned again, %s", home, problem)
+    return None
+
+
+def _write_plan(store: Store, maker: Maker) -> PlanSummary:
+    """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked."""
+    origin, check = maker.source.planned_from, PlanCheck()
+    with store.spool() as spool:
+        candidates = check.watch(_candidates(maker))
+        summary = write_plan(candidates, maker.generator.candidate, maker.subset.shard_size, spool, origin)
+        check.finish(origin, lambda: _candidates(maker))
+        reports = maker.generator.reports()
+        # Until the new stage record is written, the old one must not vouch for new candidates.
+        store.remove(layout.meta(maker.home, "stage.json"))
+        withdraw(store, maker.home, maker.source.reports)
+        for name, content in reports.items():
+            store.write(layout.meta(maker.home, name), content)
+        for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
+            store.move_in(spool / file, layout.plan(maker.home, file))
+    return summary
+
+
+def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
+    """Remove the descriptions of a stage that is planned again: they describe stale shards."""
+    sheets = [
+        name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")
+    ]
+    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
+        store.remove(path)

@@ -1,0 +1,133 @@
+"""Making shards on this machine, in threads and processes, without any server."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, Literal
+
+from pebble import ProcessExpired
+
+from manifests.errors import TwinsetError
+from manifests.recipe import Recipe
+from shards.storage.store import Store
+from stages.build import build
+from stages.child_processes import Children, crashed
+from stages.job import Job, check_devices, check_inputs
+from stages.make import make_one
+from stages.progress import Progress, Silent
+from stages.status import StageState
+
+Runner = Literal["threads", "processes"]
+RETRIES = 3
+#: A full disk or a wrong place does not mend by waiting.
+HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR)
+
+
+def build_here(
+    recipe: Recipe, out: str, workers: int = 0, runner: Runner = "threads", progress: Progress | None = None
+) -> dict[str, Any]:
+    """Build a recipe in this process and its children, or resume it.
+
+    Args:
+        out: folder or fsspec URL of the dataset.
+        workers: shards at a time; 0: one a core.
+        runner: ``threads`` where a source allows it, ``processes`` for all.
+        progress: reported to while it runs.
+
+    Returns:
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards"}}}``.
+
+    Raises:
+        WrongUse: before any work, when something in the recipe or its inputs is wrong.
+        BuildFailed: after all that could be done was done.
+    """
+    check_inputs(recipe, ("annotations", "media", "models"))
+    check_devices(recipe)
+    progress = progress or Silent()
+    here = Here(workers or os.cpu_count() or 1, runner, progress)
+    try:
+        return build(Job(recipe, Store(out)), here.make, progress)
+    finally:
+        here.close()
+
+
+class Here:
+    """Threads and child processes that together make at most ``workers`` shards at a time, whatever their stage."""
+
+    def __init__(self, workers: int, runner: Runner, progress: Progress) -> None:
+        self._workers, self._runner, self._progress = workers, runner, progress
+        self._slots = threading.BoundedSemaphore(workers)
+        self._threads = ThreadPoolExecutor(workers, "shard")
+        self._children: list[Children] = []
+        self._closed = threading.Event()
+
+    def make(self, job: Job, name: str, state: StageState) -> Sequence[str]:
+        """Make the shards of a stage that are not done; returns what failed (`stages.build.MakeShards`)."""
+        maker, root, home = job.maker(name), job.store.root, state.home
+        # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
+        isolated = self._runner == "processes" or maker.isolated
+        children = self._new_children(min(self._workers, len(state.todo))) if isolated else None
+        make = children.make if children is not None else make_one
+        own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
+        failures: list[str] = []
+
+        def work(number: int) -> None:
+            try:
+                self._retried(make, root, home, number)
+                self._progress.advance(name)
+            except Exception as error:
+                failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
+            finally:
+                own.release()
+                self._slots.release()
+
+        running: set[Future[None]] = set()
+        for number in state.todo:
+            # A place is taken before a shard is handed over, so that what waits holds no memory.
+            own.acquire()
+            self._slots.acquire()
+            if self._closed.is_set():
+                break
+            running = {one for one in running if not one.done()} | {self._threads.submit(work, number)}
+        wait(running)
+        if children is not None:
+            children.close()
+        if not failures:
+            return []
+        head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"
+        return ["\n".join([head, *failures[:5]])]
+
+    def close(self) -> None:
+        """End the children and start nothing more."""
+        self._closed.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for children in self._children:
+            children.close()
+
+    def _new_children(self, workers: int) -> Children:
+        children = Children(workers)
+        self._children.append(children)
+        return children
+
+    def _retried(self, make: Any, root: str, home: str, number: int) -> Any:
+        """Make a shard, and try again when the network or a disk had trouble that may pass."""
+        for attempt in range(RETRIES + 1):
+            try:
+                return make(root, home, number)
+            except OSError as error:
+                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(2**attempt):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+
+def reason(error: BaseException, home: str) -> str:
+    """Why a shard failed, in words."""
+    if isinstance(error, ProcessExpired):
+        error = crashed(home, error)
+    if isinstance(error, TwinsetError | OSError):
+        return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
+    return f"{type(error).__name__}: {error}"
