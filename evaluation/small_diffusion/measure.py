@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
 from evaluation.small_diffusion.report import Cell, options, picture_sheet, write
 from evaluation.small_diffusion.shares import Share
-from generators.builtin.small_diffusion.scenes import Scene, sample_scene, every_caption, is_held_out
+from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from manifests.errors import WrongUse
 
 ON_SHEET = 60  # pictures

@@ -16,8 +16,8 @@ import torch
 import transformers
 from PIL import Image, ImageDraw, ImageFont
 
-from manifests.locations import SMALL, small_model_folder
 from generators.edited_pairs.source import StableDiffusion
+from manifests.locations import SMALL, small_model_folder
 from shards.kinds.samples import Pixels
 
 #: What a recipe that names the small model gets: reports are made with the settings that builds draw with.

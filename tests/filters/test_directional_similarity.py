@@ -11,12 +11,11 @@ import pytest
 import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
-from filters import create
-from filters.directional_similarity import DirectionalSimilarityFilter, clip_folder
+from filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter, clip_folder
 from manifests.errors import WrongUse
-from filters.directional_similarity import DirectionalSimilarity
 from shards.contracts import OutOfMemory
-from shards.kinds.samples import Frame, Pair, Pixels, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Pixels, Source
 from shards.models import files
 from shards.models.files import ModelMissing
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer

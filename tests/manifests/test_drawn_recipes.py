@@ -50,7 +50,7 @@ def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pyt
 
 
 def test_drawn_pairs_need_a_count() -> None:
-    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to draw"):
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
         load_recipe("eqben", ["subsets.eq-sd.count=null"])
 
 

@@ -11,6 +11,7 @@ from evaluation.galleries.invariants import check
 from evaluation.galleries.object_invariants import object_rules
 from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from generators.galleries.panoptic import Scenes, read_scenes
+from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import save, scenes
 
 TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
@@ -18,11 +19,11 @@ TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
 
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"))
+    return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"), LeftOut())
 
 
 def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", Counter()), count)]
+    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -74,12 +75,12 @@ def test_near_distractors_are_the_most_similar_without_the_condition(annotated: 
 
 
 def test_what_cannot_be_a_reference_is_counted(annotated: Scenes, tmp_path: Path) -> None:
-    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", Counter())
+    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", LeftOut())
     list(templates)
     few = int((annotated.present.sum(axis=1) < 10).sum())
     assert templates.excluded["reference-few-categories"] == few > 80
-    lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"))  # no nine near ones
-    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", Counter())
+    lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"), LeftOut())  # no nine near ones
+    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", LeftOut())
     assert list(templates) == []
     assert templates.excluded["reference-without-gallery"] == int((lonely.present.sum(axis=1) >= 10).sum()) > 0
 

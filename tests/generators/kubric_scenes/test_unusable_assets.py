@@ -17,7 +17,7 @@ from generators.kubric_scenes.scene import Placement
 from generators.kubric_scenes.settle import settle
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe
-from shards.media.source_media import media_of
+from shards.media.media_folder import MediaFolder
 from shards.storage.store import Store
 from stages.prepare import check_missing, make_one, prepare, state_of
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
@@ -177,5 +177,5 @@ def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path)
     assert set(state_of(store, recipe, "eq-x").todo) == lacking
     made = make_one(store.root, "eq-x", min(lacking))
     assert made["missing"] == {} and not {"missing-media", "broken-media"} & set(made["rejected"])
-    media = media_of(recipe.subsets["eq-x"].source)
-    assert media is not None and media.find(absent) == mirror.parent / absent
+    media = recipe.subsets["eq-x"].source.media_files()
+    assert isinstance(media, MediaFolder) and media.find(absent) == mirror.parent / absent
