@@ -1,4 +1,4 @@
-"""A sample as people look at it, on contact sheets and on the page: cells in a grid, each a picture with words below."""
+"""A sample as people look at it, on sheets and on the page: a grid of cells, each a picture with words below."""
 
 from __future__ import annotations
 

@@ -145,7 +145,9 @@ def test_sources() -> Iterator[None]:
 
     def installed(group: str) -> dict[str, EntryPoint]:
         base = SourceSettings if group == "twinset.sources" else FilterSettings
-        classes = {str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)}
+        classes = {
+            str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
+        }
         return {
             kind: EntryPoint(kind, f"tests.made_datasets:{found.__name__}", group) for kind, found in classes.items()
         }

@@ -78,7 +78,9 @@ def statistics(store: Store, subset: str) -> TemplateStatistics:
 
 def _block(template: Stored[TemplateRecord]) -> Block:
     images = dict(template.images)
-    reference = Cell("reference", images.pop("reference"), words(template.texts["condition"], True), outline="reference")
+    reference = Cell(
+        "reference", images.pop("reference"), words(template.texts["condition"], True), outline="reference"
+    )
     gallery = [
         Cell(role, image, outline="right") if role == "target" else Cell("distractor", image, outline="other")
         for role, image in images.items()
@@ -103,7 +105,10 @@ def _panels(numbers: TemplateStatistics) -> list[Panel]:
 
 TEMPLATES = CardKind(
     sample=TEMPLATE,
-    what=("templates", "a reference image, a condition in words, and a gallery of images of which one, the target, is right"),
+    what=(
+        "templates",
+        "a reference image, a condition in words, and a gallery of images of which one, the target, is right",
+    ),
     tasks=("image-feature-extraction",),
     tags=("conditional-image-similarity", "composed-image-retrieval", "image-retrieval"),
     columns={"condition": "What to look for, given the reference.", "task": "Task of GeneCIS."},
