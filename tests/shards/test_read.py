@@ -121,3 +121,35 @@ def test_a_receipt_that_names_another_folder_is_refused(made_pairs: MadeDataset)
     made_pairs.store.write(layout.receipt("eq-ag", 0), receipt.to_bytes())
     with pytest.raises(BrokenTar, match=r"00000\.json"):
         read_receipts(made_pairs.store, "eq-ag")
+
+
+@pytest.mark.parametrize("name", ["triplets", "index-only", "change-object"])
+def test_hugging_face_reads_every_kind(
+    made_triplets: MadeDataset, made_templates: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    made_triplets.describe(name)
+    split = "test" if name == "change-object" else "train"
+    found = list(datasets.load_dataset(str(made_triplets.root / name), split=split, cache_dir=str(tmp_path / "cache")))
+    assert len(found) == 8
+    if name == "index-only":
+        assert found[0]["condition"] == "beside red disc" and found[0]["target_id"] == "1"
+        assert found[0]["identity"] == "[0]"
+        return
+    for row, one in zip(found, read_samples(made_triplets.store, name), strict=True):
+        assert row["__key__"] == one.key and row["condition.txt"] == one.texts["condition"]
+        last = list(one.images)[-1]
+        assert row[f"{last}.jpg"].size == one.json.images[last].size and row["json"]["kind"] == one.kind.name
+
+
+@pytest.mark.parametrize("name", ["two-images", "focus-attribute"])
+def test_webdataset_reads_every_image(made_triplets: MadeDataset, made_templates: MadeDataset, name: str) -> None:
+    tars = sorted(str(path) for path in (made_triplets.root / name).glob("*/*.tar"))
+    rows = list(wds.WebDataset(tars, shardshuffle=False).decode("pil"))
+    stored = list(read_samples(made_triplets.store, name))
+    assert [row["__key__"] for row in rows] == [one.key for one in stored] and len(rows) == 8
+    for row, one in zip(rows, stored, strict=True):
+        sizes = {role: row[f"{role}.jpg"].size for role in one.images}
+        assert sizes == {role: one.json.images[role].size for role in one.images}
