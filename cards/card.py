@@ -11,8 +11,8 @@ from cards.kinds.registry import CARD_KINDS
 from cards.reasons import meanings
 from cards.rendering import render
 from cards.summary import IndexSummary
-from manifests.recipe import PARTS, Recipe, Subset, content_of
-from manifests.source import Reads
+from manifests.overrides import PARTS
+from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -86,13 +86,13 @@ def _recipe(recipe: Recipe, stage: Stage) -> dict[str, Any]:
 
 
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
-    settings = content_of(subset, seed)
+    settings: dict[str, Any] = content_of(subset, seed)
     del settings["seed"]
     if subset.count is not None:
         settings["count"] = subset.count
     for name in subset.source.locations:
         value = getattr(subset.source, name)
-        if name in subset.source.marked(Reads):
+        if subset.source.is_stage(name):
             path = value if value is None or "/" not in value else f"path/to/{name}"
         else:
             path = [f"path/to/{name}"] if isinstance(value, tuple) else f"path/to/{name}"

@@ -8,7 +8,7 @@ from manifests.recipe import Subset
 
 #: Reasons of the engine, which any source can meet.
 _ANY = {
-    "duplicate": "another sample has the same images and captions; that with the smallest subset and key stays",
+    "duplicate": "another sample has the same images and captions; that of the smallest source identity stays",
     "too-large": "a side of an image is longer than image files hold",
 }
 

@@ -5,14 +5,14 @@ Opt-in: no paper asks for it. Integers until the last square root, so that the v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
-from manifests.filter_settings import Blank
-from shards.contracts import Isolation
+from shards.contracts import Filter, FrameFilter
 from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 LEVELS = np.arange(256)
@@ -28,13 +28,28 @@ def contrast(pixels: Pixels) -> float:
     return largest
 
 
-class BlankFilter:
+class Blank(Filter):
+    """Drops frames that are black, white or of one colour.
+
+    contrast: least standard deviation, in grey levels (0-255).
+    """
+
+    kind: Literal["blank"]
+    contrast: float = Field(default=4.0, ge=0, le=128)
+
+    judges = "frames"
+    reasons: ClassVar[Mapping[str, str]] = {"blank": "a frame is black, white or of one colour"}
+
+    def open(self) -> BlankFilter:
+        """As `shards.contracts.Filter.open`."""
+        return BlankFilter(self)
+
+
+class BlankFilter(FrameFilter):
     """Drops frames of less than ``contrast``; its score is `contrast`."""
 
-    judges: ClassVar[Literal["frames"]] = "frames"
     version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-    isolation: ClassVar[Isolation] = "thread"
 
     def __init__(self, settings: Blank) -> None:
         self.least = settings.contrast

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from manifests.candidate import CaptionedCandidate
-from shards.contracts import Isolation
+from shards.contracts import CaptionFilter, Filter
 from shards.kinds.samples import Drop
 
 
-class EqualCaptionsFilter:
+class EqualCaptions(Filter):
+    """Drops pairs whose captions all say the same; leads with the first two that differ."""
+
+    kind: Literal["equal-captions"]
+
+    judges = "captions"
+    reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "no caption of one image differs from those of the other"}
+
+    def open(self) -> EqualCaptionsFilter:
+        """As `shards.contracts.Filter.open`."""
+        return EqualCaptionsFilter()
+
+
+class EqualCaptionsFilter(CaptionFilter):
     """Leads both lists with the first captions that differ, preferring ones that the other picture does not have.
 
     With (a, b) and (a, c) the pair is b and c: a holds for both pictures. Case, spaces and punctuation do not make a
     difference. Drops the candidate when no two captions differ.
     """
 
-    judges: ClassVar[Literal["captions"]] = "captions"
     version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ()
-    isolation: ClassVar[Isolation] = "thread"
 
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
         words0, words1 = list(map(words, candidate.captions0)), list(map(words, candidate.captions1))

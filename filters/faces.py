@@ -12,18 +12,18 @@ Two threads in dlib corrupt the heap: `isolation` is ``process``, and models loa
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import model_validator
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError, WrongUse
-from manifests.filter_settings import Faces
-from shards.contracts import Isolation
+from shards.contracts import Filter, FrameFilter, Isolation
 from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 logger = logging.getLogger(__name__)
@@ -40,14 +40,38 @@ FAST_LEVELS = slice(1, None, 2)
 FAST_LIMIT = -0.1
 
 
-class FacesFilter:
+class Faces(Filter):
+    """Drops frames that show a human face (EqBen, B.3).
+
+    model: ``hog`` on the CPU, ``cnn`` on a GPU. mode: ``exact`` gives face_recognition's own verdicts, ``fast`` is
+    several times faster and disagrees with it on a few frames.
+    """
+
+    kind: Literal["faces"]
+    model: Literal["hog", "cnn"] = "hog"
+    mode: Literal["exact", "fast"] = "exact"
+
+    judges = "frames"
+    reasons: ClassVar[Mapping[str, str]] = {"face": "a frame shows a human face"}
+
+    @model_validator(mode="after")
+    def _fast_is_hog(self) -> Faces:
+        if self.model == "cnn" and self.mode == "fast":
+            raise ValueError("mode 'fast' belongs to model 'hog'; with model 'cnn' write mode: exact")
+        return self
+
+    def open(self) -> FacesFilter:
+        """As `shards.contracts.Filter.open`."""
+        return FacesFilter(self)
+
+
+class FacesFilter(FrameFilter):
     """Drops frames with a face; the score is the detector's, of the best find at the coarsest level with one.
 
     ``exact`` gives the verdicts of ``face_recognition.face_locations(pixels, model=model)``. ``fast`` searches every
     second level and has HOG only. Without CUDA in dlib, as in dlib-bin, ``cnn`` works on the CPU, slowly.
     """
 
-    judges: ClassVar[Literal["frames"]] = "frames"
     version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("dlib-bin", "dlib")  # the second where it was built with CUDA
     isolation: ClassVar[Isolation] = "process"

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from manifests.candidate import CaptionedCandidate
-from manifests.filter_settings import MotionWords
-from shards.contracts import Isolation
+from shards.contracts import CaptionFilter, Filter
 from shards.kinds.samples import Drop
 
 
-class MotionWordsFilter:
+class MotionWords(Filter):
+    """Drops captions that hold one of ``words`` as a whole word: a still frame cannot show motion (EqBen, B.2).
+
+    words: the paper's five, which it gives as examples, and their other spellings.
+    """
+
+    kind: Literal["motion-words"]
+    words: tuple[str, ...] = ("up", "upward", "upwards", "down", "downward", "downwards", "toward", "towards")
+
+    judges = "captions"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "motion-word": "every caption of an image has a word of motion, which a still frame cannot show"
+    }
+
+    def open(self) -> MotionWordsFilter:
+        """As `shards.contracts.Filter.open`."""
+        return MotionWordsFilter(self)
+
+
+class MotionWordsFilter(CaptionFilter):
     """Takes away captions that hold one of the words; drops the candidate when a side has none left.
 
     Whole words, in any case: "pick up" and "pick-up" hold ``up``; "cup", "upper" and "upside" do not.
     """
 
-    judges: ClassVar[Literal["captions"]] = "captions"
     version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ()
-    isolation: ClassVar[Isolation] = "thread"
 
     def __init__(self, settings: MotionWords) -> None:
         words = (r"\s+".join(map(re.escape, word.split())) for word in settings.words)

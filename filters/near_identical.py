@@ -5,15 +5,16 @@ Opt-in: no paper asks for it. Integers only, so that the verdict is the same on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from manifests.filter_settings import NearIdentical
-from shards.contracts import Isolation
-from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.contracts import Filter, PairFilter
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 SIDE = 64
 PARTS = 256  # of a grey level, so that the mean of a cell keeps its fraction
@@ -36,13 +37,28 @@ def difference(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     return int(np.abs(first - second).sum()) / (first.size * PARTS)
 
 
-class NearIdenticalFilter:
+class NearIdentical(Filter):
+    """Drops pairs whose two frames hardly differ.
+
+    threshold: least mean absolute difference of the two frames, in grey levels (0-255), at 64 x 64 pixels.
+    """
+
+    kind: Literal["near-identical"]
+    threshold: float = Field(default=2.0, ge=0, le=255)
+
+    judges = "pairs"
+    reasons: ClassVar[Mapping[str, str]] = {"near-identical": "the two frames hardly differ"}
+
+    def open(self) -> NearIdenticalFilter:
+        """As `shards.contracts.Filter.open`."""
+        return NearIdenticalFilter(self)
+
+
+class NearIdenticalFilter(PairFilter):
     """Drops pairs whose frames differ by less than ``threshold``; its score is `difference`."""
 
-    judges: ClassVar[Literal["pairs"]] = "pairs"
     version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-    isolation: ClassVar[Isolation] = "thread"
 
     def __init__(self, settings: NearIdentical) -> None:
         self.threshold = settings.threshold

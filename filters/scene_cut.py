@@ -5,16 +5,16 @@ Opt-in: no paper asks for it. Histograms are compared as integers, so that the v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from manifests.filter_settings import SceneCut
-from shards.contracts import Isolation
-from shards.kinds.samples import Drop, Keep, Pair, Pixels, Verdict
+from shards.contracts import Filter, PairFilter
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 # Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
 # 0.3 of these bins, frames of one scene more.
@@ -24,6 +24,8 @@ HUES, SATURATIONS = 180, 256  # OpenCV's 8-bit ranges
 
 def histogram(pixels: Pixels) -> NDArray[np.int64]:
     """How many pixels have each of 18 x 16 hues and saturations: (height, width, 3) uint8 RGB to (288,)."""
+    import cv2
+
     hsv = cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV)
     hue = hsv[..., 0] // (HUES // HUE_BINS)
     saturation = hsv[..., 1] // (SATURATIONS // SATURATION_BINS)
@@ -37,13 +39,28 @@ def similarity(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
     return int(np.minimum(first * pixels1, second * pixels0).sum()) / (pixels0 * pixels1)
 
 
-class SceneCutFilter:
+class SceneCut(Filter):
+    """Drops pairs whose twins come from two different scenes.
+
+    similarity: least intersection of the two hue-saturation histograms (0 none, 1 equal).
+    """
+
+    kind: Literal["scene-cut"]
+    similarity: float = Field(default=0.3, ge=0, le=1)
+
+    judges = "pairs"
+    reasons: ClassVar[Mapping[str, str]] = {"scene-cut": "the two frames come from different scenes"}
+
+    def open(self) -> SceneCutFilter:
+        """As `shards.contracts.Filter.open`."""
+        return SceneCutFilter(self)
+
+
+class SceneCutFilter(PairFilter):
     """Drops pairs of less than ``similarity``; its score is `similarity`."""
 
-    judges: ClassVar[Literal["pairs"]] = "pairs"
     version: ClassVar[int] = 1
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python")
-    isolation: ClassVar[Isolation] = "thread"
 
     def __init__(self, settings: SceneCut) -> None:
         self.least = settings.similarity

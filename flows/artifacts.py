@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -15,19 +15,22 @@ from prefect.runtime import flow_run
 from generators.triplets.report import MiningReport
 from manifests.receipt import parsed
 from shards.storage import layout
-from shards.storage.store import Store
-from stages.status import Progress
+from stages.job import Job
+from stages.status import StageState, state_of
 
 ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's database
 BAR = 40  # characters of the longest bar
 
 
-def describe_build(store: Store, states: Iterable[Progress]) -> None:
-    """A table of counts, named as the flow is, and for each subset its funnel and contact sheet; for triplets also the
-    most frequent words and a histogram of concreteness."""
-    table = []
-    for state in states:
-        name, counts = state.stage.name, state.counts()
+def describe_build(job: Job) -> None:
+    """A table of counts, named as the flow is, and for each subset its funnel and contact sheet.
+
+    For triplets also the most frequent words and a histogram of concreteness.
+    """
+    table, store = [], job.store
+    for name in job.recipe.subsets:
+        state = state_of(store, name)
+        counts = state.counts()
         row = {"subset": name, "planned": counts["planned"], "kept": counts["kept"]}
         table.append({**row, **counts["rejected"], "shards": counts["shards"]})
         if store.size(path := layout.meta(name, "look.png")):
@@ -44,11 +47,10 @@ def describe_build(store: Store, states: Iterable[Progress]) -> None:
             create_table_artifact(
                 _histogram(report), key=f"{name}-concreteness", description=f"Mean concreteness ({rules})"
             )
-    key = flow_run.flow_name or "build"
-    create_table_artifact(table, key=key, description=f"What {store.root} holds")
+    create_table_artifact(table, key=flow_run.flow_name or "build", description=f"What {store.root} holds")
 
 
-def _funnel(state: Progress, report: MiningReport | None) -> list[dict[str, Any]]:
+def _funnel(state: StageState, report: MiningReport | None) -> list[dict[str, Any]]:
     """Steps in order: of mining where there was any, what the plan left out, then what the shards rejected."""
     counts = state.counts()
     steps: list[tuple[str, int]] = list(report.funnels[report.rules].items()) if report is not None else []

@@ -1,72 +1,16 @@
-"""How a running build tells people where it is: progress bars on a terminal, artifacts in Prefect."""
+"""How a running build reports to Prefect: progress artifacts and log lines."""
 
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import Protocol, cast
+from typing import cast
 from uuid import UUID
 
+from prefect import get_run_logger
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from prefect.exceptions import MissingContextError
 
 ARTIFACT_SECONDS = 5.0  # an update is a call to the server
-
-
-class Reporter(Protocol):
-    """Told of shards as they are done."""
-
-    def begin(self, subset: str, total: int, done: int) -> None: ...
-    def advance(self, subset: str) -> None: ...
-
-
-class Silent:
-    """Nobody is looking."""
-
-    def begin(self, subset: str, total: int, done: int) -> None:
-        return
-
-    def advance(self, subset: str) -> None:
-        return
-
-
-class Bars:
-    """One progress bar a subset on stderr, with rate and time left; counts all shards, those of earlier runs too."""
-
-    def __init__(self) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("shards"),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self._tasks: dict[str, tuple[TaskID, float, int]] = {}
-
-    def begin(self, subset: str, total: int, done: int) -> None:
-        if subset not in self._tasks:
-            task = self._progress.add_task(subset, total=total, completed=done, rate="")
-            self._tasks[subset] = task, time.monotonic(), done
-        else:
-            self._progress.update(self._tasks[subset][0], total=total, completed=done)
-
-    def advance(self, subset: str) -> None:
-        task, began, before = self._tasks[subset]
-        self._progress.advance(task)
-        made = self._progress.tasks[self._progress.task_ids.index(task)].completed - before
-        self._progress.update(task, rate=f"{made / max(time.monotonic() - began, 1e-6):.2f}/s")
-
-    def __enter__(self) -> Bars:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
 
 
 class ProgressArtifact:
@@ -87,31 +31,21 @@ class ProgressArtifact:
         return 100.0 * self._done / self._total
 
 
-class StageProgress:
-    """Tells of a stage's shards wherever people look, when it is called with the numbers of done and of all shards."""
+class Artifacts:
+    """Phases of a build as log lines of its run; shards have progress artifacts of their own (`stages.progress`)."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._artifact: ProgressArtifact | None = None
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """As `stages.progress.Progress.begin`."""
+        if done:
+            self.phase(stage, f"{done} of {total} shards are done")
 
-    def __call__(self, done: int, total: int) -> None:
-        if self._artifact is None:
-            self._artifact = ProgressArtifact(self._name, total, done)
-            reporter().begin(self._name, total, done)
-        else:
-            self._artifact.advance()
-            reporter().advance(self._name)
+    def advance(self, stage: str) -> None:
+        """As `stages.progress.Progress.advance`; the run that makes the shard counts it."""
 
-
-_reporter: Reporter = Silent()
-
-
-def report_to(reporter: Reporter) -> None:
-    """Have this process's builds reported to ``reporter``."""
-    global _reporter
-    _reporter = reporter
-
-
-def reporter() -> Reporter:
-    """Who is told of progress in this process."""
-    return _reporter
+    def phase(self, stage: str, doing: str) -> None:
+        """As `stages.progress.Progress.phase`."""
+        if doing:
+            try:
+                get_run_logger().info("%s: %s", stage, doing)
+            except MissingContextError:
+                return  # in a thread of the engine's own, which belongs to no run

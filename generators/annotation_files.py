@@ -1,18 +1,39 @@
-"""Reading annotation files: JSON, JSON lines and the names in them, with errors that say what to correct and where."""
+"""Reading annotation files: JSON, JSON lines and the names in them; what is wrong is said with its place."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn, cast
 
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 from shards.media.media_folder import EscapesRoot, inside
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
+LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
+
+#: Why a line of a file is left out.
+LINE_REASONS = {
+    "not-utf-8": "lines that are not UTF-8",
+    "not-json": "lines that are not JSON, or whose text cannot be written",
+    "repeated-key": "lines in which an object has a key twice",
+    "too-long": "lines or captions that are longer than any real one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record of a file that cannot be used. place: such as ``line 12``; reason: one of a few words."""
+
+    place: str
+    reason: str
 
 
 def read_bytes(path: Path) -> bytes:
@@ -25,31 +46,89 @@ def read_bytes(path: Path) -> bytes:
 
 def read_json(path: Path) -> Any:
     """The file as one JSON value; raises `WrongUse` naming the place where it is not UTF-8 or not JSON."""
-    return _parse(read_bytes(path), f"{path}", 0)
+    raw = read_bytes(path)
+    try:
+        return _value(raw.removeprefix(BYTE_ORDER_MARK))
+    except UnicodeDecodeError as error:
+        at = len(raw) - len(error.object) + error.start
+        what = f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        what = f"{where}: not JSON ({error.msg}); correct it or fetch the file again"
+    except UnicodeEncodeError as error:
+        what = f"holds half a surrogate pair ({error.object[error.start]!r}); correct it"
+    except _RepeatedKey as error:
+        what = f"one object has the key {str(error)[:100]!r} twice; the last one would win silently: remove one"
+    except (ValueError, RecursionError) as error:
+        what = f"not JSON that can be read ({error}); fetch the file again"
+    raise WrongUse(f"{path}: {what}")
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line numbers (from 1) and values of a file of one JSON value a line; empty lines are left out."""
-    offset = 0
+    """Line numbers (from 1) and values of a file of one JSON value a line, ``.gz`` too; empty lines are left out.
+
+    A line that cannot be read gives a `Skipped`. Raises `WrongUse` when no line can be read.
+    """
+    read, first = False, None
+    for number, line in lines(path):
+        value: Any = line
+        if isinstance(line, str):
+            try:
+                value = _value(line.encode())
+            except _RepeatedKey:
+                value = Skipped(f"line {number}", "repeated-key")
+            except (ValueError, RecursionError):
+                value = Skipped(f"line {number}", "not-json")
+        if isinstance(value, Skipped):
+            first = first or value
+        else:
+            read = True
+        yield number, value
+    if first is not None and not read:
+        raise WrongUse(f"{path}: not one line is JSON ({first.place}: {first.reason}); name a file of one value a line")
+
+
+def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
+    """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; empty lines are left out.
+
+    Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
+    """
     try:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if line.strip():
-                    yield number, _parse(line.rstrip(), f"{path}: line {number}", offset)
-                offset += len(line)
-    except OSError as error:
-        raise WrongUse(_unreadable(path, error)) from error
+        with _open(path) as stream:
+            number = 0
+            while line := stream.readline(LONGEST_LINE):
+                number += 1
+                if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
+                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                    yield number, Skipped(f"line {number}", "too-long")
+                    continue
+                if number == 1:
+                    line = line.removeprefix(BYTE_ORDER_MARK)
+                if not (line := line.rstrip(b"\r\n")).strip():
+                    continue
+                try:
+                    yield number, line.decode("utf-8")
+                except UnicodeDecodeError:
+                    yield number, Skipped(f"line {number}", "not-utf-8")
+    except (OSError, EOFError, zlib.error) as error:
+        raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
 
 
-def media_name(path: Path, name: str) -> str:
-    """``name`` of a video or frame if it stays within a media folder; else `WrongUse` naming the annotation file."""
+def is_media_name(name: str) -> bool:
+    """Whether a name of a video or image that comes from data is text that stays within a media folder."""
     try:
         name.encode("utf-8")
         inside(Path(), name)
-    except (EscapesRoot, UnicodeEncodeError) as error:
-        remedy = "names of media lie within the media folder: no '..', no leading '/', no '\\'; correct or remove it"
-        raise WrongUse(f"{path}: media name {name!r} is refused; {remedy}") from error
-    return name
+    except (EscapesRoot, UnicodeEncodeError):
+        return False
+    return True
+
+
+def refuse_unusable(path: Path, left_out: LeftOut, remedy: str) -> NoReturn:
+    """Raise `WrongUse` for a file of which nothing can be used, naming the first record that was left out."""
+    first = ", ".join(f"{place}: {reason}" for reason, place in left_out.examples[:1]) or "it is empty"
+    raise WrongUse(f"{path}: nothing in it can be used ({first}); {remedy}")
 
 
 def seconds(value: Any) -> float | None:
@@ -63,28 +142,17 @@ def seconds(value: Any) -> float | None:
     return time if 0 <= time <= LONGEST else None
 
 
-def _parse(raw: bytes, place: str, offset: int) -> Any:
-    body = raw.removeprefix(BYTE_ORDER_MARK)
-    try:
-        value = json.loads(body.decode("utf-8"), object_pairs_hook=_object)
-        if b"\\ud" in body.lower():
-            # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
-            json.dumps(value, ensure_ascii=False).encode("utf-8")
-        return value
-    except UnicodeDecodeError as error:
-        at = offset + len(raw) - len(body) + error.start
-        remedy = "save the file as UTF-8, or correct the text there"
-        raise WrongUse(f"{place}: byte {at} (0x{body[error.start]:02x}) is not UTF-8; {remedy}") from error
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}" if "\n" in error.doc.strip() else f"column {error.colno}"
-        raise WrongUse(f"{place}: {where}: not JSON ({error.msg}); correct it or fetch the file again") from error
-    except UnicodeEncodeError as error:
-        raise WrongUse(f"{place}: holds half a surrogate pair ({error.object[error.start]!r}); correct it") from error
-    except _RepeatedKey as error:
-        remedy = "the last one would win silently; merge the two, or remove one"
-        raise WrongUse(f"{place}: the key {str(error)[:100]!r} stands twice in one object; {remedy}") from error
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{place}: not JSON that can be read ({error}); fetch the file again") from error
+def _value(body: bytes) -> Any:
+    """The JSON value of some bytes, with text that can be written again and without repeated keys."""
+    value = json.loads(body.decode("utf-8"), object_pairs_hook=_object)
+    if b"\\ud" in body.lower():
+        # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def _open(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
 class _RepeatedKey(Exception):

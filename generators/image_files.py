@@ -60,8 +60,9 @@ class ImageFiles:
         """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
 
         Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
-        ``missing-media``, ``broken-media`` (not a whole JPEG, PNG or WebP, more than `MOST_PIXELS` or `MEMBER_LIMIT`
-        bytes, not readable) and ``unsafe-path``. Raises OSError for trouble of the machine, such as a failing disk.
+        `generators.media_sources.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
+        `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
+        failing disk.
         """
         outcomes: dict[str, Frame | UnusableImage] = {}
         read: dict[str, Frame | UnusableImage] = {}

@@ -12,17 +12,19 @@ import yaml
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, is_symbolic
 from manifests.registry import SOURCES
-from manifests.source import Reads
 from manifests.strict_yaml import load_yaml
+
+PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
+
 
 def absolute(raw: Mapping[str, Any], base: Path) -> None:
     """Make the places of every stage's source absolute paths; relative ones count from ``base``."""
-    for part in ("stages", "subsets"):
+    for part in PARTS:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
             source = stage.get("source") if isinstance(stage, dict) else None
-            for key in source if isinstance(source, dict) else ():
-                source[key] = _located(source, key, source[key], base)
+            if isinstance(source, dict):
+                source.update({key: _located(source, key, value, base) for key, value in source.items()})
 
 
 def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
@@ -51,7 +53,7 @@ def _what(source: Mapping[str, Any], key: str) -> str:
     if settings is None:
         return ""
     place = settings.place(key)
-    return place.what if place is not None else "stage" if key in settings.marked(Reads) else ""
+    return place.what if place is not None else "stage" if settings.is_stage(key) else ""
 
 
 def override(raw: dict[str, Any], setting: str) -> None:
@@ -99,7 +101,7 @@ def spelled_out(parts: list[str]) -> list[str]:
 
 def _step(here: Any, part: str, setting: str, where: str) -> Any:
     if isinstance(here, dict):
-        if part not in here and where in ("stages", "subsets"):
+        if part not in here and where in PARTS:
             raise WrongUse(f"--set {setting!r}: no {where[:-1]} {part!r}; the recipe has: {', '.join(here)}")
         return here.setdefault(part, {})
     # Not isdigit: that takes '²' for a digit, and int() does not.

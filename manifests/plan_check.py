@@ -54,8 +54,8 @@ class PlanCheck:
                 met[candidate.key] = candidate.group
             if group != before and group in left:
                 raise WrongUse(
-                    f"{origin}: the candidates of group {candidate.group} do not follow each other ({candidate.key} comes "
-                    "after another group); a source must plan a group in one piece: sort what it reads by group"
+                    f"{origin}: the candidates of group {candidate.group} do not follow each other ({candidate.key} "
+                    "comes after another group); a source must plan a group in one piece: sort what it reads by group"
                 )
             if before is not None and group != before and _hash("\0".join(before)) in groups:
                 left.add(before)

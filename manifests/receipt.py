@@ -36,7 +36,8 @@ class Receipt(Model):
     """What a finished shard holds.
 
     content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
-    requested_runtime: the runtime class before the micro-batch was halved because memory ran out; empty when it was not. micro_batch: samples a forward pass, 0 where they are not made in batches.
+    requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
+    micro_batch: samples a forward pass, 0 where they are not made in batches.
     slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
     that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError
 
-from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
-from manifests.overrides import absolute, cut, override, spelled_out
+from manifests.overrides import PARTS, absolute, cut, override, spelled_out
+from manifests.recipe_models import LONGEST_NAME, STAGES, SUBSET_NAME, Encoding, Recipe, Subset, content_of
 from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from manifests.settings import Settings
-from manifests.source import FilterSettings, SourceSettings
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
+__all__ = [
+    "STAGES",
+    "SUBSET_NAME",
+    "Encoding",
+    "Recipe",
+    "Subset",
+    "content_of",
+    "load_recipe",
+    "parse_recipe",
+    "recipe_from_json",
+    "shipped_recipes",
+]
+
 SHIPPED = Path(__file__).parent / "recipes"
-MOST = 10**12  # candidates
-PARTS = ("stages", "subsets")
-STAGES = "_stages"  # the folder below OUT of stages that are not published
-LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
-SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,128 +44,12 @@ class Problem:
     known: tuple[str, ...] = ()
 
 
-class InvalidRecipe(ValueError):
+class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
         super().__init__("; ".join(f"{'.'.join(one.where)}: {one.message}" for one in problems))
-
-
-class Encoding(Settings):
-    """How images are stored. quality: JPEG or WebP quality; ignored by PNG."""
-
-    format: Literal["jpg", "png", "webp"] = "jpg"
-    quality: int = Field(default=95, ge=1, le=100)
-
-
-class Subset(Settings):
-    """One stage of a build; a subset when it is published.
-
-    count: how many candidates are planned: the first so many of a source that could plan more, all when absent. An
-    unbounded source needs one.
-    shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
-    pool: the work pool whose workers make it.
-    """
-
-    source: SerializeAsAny[SourceSettings]
-    filters: tuple[SerializeAsAny[FilterSettings], ...] = ()
-    encoding: Encoding = Encoding()
-    count: int | None = Field(default=None, ge=1, le=MOST)
-    shard_size: int = Field(default=256, ge=1, le=MOST)
-    split: str = Field(default="test", pattern=SPLIT)
-    pool: Literal["cpu", "render", "gpu"] = "cpu"
-
-    @model_validator(mode="after")
-    def _ends(self) -> Subset:
-        if self.source.unbounded and self.count is None:
-            raise ValueError(f"set count, the number of {self.source.makes}s to sample")
-        return self
-
-    @model_validator(mode="after")
-    def _filters_fit(self) -> Subset:
-        for chosen in self.filters:
-            if self.source.makes != "pair" and chosen.judges != "frames":
-                raise ValueError(
-                    f"filter {chosen.kind} judges {chosen.judges}, and these are {self.source.makes}s; use filters of "
-                    "single images alone"
-                )
-            if self.source.makes == "table":
-                raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
-        return self
-
-
-class Recipe(Settings):
-    """A whole build.
-
-    stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
-    max_missing: share of candidates (0-1) whose media may be missing before the build fails.
-    """
-
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
-    description: str = ""
-    seed: int = Field(default=0, ge=0)
-    max_missing: float = Field(default=0.01, ge=0, le=1)
-    allow_mixed_runtimes: bool = False
-    stages: dict[str, Subset] = {}
-    subsets: dict[str, Subset] = Field(min_length=1)
-
-    @property
-    def all(self) -> dict[str, Subset]:
-        """Stages and subsets by name, each after those that it reads."""
-        every = {**self.stages, **self.subsets}
-        return {name: every[name] for name in TopologicalSorter({n: self.reads(n) for n in every}).static_order()}
-
-    def reads(self, name: str) -> list[str]:
-        """The stages of this recipe that a stage or subset is planned from."""
-        return [one for one in self[name].source.reads if "/" not in one]
-
-    def home(self, name: str) -> str:
-        """Where a stage or subset lies below OUT."""
-        return f"{STAGES}/{name}" if name in self.stages else name
-
-    def key(self, name: str) -> str:
-        """The key path of a stage or subset, for messages."""
-        return f"{'stages' if name in self.stages else 'subsets'}.{name}"
-
-    def __getitem__(self, name: str) -> Subset:
-        return self.stages[name] if name in self.stages else self.subsets[name]
-
-    def only(self, names: Iterable[str]) -> Recipe:
-        """This recipe with the named subsets alone, and the stages that they need (all when no name is given)."""
-        wanted = list(names)
-        for name in wanted:
-            if name not in self.subsets:
-                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {', '.join(self.subsets)}")
-        if not wanted:
-            return self
-        subsets = {name: subset for name, subset in self.subsets.items() if name in wanted}
-        needed, waiting = set[str](), list(subsets)
-        while waiting:
-            read = [one for one in self.reads(waiting.pop()) if one not in needed]
-            needed |= set(read)
-            waiting += read
-        return self.model_copy(
-            update={"subsets": subsets, "stages": {name: one for name, one in self.stages.items() if name in needed}}
-        )
-
-    @model_validator(mode="after")
-    def _reads_fit(self) -> Recipe:
-        if both := sorted(self.stages.keys() & self.subsets.keys()):
-            raise ValueError(f"{both[0]} is a stage and a subset; rename one")
-        for name in (*self.stages, *self.subsets):
-            for read in self.reads(name):
-                if read not in self.stages:
-                    listed = ", ".join(self.stages) or "none"
-                    raise ValueError(
-                        f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or write "
-                        "the folder of a stage that was built before, such as ./out/graphs/scene-graphs"
-                    )
-        try:
-            self.all
-        except CycleError as error:
-            raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
-        return self
 
 
 def shipped_recipes() -> list[str]:
@@ -190,6 +78,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
             shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
             raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
+    if not raw.get("subsets"):
+        raise WrongUse(f"{path}: names no subsets; add one under the key subsets")
     try:
         return parse_recipe(raw)
     except InvalidRecipe as error:
@@ -198,7 +88,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
 
 
 def recipe_from_json(content: bytes) -> Recipe:
-    """The recipe that a build recorded; raises ValueError, or `manifests.registry.UnknownKind` for a foreign kind."""
+    """The recipe that a build recorded; raises ValueError, also when no installed package provides one of its kinds."""
     raw = json.loads(content)
     if not isinstance(raw, dict):
         raise ValueError("a recipe is a mapping")
@@ -206,7 +96,7 @@ def recipe_from_json(content: bytes) -> Recipe:
 
 
 def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
-    """A recipe of plain values, each source and filter checked against the class of its kind; raises `InvalidRecipe`."""
+    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`."""
     problems: list[Problem] = []
     parsed: dict[str, Any] = dict(raw)
     for part in PARTS:
@@ -218,7 +108,9 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
         # What a source or filter lacks was said already, better.
         known = {problem.where for problem in problems}
         found = [Problem(tuple(map(str, one["loc"])), one["type"], one["msg"]) for one in error.errors()]
-        problems += [one for one in found if not any(one.where[: len(where)] == where[: len(one.where)] for where in known)]
+        problems += [
+            one for one in found if not any(one.where[: len(where)] == where[: len(one.where)] for where in known)
+        ]
         raise InvalidRecipe(problems or found) from error
     if problems:
         raise InvalidRecipe(problems)
@@ -255,17 +147,19 @@ def _of_kind(registry: Registry[Any], raw: Any, where: tuple[str, ...], problems
     except ValidationError as error:
         for one in error.errors():
             loc = tuple(map(str, one["loc"]))
-            known = tuple(settings.model_fields) if one["type"] == "extra_forbidden" and len(loc) == 1 else ()
+            known = _keys_at(settings, loc[:-1]) if one["type"] == "extra_forbidden" else ()
             problems.append(Problem((*where, *loc), one["type"], one["msg"], known))
         return raw
 
 
-def content_of(subset: Subset, seed: int) -> dict[str, Any]:
-    """What of a stage's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
-    settings = subset.model_dump(mode="json", exclude={"pool", "count"})
-    for key in {*subset.source.locations, *subset.source.execution}:
-        settings["source"].pop(key)
-    return {"seed": seed, **settings}
+def _keys_at(settings: type[BaseModel], where: tuple[str, ...]) -> tuple[str, ...]:
+    """Keys allowed at a key path within settings; none where it does not lead to settings."""
+    for name in where:
+        inner = settings.model_fields[name].annotation if name in settings.model_fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return ()
+        settings = inner
+    return tuple(settings.model_fields)
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:

@@ -47,7 +47,9 @@ class Registry(Generic[S]):
         else:
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {self._remedy(kind)}")
         if not (isinstance(found, type) and issubclass(found, self.base)):
-            raise WrongUse(f"{self.what} {kind!r}: {found!r} is not a subclass of {self.base.__name__}; correct its package")
+            raise WrongUse(
+                f"{self.what} {kind!r}: {found!r} is not a subclass of {self.base.__name__}; correct its package"
+            )
         return found
 
     def kinds(self) -> list[str]:

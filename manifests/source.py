@@ -129,9 +129,9 @@ class SourceSettings(Settings):
         return _marks(cls, Place).get(setting)
 
     @classmethod
-    def marked(cls, mark: type[Place] | type[Reads]) -> tuple[str, ...]:
-        """Names of the settings that carry a mark."""
-        return tuple(_marks(cls, mark))
+    def is_stage(cls, setting: str) -> bool:
+        """Whether a setting names a stage."""
+        return setting in _marks(cls, Reads)
 
 
 class MediaSource(SourceSettings):
@@ -159,7 +159,7 @@ class FilterSettings(Settings):
 
 
 @cache
-def _marks(settings: type[SourceSettings], mark: type[Any]) -> dict[str, Any]:
+def _marks(settings: type[SourceSettings], mark: Any) -> dict[str, Any]:
     """The marks of a class of settings, by setting."""
     found: dict[str, Any] = {}
     for name, field in settings.model_fields.items():

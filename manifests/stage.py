@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from manifests.canonical import digest
 from manifests.errors import WrongUse
@@ -37,7 +37,7 @@ class Stage(Model):
     planned: int
     shards: int
     excluded: dict[str, int]
-    examples: list[tuple[str, str]] = []
+    examples: list[tuple[str, str]] = Field(default=[])
 
 
 def parse_stage(where: str, content: bytes) -> Stage:
@@ -58,9 +58,10 @@ def stage_facts(
 ) -> dict[str, Any]:
     """What decides a stage's bytes.
 
-    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations (`manifests.recipe.content_of`). inputs: digest of what planning
-    reads, such as the sha256 of the annotation file. generator, filters: kind, version and sha256 of weights of each.
-    libraries: distributions that touch the pixels, recorded with their versions.
+    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations
+    (`manifests.recipe.content_of`). inputs: digest of what planning reads, such as the sha256 of the annotation file.
+    generator, filters: kind, version and sha256 of weights of each. libraries: distributions that touch the bytes,
+    recorded with their versions.
     """
     return {
         "schema_version": SCHEMA_VERSION,

@@ -26,6 +26,12 @@ from shards.media.source_media import Media
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
 
+#: What the engine itself rejects samples of any source for.
+ENGINE_REASONS = {
+    "duplicate": "another sample has the same images and captions; the one with the smallest subset and key stays",
+    "too-large": "a side of an image is longer than its file format holds",
+}
+
 
 class LeftOut(Counter[str]):
     """Records of a source that its plan left out, counted by reason; the first twenty are kept with their place."""
@@ -98,10 +104,10 @@ class Generator(ABC, Generic[S]):
     """A source at work for one stage.
 
     version: raised when the bytes it makes change. isolation: ``process`` when its libraries need a process of their
-    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can change
-    the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its network makes,
-    0 without one; threads: of the network's library; both are part of the runtime class, since the last bits of a sample
-    depend on how many are made with it.
+    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can
+    change the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its
+    network makes, 0 without one; threads: of the network's library; both are part of the runtime class, since the last
+    bits of a sample depend on how many are made with it.
     """
 
     version: ClassVar[int]
@@ -137,7 +143,7 @@ class Generator(ABC, Generic[S]):
         """
 
     def device(self) -> str | None:
-        """``cpu`` or the GPU's model name where results are rounded as on no other machine; None: the same everywhere."""
+        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
         return None
 
     def weights(self) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Building a recipe: stages in the order of the DAG, independent ones side by side, then what needs all of them.
 
-Whoever makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of stage and numbers
-that returns what failed; everything else is the same for all of them.
+What makes the shards (threads and processes here, or runs in Prefect's work pools) is a function of a stage that
+returns what failed; everything else is the same for all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from typing import Any
 
-from cards.describe import describe
 from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed, WrongUse
 from shards.records import subsets_in
@@ -114,6 +113,8 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
             raise BuildFailed(problem)
     if not _is_described(job.store, published):
         progress.phase("dataset", "describing")
+        from cards.describe import describe  # it plots and draws
+
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:
             job.store.write(layout.meta(home, DESCRIBED), _description(published))

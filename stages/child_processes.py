@@ -32,6 +32,7 @@ class Children:
 
     def __init__(self, workers: int) -> None:
         self._scratch = tempfile.mkdtemp(prefix="twinset-")
+        _scratches.append(self._scratch)
         self._pool = ProcessPool(
             workers, context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(), self._scratch)
         )
@@ -50,9 +51,38 @@ class Children:
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
-        self._pool.stop()
+        self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def close_children() -> None:
+    """End the children of `make_in_child` that are idle; used at the end of a run."""
+    with _lock:
+        while _alone:
+            _alone.pop().close()
+
+
+_scratches: list[str] = []
+_alone: list[Children] = []
+_lock = threading.Lock()
+
+
+def make_in_child(root: str, home: str, number: int) -> dict[str, Any]:
+    """Make one shard in a child of this process, kept for the next one; as many at a time as threads call it."""
+    with _lock:
+        children = _alone.pop() if _alone else Children(1)
+    try:
+        return children.make(root, home, number)
+    finally:
+        with _lock:
+            _alone.append(children)
+
+
+def remove_scratch() -> None:
+    """Remove the temporary files of this process's children, which have been ended."""
+    for scratch in _scratches:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def crashed(home: str, error: ProcessExpired) -> BuildFailed:

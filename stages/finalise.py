@@ -23,7 +23,9 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
         The state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
     columns = [state.done.column(name) for name in _HASHED]
-    todo = [one for number, *values in zip(state.done, *columns, strict=True) for one in _changed(state, number, values)]
+    todo = [
+        one for number, *values in zip(state.done, *columns, strict=True) for one in _changed(state, number, values)
+    ]
 
     def wrong(one: tuple[int, str, str, str]) -> bool:
         _, path, sha256, _ = one
@@ -73,7 +75,9 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     count = len(state.planned)
     tars = {
         layout.tar(home, split, number)
-        for number, split, size in zip(state.done, state.done.column("split"), state.done.column("tar_size"), strict=True)
+        for number, split, size in zip(
+            state.done, state.done.column("split"), state.done.column("tar_size"), strict=True
+        )
         if size
     }
     splits = {shard.split for shard in state.planned}

@@ -18,9 +18,10 @@ from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
 from manifests.receipt import parsed
 from shards import rows
-from shards.kinds.names import SampleKind, kind_named
+from shards.kinds.registry import kind_named
 from shards.storage import layout
 from shards.storage.store import Store
+from shards.table_rows import table_schema
 from stages.ledger import Receipts
 from stages.status import StageState
 
@@ -37,7 +38,7 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
         columns: those of a table's rows.
     """
     if columns is not None:
-        schema = rows.table_schema(columns)
+        schema = table_schema(columns)
         kept = pa.schema([schema.field(name) for name in ("key", "identity", "split", "group", *columns.names)])
         return kept, pa.schema([schema.field(name) for name in _REJECTED])
     kind = kind_named(makes)
@@ -59,9 +60,9 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
     content, plan, receipts = stage.content, stage.plan, receipts_digest(state.done)
     record = parsed(IndexRecord, store.read(place)) if store.size(place) is not None else None
-    if record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts):
-        if store.size(layout.meta(home, "index.parquet")) == record.size:
-            return record
+    is_current = record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts)
+    if record is not None and is_current and store.size(layout.meta(home, "index.parquet")) == record.size:
+        return record
     store.remove(place)
     kept_schema, rejected_schema = index_schemas(makes, columns)
     sizes: dict[str, int] = {}
@@ -75,8 +76,9 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 found = len(good["key"].unique()) if columns is not None else len(good)
                 if (found, len(bad)) != (kept, planned - kept):
                     raise BuildFailed(
-                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but the receipt "
-                        f"says {kept} of {planned}; remove {layout.receipt(home, number)} and run the build again"
+                        f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but "
+                        f"the receipt says {kept} of {planned}; remove {layout.receipt(home, number)} and run the "
+                        "build again"
                     )
                 tar = layout.tar(home, split, number).removeprefix(f"{home}/") if tar_size else ""
                 if tar:
@@ -85,8 +87,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 rejections.add(bad)
         size = index_file.stat().st_size
         count = index.rows
-        store.publish(index_file, layout.meta(home, "index.parquet"))
-        store.publish(rejections_file, layout.meta(home, "rejections.parquet"))
+        store.move_in(index_file, layout.meta(home, "index.parquet"))
+        store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
     store.write(layout.meta(home, "sizes.json"), canonical_json(sizes) + b"\n")
     record = IndexRecord(
         content=content,

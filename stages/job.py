@@ -8,16 +8,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from manifests.errors import WrongUse
-from manifests.locations import is_miniature
+from manifests.locations import is_miniature, miniature_folder
 from manifests.recipe import Recipe, recipe_from_json
 from manifests.source import Need
 from manifests.stage import Stage
 from shards.contracts import Context, Source
 from shards.earlier import Earlier
+from shards.records import read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
-from shards.records import read_stage
 
 
 class Job:
@@ -48,11 +48,16 @@ class Job:
         return self.recipe.only([name]).model_dump_json(indent=1).encode()
 
 
-def check_inputs(recipe: Recipe, needs: Collection[Need]) -> None:
-    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it."""
-    for name, subset in recipe.all.items():
-        source = subset.source
-        if any(isinstance(path, Path) and is_miniature(path) for _, _, path in source.places()):
+def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
+    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+
+    Args:
+        names: stages to check; all when empty.
+    """
+    for name in names or recipe.all:
+        source = recipe[name].source
+        places = [path for _, _, path in source.places() if isinstance(path, Path)]
+        if any(map(is_miniature, places)) and not miniature_folder().is_dir():
             from generators.builtin import miniature  # it draws with libraries that other sources do not need
 
             miniature.ensure()
@@ -62,7 +67,7 @@ def check_inputs(recipe: Recipe, needs: Collection[Need]) -> None:
 
 
 def check_devices(recipe: Recipe) -> None:
-    """Fail before any work when a build on this machine needs a GPU and finds none; workers of a pool say it themselves."""
+    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
     for name, subset in recipe.all.items():
         if isinstance(subset.source, Source):
             subset.source.check_device(f"{recipe.key(name)}.source")
@@ -99,9 +104,7 @@ def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
     if stage is None:
         raise WrongUse(f"{root} holds no plan of {home}; build it first")
     job, name = job_of(store, home)
-    subset = job.recipe[name]
-    own = job.recipe.model_copy(update={"stages": {}, "subsets": {name: subset}})
-    check_inputs(own, ("media", "models"))
+    check_inputs(job.recipe, ("media", "models"), [name])
     maker = job.maker(name)
     refuse_other_versions(stage, maker, job.recipe.seed)
     return maker.on_this_machine()

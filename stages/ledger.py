@@ -72,6 +72,9 @@ class Receipts(Mapping[int, Receipt]):
 
     def only(self, numbers: Iterable[int]) -> Receipts:
         """Those of some shards."""
+        numbers = list(numbers)
+        if len(numbers) == len(self):  # building an Arrow array imports pandas, which takes a second or two
+            return self
         return Receipts(self.table.take(pa.array([self._places[number] for number in numbers], pa.int64())))
 
     def hashed(self, rows: Mapping[int, str], tars: Mapping[int, str]) -> Receipts:
@@ -90,14 +93,19 @@ def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) 
     Args:
         wanted: the numbers of shards to look at; all that have a receipt when None.
     """
-    entries = {int(name.removesuffix(".json")): one for name, one in store.listing(layout.meta(home, "receipts")).items()
-               if layout.is_shard_file(name, "json")}
+    entries = {
+        int(name.removesuffix(".json")): one
+        for name, one in store.listing(layout.meta(home, "receipts")).items()
+        if layout.is_shard_file(name, "json")
+    }
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
     known = _known(store, home)
     stamps = dict(zip(known["shard"].to_pylist(), known["stamp"].to_pylist(), strict=True))
     places = {number: place for place, number in enumerate(known["shard"].to_pylist())}
     kept = [number for number in numbers if stamps.get(number) == entries[number].stamp]
     fresh = [number for number in numbers if stamps.get(number) != entries[number].stamp]
+    if len(kept) == len(known) and not fresh:
+        return Receipts(known), []
     table, unreadable = _read(store, home, fresh, entries)
     before = known.take(pa.array([places[number] for number in kept], pa.int64()))
     joined = pa.concat_tables([before, table]).sort_by("shard") if len(table) else before
@@ -108,7 +116,7 @@ def keep(store: Store, home: str, receipts: Receipts) -> None:
     """Write the ledger; a folder that cannot be written does without."""
     with contextlib.suppress(OSError), store.spool() as spool:
         pq.write_table(receipts.table, spool / "ledger", compression="zstd")
-        store.publish(spool / "ledger", layout.meta(home, LEDGER))
+        store.move_in(spool / "ledger", layout.meta(home, LEDGER))
 
 
 def _known(store: Store, home: str) -> pa.Table:
@@ -131,7 +139,7 @@ def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Ent
     rows, unreadable = [], []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         # Few are read one after the other, so that a worker with one shard starts no threads.
-        for number, receipt in (pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers)):
+        for number, receipt in pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers):
             if receipt is not None and receipt.shard == number:
                 rows.append(_row(receipt, entries[number].stamp))
             elif number >= 0:

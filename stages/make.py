@@ -13,6 +13,7 @@ from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage
 from shards.contracts import OutOfMemory
+from shards.records import planned_stage, read_planned, read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
@@ -20,7 +21,6 @@ from stages.job import recorded_recipe, worker_maker
 from stages.maker import Maker, refuse_mixed_runtimes
 from stages.payload import Shard, write_samples, write_table
 from stages.receipts import finish_shard, log_shard
-from shards.records import planned_stage, read_planned, read_stage
 from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
@@ -80,9 +80,7 @@ def make_shard(
         logger.warning("%s shard %05d: memory ran out (%s); %s", maker.home, planned.shard, problem, again)
 
 
-def _make(
-    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker
-) -> Receipt:
+def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker) -> Receipt:
     began = time.time()
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:

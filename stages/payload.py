@@ -1,4 +1,4 @@
-"""What is written for the candidates of a shard: a tar of samples and a row for each candidate, or the rows of a table."""
+"""What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from pathlib import Path
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from shards.contracts import CaptionFilter, FrameFilter, PairFilter
-from shards.kinds.fields import EncodedImage, encodable, encode_image, fields_of
-from shards.kinds.names import kind_named
-from shards.kinds.samples import Drop, Keep, Pair, Rejected, Sample, Score, TableRows, Verdict
-from shards.rows import KEPT, REJECTED, Row, content_digest, write_rows, write_table_rows
+from shards.kinds.encoded import EncodedImage, encodable, encode_image
+from shards.kinds.fields import content_digest, fields_of
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.registry import kind_named
+from shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
+from shards.rows import KEPT, REJECTED, Row, write_rows
 from shards.storage.tar_writer import TarWriter
+from shards.table_rows import write_table_rows
 from stages.maker import Maker
 
 Fields = list[tuple[str, bytes]]
@@ -87,7 +91,9 @@ def _make_batch(candidates: Sequence[Candidate], maker: Maker, shard: Shard) -> 
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
     kind = kind_named(maker.source.makes)
     rows = {
-        c.key: Row(kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c))
+        c.key: Row(
+            kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
+        )
         for c in candidates
     }
     wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]

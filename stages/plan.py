@@ -13,11 +13,11 @@ from manifests.errors import TwinsetError
 from manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from manifests.plan_check import PlanCheck
 from manifests.stage import Stage
+from shards.records import read_planned, read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.job import Job
 from stages.maker import Maker, facts_of
-from shards.records import read_planned, read_stage
 
 logger = logging.getLogger("twinset")
 
@@ -68,16 +68,6 @@ def prepare(job: Job, name: str) -> Stage:
     return stage
 
 
-def is_current(job: Job, name: str, stage: Stage) -> bool:
-    """Whether a stage was planned of this recipe, inputs and versions; False when its inputs cannot be read."""
-    try:
-        maker = job.maker(name)
-        content = digest(facts_of(maker, job.recipe.seed, maker.generator.inputs()))
-    except (TwinsetError, OSError):
-        return False
-    return (stage.content, stage.count) == (content, maker.subset.count)
-
-
 def _candidates(maker: Maker) -> Iterator[Candidate]:
     return islice(maker.generator.plan(), maker.subset.count)
 
@@ -118,12 +108,14 @@ def _write_plan(store: Store, maker: Maker) -> PlanSummary:
         for name, content in reports.items():
             store.write(layout.meta(maker.home, name), content)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
-            store.publish(spool / file, layout.plan(maker.home, file))
+            store.move_in(spool / file, layout.plan(maker.home, file))
     return summary
 
 
 def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
     """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    sheets = [name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")]
+    sheets = [
+        name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")
+    ]
     for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
         store.remove(path)

@@ -54,9 +54,9 @@ def finish_shard(
         store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
     tar = layout.tar(home, receipt.split, receipt.shard)
     if receipt.tar_size:
-        store.publish(spool / "tar", tar)
+        store.move_in(spool / "tar", tar)
     else:
         store.remove(tar)
-    store.publish(spool / "rows", layout.rows(home, receipt.shard))
+    store.move_in(spool / "rows", layout.rows(home, receipt.shard))
     store.write(place, receipt.to_bytes())
     return receipt

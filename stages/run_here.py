@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Literal
 
 from pebble import ProcessExpired
@@ -62,58 +62,56 @@ class Here:
         self._workers, self._runner, self._progress = workers, runner, progress
         self._slots = threading.BoundedSemaphore(workers)
         self._threads = ThreadPoolExecutor(workers, "shard")
-        self._children: Children | None = None
-        self._lock = threading.Lock()
+        self._children: list[Children] = []
         self._closed = threading.Event()
 
     def make(self, job: Job, name: str, state: StageState) -> Sequence[str]:
         """Make the shards of a stage that are not done; returns what failed (`stages.build.MakeShards`)."""
         maker, root, home = job.maker(name), job.store.root, state.home
+        # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
         isolated = self._runner == "processes" or maker.isolated
+        children = self._new_children(min(self._workers, len(state.todo))) if isolated else None
+        make = children.make if children is not None else make_one
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
 
-        def done(number: int, future: Future[Any]) -> None:
-            own.release()
-            self._slots.release()
-            error = None if future.cancelled() else future.exception()
-            if error is None:
+        def work(number: int) -> None:
+            try:
+                self._retried(make, root, home, number)
                 self._progress.advance(name)
-                return
-            failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
+            except Exception as error:
+                failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
+            finally:
+                own.release()
+                self._slots.release()
 
-        futures: list[Future[Any]] = []
+        running: set[Future[None]] = set()
         for number in state.todo:
             # A place is taken before a shard is handed over, so that what waits holds no memory.
             own.acquire()
             self._slots.acquire()
             if self._closed.is_set():
                 break
-            if isolated:
-                future = self._threads.submit(self._retried, self._pool().make, root, home, number)
-            else:
-                future = self._threads.submit(self._retried, make_one, root, home, number)
-            future.add_done_callback(lambda future, number=number: done(number, future))  # type: ignore[misc]
-            futures = [one for one in futures if not one.done()] + [future]
-        for future in futures:
-            future.exception()
+            running = {one for one in running if not one.done()} | {self._threads.submit(work, number)}
+        wait(running)
+        if children is not None:
+            children.close()
         if not failures:
             return []
-        first = "\n".join(failures[:5])
-        return [f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:\n{first}"]
+        head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"
+        return ["\n".join([head, *failures[:5]])]
 
     def close(self) -> None:
         """End the children and start nothing more."""
         self._closed.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        if self._children is not None:
-            self._children.close()
+        for children in self._children:
+            children.close()
 
-    def _pool(self) -> Children:
-        with self._lock:
-            if self._children is None:
-                self._children = Children(self._workers)
-            return self._children
+    def _new_children(self, workers: int) -> Children:
+        children = Children(workers)
+        self._children.append(children)
+        return children
 
     def _retried(self, make: Any, root: str, home: str, number: int) -> Any:
         """Make a shard, and try again when the network or a disk had trouble that may pass."""

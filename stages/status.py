@@ -13,10 +13,10 @@ from manifests.receipt import Receipt
 from manifests.recipe import Recipe
 from manifests.stage import Stage
 from shards.media.source_media import Media
+from shards.records import planned_stage, read_planned
 from shards.storage import layout
 from shards.storage.store import Entry, Store
 from stages.ledger import Receipts, keep, read_receipts
-from shards.records import planned_stage, read_planned
 
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
@@ -26,8 +26,8 @@ WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is writte
 class StageState:
     """A stage's shards by state.
 
-    home: where it lies below OUT. done: receipts that hold. missing: shards without one; stale: shard -> why its receipt
-    no longer holds. rows, tars: listings of the shards' files, tars by ``SPLIT/NNNNN.tar``.
+    home: where it lies below OUT. done: receipts that hold. missing: shards without one; stale: shard -> why its
+    receipt no longer holds. rows, tars: listings of the shards' files, tars by ``SPLIT/NNNNN.tar``.
     """
 
     home: str
@@ -71,9 +71,7 @@ class StageState:
         return sum(rejected.get(reason, 0) for reason in MISSING_REASONS)
 
 
-def state_of(
-    store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None
-) -> StageState:
+def state_of(store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None) -> StageState:
     """State of a planned stage, by listings rather than a look at each file.
 
     Args:
@@ -120,7 +118,9 @@ def receipt_holds(
         json.dumps(receipt.missing, sort_keys=True),
     )
     rows = _sized(f"{planned.shard:05d}.parquet", store.size(layout.rows(home, planned.shard)))
-    tars = _sized(f"{receipt.split}/{planned.shard:05d}.tar", store.size(layout.tar(home, receipt.split, planned.shard)))
+    tars = _sized(
+        f"{receipt.split}/{planned.shard:05d}.tar", store.size(layout.tar(home, receipt.split, planned.shard))
+    )
     found = {name: media.size(name) for name in receipt.missing} if media is not None else None
     return receipt.shard == planned.shard and not _why_stale(stage, planned, row, rows, tars, found)
 
@@ -163,7 +163,7 @@ def _why_stale(
     tars: Mapping[str, Entry],
     media: Mapping[str, int | None] | None,
 ) -> str:
-    """Why a receipt does not vouch for a planned shard; empty when it does. media: sizes of inputs that were missing."""
+    """Why a receipt does not vouch for a planned shard, or empty. media: sizes of inputs that were missing."""
     if receipt.split != planned.split:
         return "its receipt is of another shard"
     if receipt.content != stage.content or receipt.slice != planned.slice:
@@ -192,8 +192,8 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
-        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, and "
-        "run the same command again: shards that lacked nothing stay"
+        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, "
+        "and run the same command again: shards that lacked nothing stay"
     )
 
 

@@ -8,93 +8,104 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest
-from manifests.parquet import parquet_rows
+from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
-from manifests.stage import Stage
 from shards.kinds.samples import Source
 from shards.media.source_media import Media
-from shards.rows import KEPT, REJECTED, Row, read_rows
+from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
-from stages.status import Progress
+from stages.maker import Maker
+from stages.status import StageState
 
 
-def verify_subset(store: Store, state: Progress, kind: type[Candidate], media: Media | None = None) -> Iterator[str]:
-    """Problems of one subset, each a sentence with file, shard and remedy; none when all is well.
+def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | None = None) -> Iterator[str]:
+    """Problems of one stage, each a sentence with file, shard and remedy; none when all is well.
 
-    kind: type of the subset's candidates. media: the source folder, to hash the sources too.
+    Args:
+        media: where the sources lie, to hash them too.
     """
-    stage = state.stage
+    home, stage, is_table = state.home, state.stage, maker.generator.columns is not None
     if digest(stage.facts) != stage.content:
-        yield f"{layout.meta(stage.name, 'stage.json')}: its digest is not that of its facts; {_plan_again(stage)}"
+        yield f"{layout.meta(home, 'stage.json')}: its digest is not that of its facts; {_plan_again(home)}"
     if plan_digest(state.planned) != stage.plan:
-        yield f"{layout.plan(stage.name, 'shards.parquet')}: not the plan of stage.json; {_plan_again(stage)}"
+        yield f"{layout.plan(home, 'shards.parquet')}: not the plan of stage.json; {_plan_again(home)}"
     for number in state.missing:
-        yield f"{stage.name} shard {number:05d}: not made yet; run the same build again"
+        yield f"{home} shard {number:05d}: not made yet; run the same build again"
     for number, why in state.stale.items():
-        yield f"{stage.name} shard {number:05d}: stale, {why}; run the same build again"
+        yield f"{home} shard {number:05d}: stale, {why}; run the same build again"
     sources: defaultdict[Source, list[int]] = defaultdict(list)
     kept: defaultdict[str, _Keys] = defaultdict(_Keys)
     whole = 0
-    for number, receipt in sorted(state.done.items()):
-        planned = state.planned[number]
-        yield from _plan_problems(store, stage, planned, kind)
-        rows = yield from _row_problems(store, stage, receipt)
-        yield from _tar_problems(store, stage, receipt, rows)
-        if rows:
-            whole += 1
-            for row in rows:
-                if row.verdict == KEPT:
-                    kept[_tar_named(stage.name, receipt)].add(row.key)
-        for source in {source for row in rows for source in row.sources if "://" not in source.path}:
-            sources[source].append(number)  # what lies in a bucket is in no media folder
-    # Of a subset that is not finished, or whose rows are broken, the index is not asked to be right.
+    for receipt in state.done.receipts():
+        planned = state.planned[receipt.shard]
+        yield from _plan_problems(store, home, planned, maker.generator.candidate)
+        table = yield from _row_problems(store, home, receipt)
+        if table is None:
+            continue
+        whole += 1
+        good = table.filter(pc.equal(table["verdict"], KEPT))
+        keys = list(dict.fromkeys(good["key"].to_pylist()))
+        yield from _tar_problems(store, home, receipt, keys)
+        for key in good["key"].to_pylist() if is_table else keys:
+            kept[_tar_named(home, receipt)].add(key)
+        if not is_table:
+            for source in {Source(**one) for listed in table["sources"].to_pylist() for one in listed or ()}:
+                if "://" not in source.path:  # what lies in a bucket is in no media folder
+                    sources[source].append(receipt.shard)
+    # Of a stage that is not finished, or whose rows are broken, the index is not asked to be right.
     if not state.todo and whole == len(state.planned):
-        yield from _index_problems(store, state, kept)
+        yield from _index_problems(store, state, kept, is_table)
     if media is not None:
         for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
-            yield from _source_problems(media, stage, source, numbers)
+            yield from _source_problems(media, home, source, numbers)
 
 
-def _plan_again(stage: Stage) -> str:
-    return f"remove {layout.meta(stage.name, 'stage.json')} and run the same build again; shards that agree stay"
+def _plan_again(home: str) -> str:
+    return f"remove {layout.meta(home, 'stage.json')} and run the same build again; shards that agree stay"
 
 
-def _plan_problems(store: Store, stage: Stage, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
+def _plan_problems(store: Store, home: str, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
     name, row_group = plan_file(planned.shard)
-    path = layout.plan(stage.name, name)
+    path = layout.plan(home, name)
     try:
         with store.open(path) as stream:
             found = slice_digest(read_slice(stream, row_group, kind))
     except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
-        yield f"{path}: cannot be read ({error}); {_plan_again(stage)}"
+        yield f"{path}: cannot be read ({error}); {_plan_again(home)}"
         return
     if found != planned.slice:
-        yield f"{path}: the candidates of shard {planned.shard:05d} are not those of the plan; {_plan_again(stage)}"
+        yield f"{path}: the candidates of shard {planned.shard:05d} are not those of the plan; {_plan_again(home)}"
 
 
-def _row_problems(store: Store, stage: Stage, receipt: Receipt) -> Generator[str, None, list[Row]]:
-    path = layout.rows(stage.name, receipt.shard)
-    sha256, _ = store.sha256(path)
-    if sha256 != receipt.rows_sha256:
-        yield f"{path}: sha256 {sha256}, its receipt says {receipt.rows_sha256}; run the same build again"
-        return []
-    with store.open(path) as stream:
-        rows = read_rows(stream)
-    kept = sum(row.verdict == KEPT for row in rows)
-    rejected = sum(row.verdict == REJECTED for row in rows)
+def _row_problems(store: Store, home: str, receipt: Receipt) -> Generator[str, None, pa.Table | None]:
+    path = layout.rows(home, receipt.shard)
+    again = "run the same build again"
+    try:
+        sha256, _ = store.sha256(path)
+        if sha256 != receipt.rows_sha256:
+            yield f"{path}: sha256 {sha256}, its receipt says {receipt.rows_sha256}; {again}"
+            return None
+        with store.open(path) as stream:
+            table = read_parquet(stream)
+        kept = len(table.filter(pc.equal(table["verdict"], KEPT))["key"].unique())
+        rejected = len(table.filter(pc.equal(table["verdict"], REJECTED)))
+    except (OSError, LookupError, pa.ArrowException) as error:
+        yield f"{path}: cannot be read ({error}); {again}"
+        return None
     if (kept, rejected) != (receipt.kept, sum(receipt.rejected.values())) or kept + rejected != receipt.planned:
-        yield f"{path}: {kept} kept and {rejected} rejected, {receipt.planned} planned; run the same build again"
-    return rows
+        yield f"{path}: {kept} kept and {rejected} rejected, {receipt.planned} planned; {again}"
+    return table
 
 
-def _tar_problems(store: Store, stage: Stage, receipt: Receipt, rows: list[Row]) -> Iterator[str]:
-    path = layout.tar(stage.name, receipt.split, receipt.shard)
+def _tar_problems(store: Store, home: str, receipt: Receipt, kept: list[str]) -> Iterator[str]:
+    path = layout.tar(home, receipt.split, receipt.shard)
     if not receipt.tar_size:
         if store.size(path) is not None:
             yield f"{path}: its receipt says that nothing was kept; run the same build again"
@@ -109,8 +120,8 @@ def _tar_problems(store: Store, stage: Stage, receipt: Receipt, rows: list[Row])
     except BrokenTar as error:
         yield str(error)
         return
-    if rows and list(keys) != [row.key for row in rows if row.verdict == KEPT]:
-        yield f"{path}: its samples are not those that {layout.rows(stage.name, receipt.shard)} keeps"
+    if list(keys) != kept:
+        yield f"{path}: its samples are not those that {layout.rows(home, receipt.shard)} keeps"
 
 
 class _Keys:
@@ -131,10 +142,10 @@ def _tar_named(name: str, receipt: Receipt) -> str:
     return layout.tar(name, receipt.split, receipt.shard).removeprefix(f"{name}/") if receipt.tar_size else ""
 
 
-def _index_problems(store: Store, state: Progress, kept: dict[str, _Keys]) -> Iterator[str]:
+def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_table: bool) -> Iterator[str]:
     """Where index and sizes, if they are there, are not those of the shards. kept: keys of each tar."""
-    name = state.stage.name
-    sizes = {_tar_named(name, one): one.kept for one in state.done.values() if one.tar_size}
+    name = state.home
+    sizes = {_tar_named(name, one): one.kept for one in state.done.receipts() if one.tar_size}
     again = "run the same build again"
     path = layout.meta(name, "sizes.json")
     if store.size(path) is not None:
@@ -150,8 +161,8 @@ def _index_problems(store: Store, state: Progress, kept: dict[str, _Keys]) -> It
         listed: defaultdict[str, _Keys] = defaultdict(_Keys)
         try:
             with store.open(path) as stream:
-                for row in parquet_rows(stream, ["key", "tar"]):
-                    listed[row["tar"]].add(row["key"])
+                for row in parquet_rows(stream, ["key"] if is_table else ["key", "tar"]):
+                    listed[row.get("tar", "")].add(row["key"])
         except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
             yield f"{path}: cannot be read ({error}); {again}"
             return
@@ -161,9 +172,9 @@ def _index_problems(store: Store, state: Progress, kept: dict[str, _Keys]) -> It
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
 
 
-def _source_problems(media: Media, stage: Stage, source: Source, numbers: Sequence[int]) -> Iterator[str]:
+def _source_problems(media: Media, home: str, source: Source, numbers: Sequence[int]) -> Iterator[str]:
     found = media.sha256(source.path)
-    receipts = ", ".join(layout.receipt(stage.name, number) for number in numbers)
+    receipts = ", ".join(layout.receipt(home, number) for number in numbers)
     if found is None:
         yield (
             f"{media.root}/{source.path}: the source is gone; put it back, or remove {receipts} and run the same build "

@@ -21,7 +21,9 @@ from manifests.receipt import Receipt
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
 from shards.contracts import Isolation
-from shards.kinds.samples import Drop, Frame, Pair, Rejected, Sample, Source
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Rejected, Source
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.make import make_shard
@@ -194,7 +196,7 @@ def _build(store: Store, name: str, kind: str, folder: Path) -> tuple[Stage, lis
             generator.candidate,
             subset.shard_size,
             spool,
-            lambda spooled, file: store.publish(spooled, layout.plan(name, file)),
+            lambda spooled, file: store.move_in(spooled, layout.plan(name, file)),
         )
     stage = Stage(
         name=name,

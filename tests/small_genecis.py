@@ -19,7 +19,10 @@ from manifests.plan import plan_file, read_slice, write_plan
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.stage import Stage, stage_facts
 from shards.contracts import Isolation
-from shards.kinds.samples import Frame, Rejected, Sample, Source, Template, Triplet
+from shards.kinds.kind import Sample
+from shards.kinds.samples import Frame, Rejected, Source
+from shards.kinds.template import Template
+from shards.kinds.triplet import Triplet
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.make import make_shard
@@ -181,7 +184,7 @@ def build(store: Store, name: str, settings: dict[str, Any], count: int = 9) -> 
     )
     with store.spool() as spool:
         summary = write_plan(
-            generator.plan(), Numbered, 4, spool, lambda spooled, file: store.publish(spooled, layout.plan(name, file))
+            generator.plan(), Numbered, 4, spool, lambda spooled, file: store.move_in(spooled, layout.plan(name, file))
         )
     stage = Stage(
         name=name,

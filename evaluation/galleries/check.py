@@ -23,6 +23,7 @@ from generators.galleries.drafts import DISTRACTORS, Task
 from generators.galleries.panoptic import read_scenes
 from generators.galleries.vaw import read_instances, read_taxonomy
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 
 SHOWN = 5  # problems of each rule
 
@@ -49,11 +50,11 @@ def _of_annotations(
     if annotations is None:
         return (), None
     if taxonomy is None:
-        scenes = read_scenes(annotations)
+        scenes = read_scenes(annotations, LeftOut())
         return object_rules(scenes), scenes.names
     types = read_taxonomy(taxonomy)
     conditions = set(types) if task == "focus-attribute" else {name for names in types.values() for name in names}
-    return attribute_rules(read_instances(annotations, types, Counter()), types), conditions
+    return attribute_rules(read_instances(annotations, types, LeftOut()), types), conditions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

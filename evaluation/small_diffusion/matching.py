@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.small_diffusion.painter import SIZE, silhouette
+from generators.builtin.small_diffusion.painter import SILHOUETTES, SIZE
 from generators.builtin.small_diffusion.scenes import OBJECTS
 
 #: Share of each pixel that an object covers, (64, 64), 0..1.
@@ -58,7 +58,7 @@ def match(cover: Cover, window: tuple[slice, slice], softness: float) -> Match:
 
 def _drawn(name: str, centre: NDArray[np.float64], extent: float) -> Cover:
     canvas = np.zeros((SIZE * _FINER, SIZE * _FINER), np.float32)
-    for outline in silhouette(name):
+    for outline in SILHOUETTES[name]:
         cv2.fillPoly(canvas, [((outline * extent + centre) * _FINER).round().astype(np.int32)], 1.0)
     return np.asarray(cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA), np.float32)
 

@@ -23,9 +23,9 @@ from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, 
 from evaluation.small_diffusion.picture_sheet import Cell, picture_sheet
 from evaluation.small_diffusion.shares import Share
 from generators.builtin.small_diffusion.scenes import Scene, draw_scene, every_caption, is_held_out
+from generators.edited_pairs.source import StableDiffusion
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, small_model_folder
-from manifests.source_settings import StableDiffusion
 
 #: What a recipe that names the small model gets: the reports are of what builds draw with.
 SHIPPED = StableDiffusion.model_validate({"kind": "stable-diffusion", "model": SMALL})

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 from generators.edited_pairs.caption_sampling import draw_edits
 from generators.edited_pairs.checks import broken, similarity
 from generators.edited_pairs.scorer_files import scorer_digest
+from generators.edited_pairs.source import StableDiffusion
 from generators.edited_pairs.vocabulary import SHIPPED, load_captions
 from generators.prompt_to_prompt.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import digest, sample_key, sha256_of_file
+from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.locations import is_model_folder, model_name
-from manifests.source_settings import StableDiffusion
-from shards.contracts import Isolation
-from shards.kinds.samples import Frame, Json, Pair, Rejected
+from shards.contracts import Context, Generator
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Json, Rejected
 
 if TYPE_CHECKING:
     from generators.edited_pairs.painter import Painted, Painter
@@ -41,27 +41,20 @@ class EditedCandidate(CaptionedCandidate):
     plain: int
 
 
-class EditedPairGenerator:
-    """Pairs of images that one noise and two captions give, the second under the attention of the first.
+class EditedPairGenerator(Generator[StableDiffusion]):
+    """Pairs of images that one noise and two captions give, the second under the attention of the first."""
 
-    excluded: stays empty, every caption of a vocabulary can be drawn.
-    """
-
-    version: ClassVar[int] = 2
+    version = 2
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
-    isolation: ClassVar[Isolation] = "process"
-    candidate: ClassVar[type[Candidate]] = EditedCandidate
+    isolation = "process"
+    candidate = EditedCandidate
     # Torch, diffusers and transformers belong to the runtime class: GPU workers have other builds, and planners none.
-    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+    libraries = ("numpy",)
 
-    def __init__(self, name: str, source: StableDiffusion, split: str, seed: int) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.seed = seed
+    def __init__(self, source: StableDiffusion, context: Context) -> None:
+        super().__init__(source, context)
         self.micro_batch = source.micro_batch
         self.threads = source.threads
-        self.excluded: Counter[str] = Counter()
 
     def inputs(self) -> str:
         """Digest of the vocabulary."""
@@ -94,6 +87,7 @@ class EditedPairGenerator:
             region0, region1 = drawn.region or ("", "")
             yield EditedCandidate(
                 key=sample_key(self.name, drawn.index),
+                identity=identity_of(drawn.index),
                 group=f"drawing-{drawn.index:06d}",
                 split=self.split,
                 captions0=(drawn.captions[0],),

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from generators.edited_pairs.gpu import GPU, within_memory
 from generators.edited_pairs.scorer import Scorer
+from generators.edited_pairs.source import StableDiffusion
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.model_files import model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
 from manifests.canonical import generator_for
 from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import model_name
-from manifests.source_settings import StableDiffusion
 from shards.contracts import OutOfMemory
 from shards.kinds.samples import Pixels, Source
 

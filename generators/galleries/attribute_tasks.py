@@ -20,7 +20,7 @@ Where the paper is silent, so that there is one right answer:
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from generators.galleries.drafts import Draft, Entry, in_turn
 from generators.galleries.vaw import Instance
 from manifests.canonical import generator_for
+from shards.contracts import LeftOut
 
 #: No clear visual categories (GeneCIS, A.2), and ours, ``other``.
 NO_CONDITIONS = frozenset({"opinion", "other after", "other physical quality", "state", "type", "other"})
@@ -55,7 +56,7 @@ class AttributeDrafts:
         task: AttributeTask,
         seed: int,
         subset: str,
-        excluded: Counter[str],
+        excluded: LeftOut,
     ) -> None:
         self.instances = instances
         self.taxonomy = taxonomy
@@ -113,7 +114,8 @@ class AttributeDrafts:
             else:
                 draft = self._draft(kind, attribute, int(reference), np.setdiff1d(has, alike), has, lacks, random)
             if draft is None:
-                self.excluded["reference-without-gallery"] += 1
+                place = f"instance {self.instances[int(reference)].id} as {name} for {attribute}"
+                self.excluded.add("reference-without-gallery", place)
             else:
                 yield draft
 

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from generators.galleries.crops import OutsideImage, crop
 from generators.galleries.drafts import Draft, Entry
 from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from generators.galleries.panoptic import read_scenes
+from generators.galleries.source import AttributeTemplates, ObjectTemplates
 from generators.galleries.vaw import read_instances, read_taxonomy
 from generators.image_files import ImageFiles, UnusableImage
 from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, digest, sample_key, sha256_of_file
+from manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
-from shards.contracts import Isolation
-from shards.kinds.samples import Frame, Rejected, Template
+from shards.contracts import Context, Generator, LeftOut
+from shards.kinds.samples import Frame, Rejected
+from shards.kinds.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +38,16 @@ class TemplateCandidate(Candidate):
     provenance: str
 
 
-class TemplateGenerator:
-    """Templates of one task, of attributes (VAW) or objects (COCO Panoptic).
+class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
+    """Templates of one task, of attributes (VAW) or objects (COCO Panoptic)."""
 
-    excluded: what the last `plan` left out, by reason: of the annotations (`vaw.read_instances`), and references that
-    cannot be asked of (`ObjectDrafts`, `AttributeDrafts`), as far as it was taken.
-    """
+    version = 1
+    candidate = TemplateCandidate
+    libraries = ("numpy", "pillow")
 
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "thread"
-    candidate: ClassVar[type[Candidate]] = TemplateCandidate
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
-
-    def __init__(self, name: str, source: AttributeTemplates | ObjectTemplates, split: str, seed: int) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.seed = seed
+    def __init__(self, source: AttributeTemplates | ObjectTemplates, context: Context) -> None:
+        super().__init__(source, context)
         self.files = ImageFiles(source.media, upright=False)  # boxes and areas count the stored pixels
-        self.excluded: Counter[str] = Counter()
 
     def inputs(self) -> str:
         """Digest of annotations and taxonomy."""
@@ -70,13 +61,13 @@ class TemplateGenerator:
 
         Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
         """
-        self.excluded = Counter()
+        self.excluded = LeftOut()
         nothing = True
         for draft, images in self._drafts():
             nothing = False
             yield self._candidate(draft, images)
         if nothing:
-            left_out = ", ".join(f"{reason} {count}" for reason, count in sorted((+self.excluded).items()))
+            left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
             raise WrongUse(
                 f"{self.source.annotations}: no template of {self.source.task} can be made of it (left out: "
                 f"{left_out or 'nothing'}); the tasks need many images alike: take the whole of a split"
@@ -118,7 +109,7 @@ class TemplateGenerator:
         """Templates with the names of their images' files."""
         source = self.source
         if isinstance(source, ObjectTemplates):
-            scenes = read_scenes(source.annotations)
+            scenes = read_scenes(source.annotations, self.excluded)
             files = dict(zip(scenes.ids.tolist(), scenes.files, strict=True))
             of_objects: ObjectTask = "focus-object" if source.task == "focus" else "change-object"
             for draft in ObjectDrafts(scenes, of_objects, self.seed, self.name, self.excluded):
@@ -134,6 +125,7 @@ class TemplateGenerator:
         key = sample_key(self.name, draft.task, *draft.identity)
         return TemplateCandidate(
             key=key,
+            identity=identity_of(draft.task, *draft.identity),
             group=key,
             split=self.split,
             task=draft.task,

@@ -19,7 +19,6 @@ Where the paper is silent:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from generators.galleries.drafts import Draft, Entry, in_turn
 from generators.galleries.panoptic import Scenes
 from manifests.canonical import generator_for
+from shards.contracts import LeftOut
 
 LEAST_CATEGORIES = 10
 LEAST_SHARED = 6
@@ -46,7 +46,7 @@ class ObjectDrafts:
     ``reference-without-gallery`` (those for which not one template could be made).
     """
 
-    def __init__(self, scenes: Scenes, task: ObjectTask, seed: int, subset: str, excluded: Counter[str]) -> None:
+    def __init__(self, scenes: Scenes, task: ObjectTask, seed: int, subset: str, excluded: LeftOut) -> None:
         self.scenes = scenes
         self.task = task
         self.excluded = excluded
@@ -58,7 +58,8 @@ class ObjectDrafts:
     def __iter__(self) -> Iterator[Draft]:
         """All that can be made, the first ones the same however many are taken."""
         enough = self.scenes.present.sum(axis=1) >= LEAST_CATEGORIES
-        self.excluded["reference-few-categories"] += int(len(enough) - enough.sum())
+        for image in self.scenes.ids[~enough].tolist():
+            self.excluded.add("reference-few-categories", f"image {image}")
         references = np.flatnonzero(enough)
         generator_for(self._seed, self._subset, "references").shuffle(references)
         return in_turn(self._of_reference(int(reference)) for reference in references)
@@ -71,7 +72,7 @@ class ObjectDrafts:
         wanted = present[reference] if self.task == "focus-object" else ~present[reference]
         open_targets = close[(present[close] & wanted & possible).any(axis=1)]
         if not len(open_targets):
-            self.excluded["reference-without-gallery"] += 1
+            self.excluded.add("reference-without-gallery", f"image {self.scenes.ids[reference]}")
         if self.task == "focus-object":
             random.shuffle(open_targets)
         uses = np.zeros(present.shape[1], dtype=np.int64)

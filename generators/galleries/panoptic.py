@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.annotation_files import media_name, read_json
+from generators.annotation_files import is_media_name, read_json, refuse_unusable
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 
 PERCENT = 1  # a category is present where it takes more than this much of the pixels (GeneCIS, A.2)
 LARGEST_ID = 2**53  # what JSON readers of all languages agree on
@@ -54,37 +55,46 @@ def condition_name(category: str) -> str:
     return name.replace("-", " ")
 
 
-def read_scenes(path: Path) -> Scenes:
+def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
     """All annotated images of a COCO Panoptic file; categories that conditions call alike count as one.
 
-    Raises `WrongUse` naming the entry for anything that is not in the format, repeats or contradicts itself (an unknown
-    image or category, segments larger than their image).
+    Args:
+        path: the annotation file.
+        excluded: gains ``image-malformed`` and ``annotation-malformed``: entries that are not in the format, have an id
+            that came before, or contradict others (an unknown image or category, segments larger than their image).
+
+    Raises:
+        WrongUse: the file has another structure, a category is malformed, or no annotation can be used.
     """
     whole = read_json(path)
-    if not isinstance(whole, dict):
-        _refuse(path, "the file", "is no JSON object")
+    lists = [whole.get(key) if isinstance(whole, dict) else None for key in ("categories", "images", "annotations")]
+    if not all(isinstance(one, list) for one in lists):
+        raise WrongUse(f"{path}: not an object with lists of images, annotations and categories; {_REMEDY}")
     categories: dict[int, str] = {}
-    for place, record in _records(path, whole, "categories"):
-        name = record.get("name")
-        if not isinstance(name, str) or not condition_name(name).strip():
-            _refuse(path, f"{place}.name", f"{name!r} is no name")
-        _once(path, place, categories, _whole_number(path, place, record, "id"), condition_name(name))
     sizes: dict[int, tuple[int, str]] = {}
-    for place, record in _records(path, whole, "images"):
-        name = record.get("file_name")
-        if not isinstance(name, str):
-            _refuse(path, f"{place}.file_name", f"{name!r} is no name of a file")
-        width, height = (_whole_number(path, place, record, side, 1, LARGEST_SIDE) for side in ("width", "height"))
-        _once(path, place, sizes, _whole_number(path, place, record, "id"), (width * height, media_name(path, name)))
-
+    areas: dict[int, NDArray[np.int64]] = {}
+    for number, record in enumerate(lists[0] or []):
+        try:
+            _once(categories, *_category(record))
+        except _Malformed as error:
+            raise WrongUse(f"{path}: categories[{number}] {error}; {_REMEDY}") from error
+    for number, record in enumerate(lists[1] or []):
+        try:
+            _once(sizes, *_image(record))
+        except _Malformed as error:
+            excluded.add("image-malformed", f"{path.name} images[{number}] {error}")
     names = sorted(set(categories.values()))
     column = {identifier: names.index(name) for identifier, name in categories.items()}
-    areas: dict[int, NDArray[np.int64]] = {}
-    for place, record in _records(path, whole, "annotations"):
-        image = _whole_number(path, place, record, "image_id")
-        if image not in sizes:
-            _refuse(path, f"{place}.image_id", f"{image} is no id of `images`")
-        _once(path, place, areas, image, _areas(path, place, record, column, len(names), sizes[image][0]))
+    for number, record in enumerate(lists[2] or []):
+        try:
+            image = _whole_number(record, "image_id")
+            if image not in sizes:
+                raise _Malformed(f"image_id {image} is not an id of `images` that can be used")
+            _once(areas, image, _areas(record, column, len(names), sizes[image][0]))
+        except _Malformed as error:
+            excluded.add("annotation-malformed", f"{path.name} annotations[{number}] {error}")
+    if not areas:
+        refuse_unusable(path, excluded, _REMEDY)
     ids = sorted(areas)
     taken = np.array([areas[image] for image in ids], dtype=np.int64).reshape(len(ids), len(names))
     pixels = np.array([sizes[image][0] for image in ids], dtype=np.int64)
@@ -96,49 +106,58 @@ def read_scenes(path: Path) -> Scenes:
     )
 
 
-def _areas(
-    path: Path, place: str, record: dict[str, Any], column: dict[int, int], columns: int, pixels: int
-) -> NDArray[np.int64]:
+_REMEDY = "source.annotations must be a COCO Panoptic file such as panoptic_val2017.json; correct it there"
+
+
+class _Malformed(Exception):
+    """What is wrong with one entry."""
+
+
+def _category(record: Any) -> tuple[int, str]:
+    """Id, and name as conditions say it."""
+    identifier, name = _whole_number(record, "id"), record.get("name")
+    if not isinstance(name, str) or not condition_name(name).strip():
+        raise _Malformed(f"name {name!r} is not a name")
+    return identifier, condition_name(name)
+
+
+def _image(record: Any) -> tuple[int, tuple[int, str]]:
+    """Id, number of pixels and file name."""
+    identifier, name = _whole_number(record, "id"), record.get("file_name")
+    if not isinstance(name, str) or not is_media_name(name):
+        raise _Malformed(f"file_name {name!r} is not the name of a file in the folder")
+    width, height = (_whole_number(record, side, 1, LARGEST_SIDE) for side in ("width", "height"))
+    return identifier, (width * height, name)
+
+
+def _areas(record: dict[str, Any], column: dict[int, int], columns: int, pixels: int) -> NDArray[np.int64]:
     """Pixels of each category in one image, (columns,)."""
     areas = np.zeros(columns, dtype=np.int64)
     segments: dict[int, None] = {}
-    for segment_place, segment in _records(path, record, "segments_info", f"{place}."):
-        _once(path, segment_place, segments, _whole_number(path, segment_place, segment, "id"), None)
-        category = _whole_number(path, segment_place, segment, "category_id")
+    listed = record.get("segments_info")
+    if not isinstance(listed, list):
+        raise _Malformed("segments_info is not a list")
+    for segment in listed:
+        _once(segments, _whole_number(segment, "id"), None)
+        category = _whole_number(segment, "category_id")
         if category not in column:
-            _refuse(path, f"{segment_place}.category_id", f"{category} is no id of `categories`")
-        areas[column[category]] += _whole_number(path, segment_place, segment, "area", 0, pixels)
+            raise _Malformed(f"category_id {category} is not an id of `categories`")
+        areas[column[category]] += _whole_number(segment, "area", 0, pixels)
     if areas.sum() > pixels:
-        _refuse(path, f"{place}.segments_info", f"take {areas.sum()} pixels of an image that has {pixels}")
+        raise _Malformed(f"segments_info takes {areas.sum()} pixels of an image that has {pixels}")
     return areas
 
 
-def _records(path: Path, holder: dict[str, Any], key: str, within: str = "") -> list[tuple[str, dict[str, Any]]]:
-    """Objects of a list with their places, such as ``annotations[3]``."""
-    listed = holder.get(key)
-    if not isinstance(listed, list):
-        _refuse(path, f"{within}{key}", "is no list")
-    for number, record in enumerate(listed):
-        if not isinstance(record, dict):
-            _refuse(path, f"{within}{key}[{number}]", "is no JSON object")
-    return [(f"{within}{key}[{number}]", record) for number, record in enumerate(listed)]
-
-
-def _whole_number(
-    path: Path, place: str, record: dict[str, Any], key: str, least: int = 0, most: int = LARGEST_ID
-) -> int:
+def _whole_number(record: Any, key: str, least: int = 0, most: int = LARGEST_ID) -> int:
+    if not isinstance(record, dict):
+        raise _Malformed("is not a JSON object")
     value = record.get(key)
     if type(value) is not int or not least <= value <= most:  # a bool is an int to isinstance
-        _refuse(path, f"{place}.{key}", f"{str(value)[:40]} is no whole number from {least} to {most}")
+        raise _Malformed(f"{key} {str(value)[:40]} is not a whole number from {least} to {most}")
     return value
 
 
-def _once(path: Path, place: str, known: dict[int, Any], identifier: int, value: Any) -> None:
+def _once(known: dict[int, Any], identifier: int, value: Any) -> None:
     if identifier in known:
-        _refuse(path, place, f"has id {identifier}, which came before")
+        raise _Malformed(f"has id {identifier}, which came before")
     known[identifier] = value
-
-
-def _refuse(path: Path, place: str, what: str) -> NoReturn:
-    remedy = "source.annotations must be a COCO Panoptic file such as panoptic_val2017.json; correct it there"
-    raise WrongUse(f"{path}: {place} {what}; {remedy}")

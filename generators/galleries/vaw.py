@@ -8,7 +8,6 @@ several types.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, NoReturn
 
 from generators.annotation_files import read_json
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
 LONGEST_ID = 18  # digits
@@ -52,7 +52,7 @@ def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
     return dict(sorted(taxonomy.items()))
 
 
-def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded: Counter[str]) -> list[Instance]:
+def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded: LeftOut) -> list[Instance]:
     """Instances in the order of their ids.
 
     excluded gains, by reason: ``instance-malformed`` (no object with ids, a name and two lists of attributes),
@@ -66,12 +66,13 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
         _refuse(path, "is no list of instances")
     known = {attribute for attributes in taxonomy.values() for attribute in attributes}
     instances: dict[str, Instance] = {}
-    for record in whole:
-        instance = _instance(record, known, excluded)
+    for number, record in enumerate(whole, 1):
+        place = f"{path.name} instance {number}"
+        instance = _instance(record, known, excluded, place)
         if instance is None:
             continue
         if instance.id in instances:
-            excluded["instance-repeated"] += 1
+            excluded.add("instance-repeated", f"{place} (id {instance.id})")
             continue
         instances[instance.id] = instance
     if not instances:
@@ -79,23 +80,27 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
     return sorted(instances.values(), key=lambda instance: (len(instance.id), instance.id))
 
 
-def _instance(record: Any, known: Collection[str], excluded: Counter[str]) -> Instance | None:
+def _instance(record: Any, known: Collection[str], excluded: LeftOut, place: str) -> Instance | None:
     if not isinstance(record, dict):
-        excluded["instance-malformed"] += 1
+        excluded.add("instance-malformed", place)
         return None
     identifier, image = _identifier(record.get("instance_id")), _identifier(record.get("image_id"))
     name = record.get("object_name")
     said, denied = (_attributes(record.get(f"{side}_attributes")) for side in ("positive", "negative"))
     if not identifier or not image or not isinstance(name, str) or not _word(name) or said is None or denied is None:
-        excluded["instance-malformed"] += 1
+        excluded.add("instance-malformed", place)
         return None
     box = _box(record.get("instance_bbox"))
     if box is None:
-        excluded["instance-without-box"] += 1
+        excluded.add("instance-without-box", place)
         return None
-    excluded["attribute-unknown"] += sum(attribute not in known for attribute in (*said, *denied))
+    for attribute in (*said, *denied):
+        if attribute not in known:
+            excluded.add("attribute-unknown", f"{place} {attribute!r}")
     contradicted = set(said) & set(denied)
-    excluded["attribute-contradicted"] += len(contradicted & set(known))
+    for attribute in said:
+        if attribute in contradicted and attribute in known:
+            excluded.add("attribute-contradicted", f"{place} {attribute!r}")
     positive, negative = (
         tuple(attribute for attribute in side if attribute in known and attribute not in contradicted)
         for side in (said, denied)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from generators.kubric_scenes.asset_manifest import AssetManifest, UnusableAsset, read_manifest
 from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
@@ -17,13 +16,14 @@ from generators.kubric_scenes.evidence import Instance, foresee, measure
 from generators.kubric_scenes.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.proof import Refuted, prove_change, prove_image
 from generators.kubric_scenes.scene import Drawn, Placement, Settled, Thing
+from generators.kubric_scenes.source import Kubric
 from generators.kubric_scenes.vocabulary import SHIPPED, load_vocabulary
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
+from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.source_settings import Kubric
-from shards.contracts import Isolation
-from shards.kinds.samples import Frame, Json, Pair, Rejected, Source
+from shards.contracts import Generator
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Json, Rejected, Source
 
 BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
@@ -36,30 +36,13 @@ class KubricCandidate(CaptionedCandidate):
     drawn: str
 
 
-class KubricGenerator:
-    """Pairs of scenes, drawn from the vocabulary, rendered and proved.
+class KubricGenerator(Generator[Kubric]):
+    """Pairs of scenes, drawn from the vocabulary, rendered and proved."""
 
-    excluded: names of the vocabulary that were left out (`generators.kubric_scenes.pair_sampling.usable`).
-    """
-
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "process"
-    candidate: ClassVar[type[Candidate]] = KubricCandidate
-    libraries: ClassVar[tuple[str, ...]] = (
-        "bpy",
-        "kubric-nightly",
-        "numpy",
-        "opencv-python",
-        "pybullet",
-        "trimesh",
-    )
-
-    def __init__(self, name: str, source: Kubric, split: str, seed: int) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.seed = seed
-        self.excluded: Counter[str] = Counter()
+    version = 1
+    isolation = "process"
+    candidate = KubricCandidate
+    libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
 
     def inputs(self) -> str:
         """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
@@ -81,6 +64,7 @@ class KubricGenerator:
         for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
                 key=sample_key(self.name, planned.index),
+                identity=identity_of(planned.index),
                 group=f"scene-{planned.index:06d}",
                 split=self.split,
                 captions0=planned.captions0,
@@ -91,8 +75,8 @@ class KubricGenerator:
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
-        Rejections: ``missing-media`` and ``broken-media`` for want of an asset's archive, ``no-room``,
-        ``never-still``, and those of `generators.kubric_scenes.proof`.
+        Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
+        those of `generators.kubric_scenes.proof`.
         """
         for candidate in cast(Sequence[KubricCandidate], candidates):
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count, permutations, product
@@ -24,6 +23,7 @@ from generators.kubric_scenes.scene import Aspect, Drawn, Relation, Size, Thing
 from generators.kubric_scenes.vocabulary import Vocabulary
 from manifests.canonical import generator_for
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 
 SIZES: tuple[Size, ...] = ("small", "", "large")  # in order; empty: ordinary, and not said
 
@@ -53,24 +53,27 @@ class Usable:
 
     objects: tuple[str, ...]
     sets: dict[str, tuple[str, ...]]
-    excluded: Counter[str]
+    excluded: LeftOut
 
 
 def usable(vocabulary: Vocabulary, aspect: Aspect, available: Collection[str]) -> Usable:
     """The names that the available assets can show in an aspect."""
-    excluded: Counter[str] = Counter()
+    excluded = LeftOut()
     objects = tuple(name for name, entry in vocabulary.objects.items() if entry.uses(available))
     kinds = {vocabulary.objects[name].kind for name in objects}
-    excluded["name-unmapped"] = len(vocabulary.objects) - len(objects)
+    for name in vocabulary.objects:
+        if name not in objects:
+            excluded.add("name-unmapped", name)
     sets: dict[str, tuple[str, ...]] = {}
     for kind, members in vocabulary.sets.items() if aspect == "attribute" else ():
         mapped = [name for name, entry in members.items() if entry.uses(available)]
         paired = tuple(name for name in mapped if kinds - {kind} and any(told_apart(name, other) for other in mapped))
         if paired:
             sets[kind] = paired
-        excluded["name-unmapped"] += len(members) - len(mapped)
-        excluded["name-unpaired"] += len(mapped) - len(paired)
-    return Usable(objects, sets, +excluded)
+        for name in members:
+            if name not in paired:
+                excluded.add("name-unpaired" if name in mapped else "name-unmapped", f"{name} of the set {kind}")
+    return Usable(objects, sets, excluded)
 
 
 def told_apart(name: str, other: str) -> bool:

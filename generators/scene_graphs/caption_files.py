@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,18 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotation_files import read_json
+from generators.annotation_files import Skipped, lines, read_json
+from generators.annotation_files import read_json_lines as read_values
 from generators.scene_graphs.captions import (
     CAPTION,
     CAPTION_ID,
     IMAGE,
     IMAGE_ID,
     Caption,
-    LeftOut,
     Read,
     checked,
     from_fields,
-    lines,
 )
 from manifests.errors import WrongUse
 
@@ -36,18 +34,18 @@ def read_tsv(path: Path) -> Iterator[Read]:
     columns: list[str] | None = None
     for number, line in lines(path):
         place, default_id = f"line {number}", f"{number:09d}"
-        if isinstance(line, LeftOut):
+        if isinstance(line, Skipped):
             yield line
             continue
         fields = line.split("\t")
         if number == 1 and len(fields) > 1 and set(CAPTION) & {field.strip().lower() for field in fields}:
             columns = [field.strip().lower() for field in fields]
         elif len(fields) != len(columns or ("caption", "url")):
-            yield LeftOut(place, "wrong-columns")
+            yield Skipped(place, "wrong-columns")
         elif columns is not None:
             yield from_fields(dict(zip(columns, fields, strict=True)), place, default_id)
         elif not URL.fullmatch(url := fields[1].strip()):
-            yield LeftOut(place, "no-url")
+            yield Skipped(place, "no-url")
         else:
             yield checked(Caption(default_id, url, fields[0], url, place))
 
@@ -56,33 +54,26 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
     """Flickr8k and Flickr30k: ``IMAGE#k<TAB>caption`` a line; what is before the tab is the caption's id."""
     for number, line in lines(path):
         place = f"line {number}"
-        if isinstance(line, LeftOut):
+        if isinstance(line, Skipped):
             yield line
             continue
         caption_id, tab, caption = line.partition("\t")
         if not tab:
-            yield LeftOut(place, "no-tab")
+            yield Skipped(place, "no-tab")
         elif not (found := FLICKR_ID.fullmatch(caption_id)):
-            yield LeftOut(place, "no-image-id")
+            yield Skipped(place, "no-image-id")
         else:
             yield checked(Caption(caption_id, found["image"], caption, found["image"], place))
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:
     """A JSON object a line, with the fields of `generators.scene_graphs.captions`."""
-    for number, line in lines(path):
+    for number, value in read_values(path):
         place = f"line {number}"
-        if isinstance(line, LeftOut):
-            yield line
-            continue
-        try:
-            value = json.loads(line)
-            if "\\ud" in line.lower():  # half a surrogate pair is valid JSON and no text
-                json.dumps(value, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            yield LeftOut(place, "not-json")
-            continue
-        yield from_fields(value, place, f"{number:09d}") if isinstance(value, dict) else LeftOut(place, "no-object")
+        if isinstance(value, Skipped):
+            yield value
+        else:
+            yield from_fields(value, place, f"{number:09d}") if isinstance(value, dict) else Skipped(place, "no-object")
 
 
 def read_coco(path: Path) -> Iterator[Read]:
@@ -105,9 +96,9 @@ def read_coco(path: Path) -> Iterator[Read]:
     for number, annotation in enumerate(annotations, 1):
         place = f"annotation {number}"
         if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
-            yield LeftOut(place, "no-caption-id")
+            yield Skipped(place, "no-caption-id")
         elif not isinstance(image := annotation.get("image_id"), int) or image not in files:
-            yield LeftOut(place, "unknown-image")
+            yield Skipped(place, "unknown-image")
         else:
             yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))
 

@@ -10,6 +10,7 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import Literal
 
+from generators.annotation_files import Skipped, lines
 from generators.scene_graphs.caption_files import (
     FLICKR_ID,
     read_coco,
@@ -18,7 +19,7 @@ from generators.scene_graphs.caption_files import (
     read_parquet_files,
     read_tsv,
 )
-from generators.scene_graphs.captions import Caption, LeftOut, Read, lines
+from generators.scene_graphs.captions import Caption, Read
 from generators.scene_graphs.img2dataset_shards import read_img2dataset, shard_stems
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
@@ -67,9 +68,9 @@ class CaptionSource:
 class CaptionSources:
     """Captions of one or more files or folders, read one after the other.
 
-    Of one alone they are as it says them. Of several, the id of each caption begins with the stem of its source
-    (``captions_val2017/179765``) and its place with the source's name; ids of images stay as they are, so that captions
-    of one photo in several files belong together.
+    Places begin with the name of the file or folder. Of several, the id of each caption begins with the stem of its
+    source (``captions_val2017/179765``); ids of images stay as they are, so that captions of one photo in several files
+    belong together.
     """
 
     each: tuple[CaptionSource, ...]
@@ -77,12 +78,13 @@ class CaptionSources:
     def read(self) -> Iterator[Read]:
         """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
         for source in self.each:
-            read = _not_empty(source)
-            yield from read if len(self.each) == 1 else _named(source, read)
-
-    def where(self, text: str) -> str:
-        """A message about places: with the path before it, where places do not name their source themselves."""
-        return f"{self.each[0].path}: {text}" if len(self.each) == 1 else text
+            stem = f"{source.stem}/" if len(self.each) > 1 else ""
+            for read in _not_empty(source):
+                place = f"{source.name} {read.place}"
+                if isinstance(read, Caption):
+                    yield replace(read, caption_id=stem + read.caption_id, place=place)
+                else:
+                    yield replace(read, place=place)
 
     def digest(self) -> str:
         """Digest of what is read, and of the stems where they are part of it."""
@@ -139,21 +141,11 @@ def caption_source(path: Path) -> CaptionSource:
     raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
 
 
-def _named(source: CaptionSource, all_read: Iterator[Read]) -> Iterator[Read]:
-    """What is read of a source, with ids and places that begin with its stem and its name."""
-    stem, name = source.stem, source.name
-    for read in all_read:
-        if isinstance(read, Caption):
-            yield replace(read, caption_id=f"{stem}/{read.caption_id}", place=f"{name} {read.place}")
-        else:
-            yield replace(read, place=f"{name} {read.place}")
-
-
 def _not_empty(source: CaptionSource) -> Iterator[Read]:
     """What is read of a source; raises `WrongUse` at its end when that was no caption."""
     captions, left_out, first = 0, 0, ""
     for read in source.read():
-        if isinstance(read, LeftOut):
+        if isinstance(read, Skipped):
             left_out += 1
             first = first or f", first {read.place}: {read.reason}"
         else:

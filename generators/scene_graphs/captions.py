@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
-from manifests.errors import WrongUse
+from generators.annotation_files import LINE_REASONS, Skipped
 
-LONGEST_LINE = 1 << 20  # bytes; what is longer is no line of captions and is not held
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+#: Why a line or row of captions is left out.
+CAPTION_REASONS = {
+    **LINE_REASONS,
+    "empty-caption": "captions without a word",
+    "no-image-id": "captions that do not say which image they belong to",
+    "wrong-columns": "lines of a TSV with another number of columns",
+    "no-url": "lines of a TSV without the address of an image",
+    "no-tab": "lines of a token file without a tab",
+    "no-object": "lines that are not JSON objects",
+    "no-caption-id": "annotations of COCO without an id",
+    "unknown-image": "annotations of COCO whose image is not among its images",
+    "unfinished-shard": "shards of img2dataset of which the tar or the table is absent",
+    "broken-tar": "tars of img2dataset whose headers cannot be read",
+    "not-downloaded": "images that img2dataset could not download",
+    "no-image": "captions whose image is not in the tar",
+}
 
 # Names that columns and fields go by; the first that is there counts.
 CAPTION = ("caption", "text", "sentence")
@@ -37,25 +49,17 @@ class Caption:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What a source holds and cannot be used. place: such as ``line 12``; reason: one of a few words."""
-
-    place: str
-    reason: str
-
-
-Read = Caption | LeftOut
+Read = Caption | Skipped
 
 
 def checked(caption: Caption) -> Read:
     """The caption, unless something in it is empty or too long."""
     if not caption.caption.strip():
-        return LeftOut(caption.place, "empty-caption")
+        return Skipped(caption.place, "empty-caption")
     if len(caption.caption) > LONGEST_CAPTION:
-        return LeftOut(caption.place, "too-long")
+        return Skipped(caption.place, "too-long")
     if not caption.image_id:
-        return LeftOut(caption.place, "no-image-id")
+        return Skipped(caption.place, "no-image-id")
     return caption
 
 
@@ -65,7 +69,7 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         name: _text(fields, names) for name, names in (("caption", CAPTION), ("image_id", IMAGE_ID), ("image", IMAGE))
     }
     if values["caption"] is None:
-        return LeftOut(place, "empty-caption")
+        return Skipped(place, "empty-caption")
     caption_id = _text(fields, CAPTION_ID)
     return checked(
         Caption(caption_id or default_id, values["image_id"] or "", values["caption"], values["image"] or "", place)
@@ -78,34 +82,3 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
         if isinstance(value, str | int) and not isinstance(value, bool):
             return str(value)
     return None
-
-
-def lines(path: Path) -> Iterator[tuple[int, str | LeftOut]]:
-    """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; empty lines are left out.
-
-    Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
-    """
-    try:
-        with _open(path) as stream:
-            number = 0
-            while line := stream.readline(LONGEST_LINE):
-                number += 1
-                if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-                        pass
-                    yield number, LeftOut(f"line {number}", "too-long")
-                    continue
-                if number == 1:
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                if not (line := line.rstrip(b"\r\n")).strip():
-                    continue
-                try:
-                    yield number, line.decode("utf-8")
-                except UnicodeDecodeError:
-                    yield number, LeftOut(f"line {number}", "not-utf-8")
-    except (OSError, EOFError, zlib.error) as error:
-        raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
-
-
-def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")

@@ -6,8 +6,9 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from generators.annotation_files import Skipped
 from generators.scene_graphs.caption_files import parquet_fields
-from generators.scene_graphs.captions import LeftOut, Read, from_fields
+from generators.scene_graphs.captions import Read, from_fields
 from shards.storage.tar_members import HEADER_ERRORS
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")
@@ -25,19 +26,19 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
     for stem in shard_stems(folder):
         tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
         if not tar.is_file() or not table.is_file():
-            yield LeftOut(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
+            yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
             continue
         try:
             images = _images(tar)
         except (*HEADER_ERRORS, OSError):
-            yield LeftOut(tar.name, "broken-tar")
+            yield Skipped(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table, ("status",)), 1):
             place, key = f"{table.name} row {number}", row.get("key")
             if row.get("status", "success") != "success":
-                yield LeftOut(place, "not-downloaded")
+                yield Skipped(place, "not-downloaded")
             elif not isinstance(key, str) or key not in images:
-                yield LeftOut(place, "no-image")
+                yield Skipped(place, "no-image")
             else:
                 fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
                 yield from_fields(fields, place, key)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 EMBEDDED = "en_captions_sm"  # the pipeline that comes with twinset: CREDITS.md
-LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser", "pyarrow")  # what the relations' bytes depend on
+LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser")  # what the relations depend on, besides pyarrow
 
 _REMEDY = (
     f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or "
@@ -51,9 +51,9 @@ def find_pipeline(name: str = EMBEDDED) -> Pipeline:
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
-            raise WrongUse(f"--pipeline {name}: no spaCy pipeline, which has a config.cfg and a meta.json; {_REMEDY}")
+            raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {_REMEDY}")
         return _pipeline(name, str(folder.resolve()), folder)
-    raise WrongUse(f"--pipeline {name}: neither an installed package nor a folder; {_REMEDY}")
+    raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {_REMEDY}")
 
 
 def check_pipeline(name: str, nlp: Language) -> None:
@@ -64,7 +64,7 @@ def check_pipeline(name: str, nlp: Language) -> None:
     if nlp.vocab.get_noun_chunks is None:
         missing.append(f"noun chunks of its language, {nlp.lang}")
     if missing:
-        raise WrongUse(f"--pipeline {name}: gives no {', no '.join(missing)}; {_REMEDY}")
+        raise WrongUse(f"pipeline {name}: gives no {', no '.join(missing)}; {_REMEDY}")
 
 
 def import_spacy_alone() -> None:

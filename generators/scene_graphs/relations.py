@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from generators.scene_graphs.pipelines import Pipeline, check_pipeline
+from generators.scene_graphs.pipelines import Pipeline, check_pipeline, import_spacy_alone
 from manifests.errors import WrongUse
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-VERSION = 1  # raised when the relations of a caption, or how they are written, change
 BATCH = 128  # captions a call of the network
 ZONE = 4096  # captions after which spaCy forgets the words that it met, which would fill the memory
 
@@ -55,7 +55,7 @@ class SceneGraphParser:
             parser = sng_parser.Parser("spacy", model=pipeline.source)
         except (ImportError, OSError, ValueError) as error:
             why = error.__cause__ or error
-            raise WrongUse(f"--pipeline {pipeline.name}: spaCy cannot load it ({why}); install it anew") from error
+            raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({why}); install it again") from error
         backend = parser.unwrapped
         self.nlp: Language = backend.nlp
         check_pipeline(pipeline.name, self.nlp)
@@ -71,6 +71,14 @@ class SceneGraphParser:
     def _zone(self, captions: Sequence[str]) -> list[list[Relation]]:
         with self.nlp.memory_zone():
             return [_relations(doc, self._rules(doc)) for doc in self.nlp.pipe(captions, batch_size=BATCH)]
+
+
+@cache
+def parser_of(pipeline: Pipeline) -> SceneGraphParser:
+    """The parser with a pipeline, loaded once a process."""
+    if not pipeline.torch:
+        import_spacy_alone()
+    return SceneGraphParser(pipeline)
 
 
 def _ready(doc: Doc) -> Doc:

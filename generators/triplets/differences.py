@@ -6,7 +6,7 @@ import numpy as np
 
 from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import TripletTable
-from generators.triplets.pool import Bools, Floats, distinct, rate
+from generators.triplets.pool import Bools, Floats, distinct, found_in, rate
 from generators.triplets.ratings import Ratings
 from manifests.receipt import Model
 
@@ -58,8 +58,7 @@ def differences(
     shown = distinct(pair.astype(np.int64) << 32 | image)
 
     def shows(images: Codes, pairs: Codes) -> Bools:
-        wanted = pairs.astype(np.int64) << 32 | images
-        return np.asarray(shown[np.minimum(np.searchsorted(shown, wanted), len(shown) - 1)] == wanted)
+        return found_in(shown, pairs.astype(np.int64) << 32 | images)
 
     def score(subject: Floats, object_: Floats, *rows: Codes) -> Floats:
         return np.asarray(np.mean([side[row] for row in rows for side in (subject, object_)], axis=0))

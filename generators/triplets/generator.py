@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
-from typing import ClassVar, cast
+from typing import cast
 
 from generators.image_files import ImageFiles, UnusableImage
-from generators.triplets.captions import CaptionGraphs
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations
+from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.mining import Miner
 from generators.triplets.pool import make_pool, rate
 from generators.triplets.ratings import load_ratings
 from generators.triplets.report import make_report
 from generators.triplets.rows import Mention, MinedTriplet, rows
+from generators.triplets.source import MINING, Triplets
 from manifests.candidate import Candidate
-from manifests.canonical import digest, sample_key, sha256_of_file
+from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.genecis_settings import Triplets
-from shards.contracts import Isolation
-from shards.kinds.names import PARTS
-from shards.kinds.samples import Frame, Json, Rejected, Triplet
+from shards.contracts import Context, Generator, LeftOut
+from shards.earlier import Earlier
+from shards.kinds.samples import Frame, Json, Rejected
+from shards.kinds.triplet import PARTS, Triplet
 
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
@@ -50,40 +50,27 @@ class TripletCandidate(Candidate):
     images: tuple[str, ...]
 
 
-class TripletGenerator:
-    """Triplets without end, of one set of captions; of each the images where the settings name them, else an index.
+class TripletGenerator(Generator[Triplets]):
+    """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    excluded: ``no-triplet``, draws of which no try passed.
-    """
+    version = 1
+    candidate = TripletCandidate
+    libraries = ("numpy", "pillow")
 
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "thread"
-    candidate: ClassVar[type[Candidate]] = TripletCandidate
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
-
-    def __init__(self, name: str, source: Triplets, split: str, seed: int) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.seed = seed
-        self.excluded: Counter[str] = Counter()
-        self._graphs = CaptionGraphs(name, source)
+    def __init__(self, source: Triplets, context: Context) -> None:
+        super().__init__(source, context)
         self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
 
     def inputs(self) -> str:
         """Digest of the relations, of the ratings, and of the plurals that the published rules make of them."""
         plurals = version("inflect") if self.source.rules == "published" else ""
-        return digest([self._graphs.digest(), sha256_of_file(self.source.concreteness)[0], plurals])
-
-    def make_earlier(self, root: str, workers: int, told: Callable[[int, int], None] | None = None) -> None:
-        """As `shards.contracts.Staged.make_earlier`."""
-        self._graphs.make(root, workers, told)
+        return digest([self._graphs.digest, sha256_of_file(self.source.concreteness)[0], plurals])
 
     def reports(self) -> Mapping[str, bytes]:
-        """As `shards.contracts.Staged.reports`: ``mining.json`` (`generators.triplets.report.MiningReport`)."""
-        source, relations = self.source, self._graphs.relations()
+        """``mining.json`` (`generators.triplets.report.MiningReport`)."""
+        source = self.source
         report = make_report(
-            relations,
+            self._relations,
             load_ratings(source.concreteness, "published"),
             source.rules,
             source.min_images,
@@ -91,31 +78,37 @@ class TripletGenerator:
             Draws(self.seed, self.name),
             source.distractors,
         )
-        return {"mining.json": report.to_bytes()}
+        return {MINING: report.to_bytes()}
 
     def plan(self) -> Iterator[TripletCandidate]:
         """Mined triplets in the order of their draws; how many are taken does not change the first ones.
 
-        Raises `WrongUse` when the captions have not been parsed, or nothing can be mined from them.
+        Raises `WrongUse` when the scene graphs are not finished, or nothing can be mined from them.
         """
-        self.excluded.clear()
-        source, relations = self.source, self._graphs.relations()
-        rated = rate(relations, load_ratings(source.concreteness, source.rules), source.rules)
-        miner = Miner(
-            make_pool(relations, rated, source.rules, source.min_images), source.threshold, source.distractors
-        )
-        candidates = self._candidates(miner, relations)
+        self.excluded = LeftOut()
+        source = self.source
+        rated = rate(self._relations, load_ratings(source.concreteness, source.rules), source.rules)
+        pool = make_pool(self._relations, rated, source.rules, source.min_images)
+        candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
         yield from first
         yield from candidates
 
-    def _candidates(self, miner: Miner, relations: Relations) -> Iterator[TripletCandidate]:
+    @cached_property
+    def _graphs(self) -> Earlier:
+        return self.context.earlier(self.source.graphs)
+
+    @cached_property
+    def _relations(self) -> Relations:
+        return load_relations(self._graphs)
+
+    def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
-            for mined in rows(relations, table):
-                if missed := mined.number - following:
-                    self.excluded["no-triplet"] += missed
+            for mined in rows(self._relations, table):
+                for missed in range(following, mined.number):
+                    self.excluded.add("no-triplet", f"draw {missed}")
                 following = mined.number + 1
                 yield self._planned(mined)
 
@@ -134,6 +127,7 @@ class TripletGenerator:
         parts = (mined.reference, mined.target, distractor)
         return TripletCandidate(
             key=sample_key(self.name, mined.number),
+            identity=identity_of(mined.number),
             group=f"triplet-{mined.number:07d}",
             split=self.split,
             number=mined.number,
@@ -152,11 +146,11 @@ class TripletGenerator:
         """Raise `WrongUse` where images are asked for that none of the captions names a file of."""
         names = [name for candidate in first for name in candidate.images if name]
         if self.source.images is not None and names and all("://" in name for name in names):
-            key = f"subsets.{self.name}.source"
+            graphs, key = self.source.graphs, f"subsets.{self.name}.source"
             raise WrongUse(
-                f"{key}.captions: these captions name their images by address alone, such as {names[0]}; download them "
-                f"with img2dataset and name the folder of its tars as both {key}.captions and {key}.images, or leave "
-                "images out for an index"
+                f"{key}.images: the captions of {graphs} name their images by address alone, such as {names[0]}; "
+                "download them with img2dataset and name the folder of its tars as both "
+                f"stages.{graphs}.source.captions and {key}.images, or leave images out for an index"
             )
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:

@@ -136,6 +136,12 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(ordered[new])
 
 
+def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
+    """Whether each value is among sorted ones, of which there is at least one."""
+    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.asarray(ordered[at] == values)
+
+
 def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Codes, Codes]:
     """Starts and lengths of the runs of a sequence; ``changes`` says for each entry but the first whether it is new."""
     if not length:

@@ -1,13 +1,18 @@
-"""References and targets drawn without what can never pass: the proposals that the rules then accept or reject.
+"""References and targets sampled without those that can never pass; the rules then accept or reject each proposal.
 
-The released code of GeneCIS draws subject, reference, target and distractor, and begins again until their words are
-concrete enough, which on captions of photographs happens once in some twenty times. Rejection keeps the ratio of what
-passes. So does leaving out beforehand what cannot pass, when what is left is weighed as it would have been drawn:
+The released code of GeneCIS samples subject, reference, target and distractor, and begins again until their words are
+concrete enough. That keeps 1 in 10 of the triplets of COCO's captions at the threshold of the paper (4.8), 1 in 280 at
+4.95, and of some captions none. A relation or pair that can never pass may be left out beforehand without changing the
+distribution of what passes, if the others keep the ratios of their chances. The chance of a reference r with subject s
+and of a target t with object o is
 
-    subject       by its number of images        \\
-    reference     evenly, of its relations        > one draw of a reference, weighed by the product of all three
-    target's object is one that can pass         /
-    target        evenly, of the subject's objects that can pass, then evenly of the relations with it
+    P(r, t) = images(s) / sum of images       subject: by its number of images
+            * 1 / relations(s)                reference: evenly among the relations of the subject
+            * 1 / objects(s)                  object of the target: evenly among those of the subject
+            * 1 / relations(s, o)             target: evenly among the relations of subject and object
+
+Of the objects only the choices(r) that can pass are sampled from, so that each has the chance 1 / choices(r) instead of
+1 / objects(s). The reference makes up for it: its weight is P's first two factors times choices(r) / objects(s).
 
 Whether an object can pass is known by sums of ratings: ``gain`` is the most that a target with it can add, ``need``
 what a reference lacks.
@@ -44,55 +49,68 @@ class Proposals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lottery:
-    """References that can pass, and their targets.
+class References:
+    """References that can pass, with their targets; the first three hold one entry a reference.
 
-    reference: relations of the pool. cumulative: sums of their weights. first, choices: their targets, as a range in
-    ``targets``, which sorts the pairs of each subject by gain.
+    relation: of the pool. cumulative: sums of the weights up to and with each. first, choices: the pairs of its
+    targets, as a range of ``targets``, which sorts the pairs of each subject by gain.
     """
 
-    reference: Codes
+    relation: Codes
     cumulative: Floats
     first: Codes
     choices: Codes
     targets: Codes
 
-    def draw(self, pool: Pool, states: U64) -> tuple[NDArray[np.int64], Codes, Codes, Codes]:
-        """A ticket (place in ``reference``), its reference, the target's pair and the target, for each state."""
-        ticket = np.searchsorted(self.cumulative, uniform(states, REFERENCE) * self.cumulative[-1], side="right")
-        np.minimum(ticket, len(self.cumulative) - 1, out=ticket)  # the product may round up to the last sum
-        pair = self.targets[self.first[ticket] + below(states, OBJECT, self.choices[ticket])]
+    def sample(self, pool: Pool, states: U64) -> tuple[NDArray[np.int64], Codes, Codes, Codes]:
+        """A place in ``relation``, the reference there, the target's pair and the target, for each state."""
+        # The first place whose cumulative weight exceeds u * total has a chance in proportion to its own weight.
+        place = np.searchsorted(self.cumulative, uniform(states, REFERENCE) * self.cumulative[-1], side="right")
+        np.minimum(place, len(self.cumulative) - 1, out=place)  # the product may round up to the last sum
+        pair = self.targets[self.first[place] + below(states, OBJECT, self.choices[place])]
         target = pool.start[pair] + below(states, TARGET, pool.count[pair])
-        return ticket, self.reference[ticket], pair, target.astype(np.int32)
+        return place, self.relation[place], pair, target.astype(np.int32)
 
 
-def make_lottery(
-    pool: Pool, gain: Floats, need: Floats, weight: Floats, own: Bools, words: int, threshold: float, least: float
-) -> Lottery:
-    """The lottery of a pool.
+def weigh_references(
+    pool: Pool, gain: Floats, need: Floats, factor: Floats, own: Bools, words: int, threshold: float, least: float
+) -> References:
+    """The references of a pool that can pass.
 
-    gain: of each pair. need: of each relation, what the gain of its target's pair must exceed. weight: of each
-    relation, multiplied into that of its draw. own: of each relation, whether a target of its own pair can pass. words:
-    how many ratings are averaged, for the message. least: how much a gain must be above ``need`` at the very least.
-    Raises `WrongUse` when no reference can pass.
+    Args:
+        gain: of each pair.
+        need: of each relation, what the gain of its target's pair must exceed.
+        factor: of each relation, by which its weight is multiplied.
+        own: of each relation, whether a target of its own pair can pass.
+        words: how many ratings are averaged, for the message.
+        threshold: of their mean, for the message.
+        least: by how much some gain must exceed ``need``.
+
+    Raises:
+        WrongUse: no reference can pass.
     """
-    subject = pool.subject[pool.pair]
+    subject = pool.subject[pool.pair]  # of each relation
     targets = np.lexsort((gain, pool.subject)).astype(np.int32)
+    # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of the
+    # pairs from ``first`` to the end of the subject's, gain > need - SLACK. Clipped, it stays among its subject's.
     keys = pool.subject[targets] * SPAN + (HALF + gain[targets])
     wanted = subject * SPAN + np.clip(HALF + need - SLACK, 1.0, SPAN - 1)
     first = np.searchsorted(keys, wanted, side="right").astype(np.int32)
-    choices = (pool.pairs_start + pool.pairs_count)[subject] - first
+    ends = pool.pairs_start + pool.pairs_count
+    choices = ends[subject] - first
+    # A reference whose only choice is its own pair, which its rules bar, can never pass.
     others = choices - (~own & (gain[pool.pair] > need - SLACK))
     reference = np.flatnonzero(pool.eligible[subject] & (others > 0)).astype(np.int32)
-    ends = pool.pairs_start + pool.pairs_count
+    # The best that any reference can do: with the pair of the highest gain, or the second where the best is barred.
     best, second = targets[ends - 1], targets[np.maximum(ends - 2, 0)]
     pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
     most = (gain[pair] - need)[pool.eligible[subject]].max()
     if not len(reference) or most <= least:  # those within the slack alone: every draw would fail the exact test
         raise WrongUse(f"{_nothing(pool)}; {_remedy(threshold + most / words, threshold)}")
     of = subject[reference]
+    # images(s) / relations(s) * choices(r) / objects(s); the sum of images is the same for all.
     chance = pool.images[of] / pool.relations_count[of] * (choices[reference] / pool.pairs_count[of])
-    return Lottery(reference, np.cumsum(chance * weight[reference]), first[reference], choices[reference], targets)
+    return References(reference, np.cumsum(chance * factor[reference]), first[reference], choices[reference], targets)
 
 
 def require_eligible(pool: Pool) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from generators.triplets.draws import U64, below, uniform
 from generators.triplets.graphs import Codes
 from generators.triplets.pool import Floats, Pool
-from generators.triplets.proposals import Proposals, make_lottery
+from generators.triplets.proposals import Proposals, weigh_references
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6
@@ -23,12 +23,17 @@ NEGLIGIBLE = 1e-9  # a chance; references that only so can pass are left out
 
 
 class PublishedRules:
-    """Draws that follow the published procedure's distribution exactly, in a fraction of its draws.
+    """Samples with the published procedure's distribution, exactly, in a fraction of its draws.
 
-    The procedure gives a target of chance ``p`` in one draw the chance ``p * (1 + q + ... + q^100)`` when it differs
-    from the reference and ``p * q^100`` when it does not, ``q`` being the chance of one that does not. Here one target
-    is proposed, a reference is weighed with the first factor, and a target that does not differ is accepted with the
-    ratio of the second to the first.
+    Let p be the chance of a target t in one draw, and q the chance that one draw is *alike*, which is that its object
+    or its image is the reference's. Up to n = 101 targets are drawn until one is not alike, and the last is taken as it
+    is. So t is the outcome with the chance
+
+        t not alike:    p * (1 + q + ... + q^(n-1)) = p * a      some alike ones, then t;  a = (1 - q^n) / (1 - q)
+        t alike:        p * q^(n-1)                 = p * a * l  n - 1 alike ones, then t; l = q^(n-1) / a
+
+    Here one target is proposed, with p. The factor a depends on the reference alone and is multiplied into its weight;
+    a target that is alike is accepted with the chance l.
     """
 
     def __init__(self, pool: Pool, threshold: float) -> None:
@@ -36,22 +41,25 @@ class PublishedRules:
         self.pool = pool
         self.threshold = threshold
         rating = pool.subject_rating + pool.object_rating
-        most = np.maximum.reduceat(pool.subject_rating[pool.by_object], pool.object_start)
+        # A triplet passes when the ratings of reference (rs + ro), target (ts + to) and distractor (ds + do) sum up to
+        # more than 6 * threshold. The distractor has the target's object, do = to. So with the best distractor, a
+        # target's pair adds at most gain = (ts + to) + to + max ds, where a reference needs 6 * threshold - (rs + ro).
+        most = np.maximum.reduceat(pool.subject_rating[pool.by_object], pool.object_start)  # max ds of each object
         gain = (rating + pool.object_rating)[pool.start] + most[pool.object]
-        alike = _chance_alike(pool)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            all_draws = np.where(1 - alike > CERTAIN, (1 - _power(alike, DRAWS)) / (1 - alike), DRAWS)
-        late = _power(alike, DRAWS - 1) / all_draws
         need = WORDS * threshold - rating
-        self.lottery = make_lottery(pool, gain, need, all_draws, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
-        self._late = late[self.lottery.reference].astype(np.float32)
+        q = _chance_alike(pool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
+        late = _power(q, DRAWS - 1) / a
+        self.references = weigh_references(pool, gain, need, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
+        self._late = late[self.references.relation].astype(np.float32)
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state."""
         pool = self.pool
-        ticket, reference, pair, target = self.lottery.draw(pool, states)
+        place, reference, pair, target = self.references.sample(pool, states)
         alike = (pool.pair[reference] == pair) | (pool.image[reference] == pool.image[target])
-        passes = ~alike | (uniform(states, LATE) < self._late[ticket])
+        passes = ~alike | (uniform(states, LATE) < self._late[place])
         object_ = pool.object[pair]
         distractor = pool.by_object[pool.object_start[object_] + below(states, DISTRACTOR, pool.object_count[object_])]
         mean = published_mean(pool, reference, target, distractor)
@@ -68,7 +76,8 @@ def published_mean(pool: Pool, reference: Codes, target: Codes, distractor: Code
 
 
 def _power(base: Floats, exponent: int) -> Floats:
-    """By multiplication alone, which rounds alike on every processor; numpy's own ``**`` does not."""
+    """By squaring: base^101 = base^64 * base^32 * base^4 * base. numpy's ``**`` may round
+    differently on another processor."""
     result = np.ones_like(base)
     while exponent:
         if exponent & 1:
@@ -78,14 +87,18 @@ def _power(base: Floats, exponent: int) -> Floats:
 
 
 def _chance_alike(pool: Pool) -> Floats:
-    """Of each relation: the chance that a target drawn for it has its object or its image.
+    """q of each relation as a reference: the chance that a target drawn for it has its object or its image.
 
-    One of the subject's objects is drawn, then one of the relations with it: the reference's object always counts; of
-    any other object, the share of relations that are of the reference's image.
+    One of the subject's k objects is drawn evenly, then one of its relations evenly. The reference's own object always
+    counts; of any other, the share of its relations that are of the reference's image:
+
+        q = (1 + sum over other objects o of n(o, image) / n(o)) / k
     """
-    share = 1.0 / pool.count[pool.pair]
+    share = 1.0 / pool.count[pool.pair]  # 1 / n(o), of each relation
     image = pool.image.astype(np.int64)
     _, of_subject = np.unique(pool.subject[pool.pair].astype(np.int64) << 32 | image, return_inverse=True)
     _, of_pair = np.unique(pool.pair.astype(np.int64) << 32 | image, return_inverse=True)
+    # Summed over the relations of subject and image, the shares are the sum over all objects; over those of pair and
+    # image, the term of the reference's own object.
     every, own = np.bincount(of_subject, share)[of_subject], np.bincount(of_pair, share)[of_pair]
     return np.minimum((1 + every - own) / pool.pairs_count[pool.subject[pool.pair]], 1.0)

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.scene_graphs.captions import BYTE_ORDER_MARK
+from generators.annotation_files import BYTE_ORDER_MARK
 from manifests.errors import WrongUse
 
 Rules = Literal["strict", "published"]

@@ -98,7 +98,7 @@ def _sample(
 ) -> tuple[dict[str, int], TripletTable]:
     pool = make_pool(relations, rate(relations, ratings, rules), rules, min_images)
     miner = Miner(pool, threshold, distractors)
-    steps = {**funnel(pool), "references within reach of the threshold": len(miner.rules.lottery.reference)}
+    steps = {**funnel(pool), "references within reach of the threshold": len(miner.rules.references.relation)}
     return steps, miner.mine(draws, 0, SAMPLE)
 
 

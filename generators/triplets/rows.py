@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from generators.triplets.graphs import TEXTS, Codes, Relations
+from generators.scene_graphs.generator import TEXTS
+from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import TripletTable
 from generators.triplets.strict import NONE
 

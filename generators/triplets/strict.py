@@ -10,13 +10,12 @@ may stand for the target's subject.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from generators.triplets.distractors import OtherSubjects
 from generators.triplets.draws import U64, below
 from generators.triplets.graphs import Codes
-from generators.triplets.pool import Bools, Pool, distinct
-from generators.triplets.proposals import NEVER, Proposals, make_lottery
+from generators.triplets.pool import Bools, Pool, distinct, found_in
+from generators.triplets.proposals import NEVER, Proposals, weigh_references
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
@@ -33,12 +32,13 @@ class StrictRules:
         self.threshold = threshold
         self.distractors = distractors
         self._rating = pool.subject_rating + pool.object_rating
+        # A triplet passes when the ratings of reference and target, two words each, sum up to more than 4 * threshold.
         gain = np.maximum.reduceat(self._rating, pool.start)
         if distractors:
             self._others = OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
             gain = np.where(self._others.count > 0, gain, NEVER)
         need = WORDS * threshold - self._rating
-        self.lottery = make_lottery(
+        self.references = weigh_references(
             pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold, EXACT
         )
         self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
@@ -46,7 +46,7 @@ class StrictRules:
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state; `NONE` stands for the distractor where none is asked for."""
         pool = self.pool
-        _, reference, pair, target = self.lottery.draw(pool, states)
+        _, reference, pair, target = self.references.sample(pool, states)
         total = self._rating[reference] + self._rating[target]
         passes = (total > WORDS * self.threshold + EXACT) & ~self._shows(pool.image[reference], pair)
         distractor = np.full(len(reference), NONE, dtype=np.int32)
@@ -58,6 +58,4 @@ class StrictRules:
 
     def _shows(self, image: Codes, pair: Codes) -> Bools:
         """Whether some relation of each image has the pair's subject and object."""
-        wanted: NDArray[np.int64] = pair.astype(np.int64) << 32 | image
-        at = np.minimum(np.searchsorted(self._shown, wanted), len(self._shown) - 1)
-        return np.asarray(self._shown[at] == wanted)
+        return found_in(self._shown, pair.astype(np.int64) << 32 | image)

@@ -1,23 +1,38 @@
-"""What the three video sources share: a planned pair of frames of one video, and making it."""
+"""What the three video sources share: their settings, planned pairs of frames of one video, and having them made."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from generators.video.frame_dump import UnreadablePicture, read_picture
-from generators.video.frames import Unavailable, read_frames
-from generators.video.video_file import BrokenMedia
-from manifests.candidate import CaptionedCandidate
-from manifests.canonical import sha256_of_file
-from shards.kinds.samples import Frame, Pair, Rejected, Source
-from shards.media.media_folder import FILE_ERRORS, EscapesRoot, MediaFolder
+from generators.media_sources import VideoFolderSource
+from generators.papers import EQBEN
+from manifests.candidate import Candidate, CaptionedCandidate
+from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from shards.contracts import Context, Generator
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
+from shards.media.media_folder import MediaFolder
 
 Addressing = Literal["seconds", "numbers", "dump"]
+
+#: Why a pair of frames cannot be made.
+FRAME_REASONS = {
+    "missing-media": "the video or frame is not in the media folder",
+    "broken-media": "its file cannot be read, or is cut off before the frame",
+    "beyond-end": "the video ends before the annotated moment",
+    "same-frame": "both moments mean one and the same frame",
+    "unsafe-path": "the name of its media leads out of the media folder",
+}
+
+
+class FramePairSource(VideoFolderSource):
+    """A source of EqBen's: two frames of a video, and what annotations say of each."""
+
+    paper = EQBEN
+    group = "video"
+    reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,132 +51,61 @@ class FramePairCandidate(CaptionedCandidate):
     provenance: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """Why an address gave no frame; the fields of `Rejected`."""
-
-    reason: str
-    detail: str
-    media: str | None
-    media_size: int | None
+S = TypeVar("S", bound=FramePairSource)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A frame and its index in the video (0-based, presentation order), -1 for a dumped one."""
+class FramePairGenerator(Generator[S]):
+    """Plans pairs of frames from one annotation file, and has them decoded."""
 
-    frame: Frame
-    index: int
+    candidate = FramePairCandidate
+    libraries = ("av", "numpy")
 
+    def __init__(self, source: S, context: Context) -> None:
+        super().__init__(source, context)
+        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
 
-_Outcomes = Mapping[float, _Found | _Problem]
+    def inputs(self) -> str:
+        """sha256 of the annotation file."""
+        return sha256_of_file(self.source.annotations)[0]
 
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs with their frames (`generators.video.frame_making.make_pairs`)."""
+        from generators.video.frame_making import make_pairs  # decodes with av
 
-def make_pairs(
-    candidates: Sequence[FramePairCandidate], media: MediaFolder, addressing: Addressing
-) -> Iterator[Pair | Rejected]:
-    """One result a candidate, in order.
+        return make_pairs(cast(Sequence[FramePairCandidate], candidates), self.media, self.addressing())
 
-    addressing: ``seconds`` and ``numbers`` as in `generators.video.frames.read_frames`; ``dump`` reads frame ``n`` of a
-    video from the picture ``VIDEO/%06d.png``.
+    def addressing(self) -> Addressing:
+        """How candidates address frames (`generators.video.frame_making.make_pairs`)."""
+        return "seconds"
 
-    Candidates of one video must follow each other: its file is hashed and opened once, each distinct frame is decoded
-    once and shared, and only one video's frames are held at a time. Provenance gains ``index0`` and ``index1``, the
-    indices of the frames in the video (0-based; -1 in a dump, which does not tell).
+    def planned(
+        self,
+        identity: tuple[str | int | float, ...],
+        captions: tuple[tuple[str, ...], tuple[str, ...]],
+        at: tuple[float, float],
+        change: str,
+        provenance: Mapping[str, Any],
+    ) -> FramePairCandidate:
+        """A candidate of one video.
 
-    Rejections: ``missing-media``, ``broken-media``, ``beyond-end`` (no such frame), ``same-frame`` (both addresses mean
-    one frame), ``unsafe-path``. Raises OSError for trouble of the machine, such as a failing disk.
-    """
-    for video, group in groupby(candidates, key=lambda candidate: candidate.video):
-        planned = list(group)
-        addresses = sorted({at for candidate in planned for at in (candidate.at0, candidate.at1)})
-        outcomes = _look_up(video, addresses, media, addressing)
-        for candidate in planned:
-            yield _pair(candidate, outcomes[candidate.at0], outcomes[candidate.at1])
-
-
-def _pair(candidate: FramePairCandidate, first: _Found | _Problem, second: _Found | _Problem) -> Pair | Rejected:
-    for outcome in (first, second):
-        if isinstance(outcome, _Problem):
-            return Rejected(candidate.key, outcome.reason, outcome.detail, outcome.media, outcome.media_size)
-    assert isinstance(first, _Found) and isinstance(second, _Found)
-    if first.frame is second.frame:
-        detail = f"{candidate.video}: {candidate.at0:g} and {candidate.at1:g} are one frame"
-        return Rejected(candidate.key, "same-frame", detail)
-    return Pair(
-        key=candidate.key,
-        group=candidate.group,
-        split=candidate.split,
-        change=candidate.change,
-        image0=first.frame,
-        image1=second.frame,
-        captions0=candidate.captions0,
-        captions1=candidate.captions1,
-        provenance={**json.loads(candidate.provenance), "index0": first.index, "index1": second.index},
-    )
-
-
-def _look_up(video: str, addresses: Collection[float], media: MediaFolder, addressing: Addressing) -> _Outcomes:
-    if addressing == "dump":
-        return {at: _from_dump(video, at, media) for at in addresses}
-    found = _find(video, media)
-    if isinstance(found, _Problem):
-        return dict.fromkeys(addresses, found)
-    size = None
-    try:
-        size = found.stat().st_size
-        digest, size = sha256_of_file(found)
-        source = Source(media.relative(found), size, digest)
-        try:
-            read = read_frames(found, addresses, addressing)
-        except BrokenMedia as error:
-            # FFmpeg reports a failing disk as it reports a broken file. Plain reading tells: it raises here again.
-            sha256_of_file(found)
-            return dict.fromkeys(addresses, _Problem("broken-media", str(error), video, size))
-    except OSError as error:
-        return dict.fromkeys(addresses, _blame(error, video, size))
-    outcomes: dict[float, _Found | _Problem] = {}
-    shared: dict[int, _Found] = {}
-    for at, frame in read.items():
-        if isinstance(frame, Unavailable):
-            outcomes[at] = _Problem(frame.reason, frame.detail, video, size)
-        else:
-            made = Frame(f"{video}#{frame.index}", frame.pixels, frame.pts, source)
-            outcomes[at] = shared.setdefault(frame.index, _Found(made, frame.index))
-    return outcomes
-
-
-def _from_dump(video: str, number: float, media: MediaFolder) -> _Found | _Problem:
-    name = f"{video}/{int(number):06d}.png"
-    found = _find(name, media)
-    if isinstance(found, _Problem):
-        return found
-    size = None
-    try:
-        size = found.stat().st_size
-        pixels, digest, size = read_picture(found)
-    except UnreadablePicture as error:
-        return _Problem("broken-media", str(error), name, size)
-    except OSError as error:
-        return _blame(error, name, size)
-    frame = Frame(f"{video}#{int(number)}", pixels, -1.0, Source(media.relative(found), size, digest))
-    return _Found(frame, -1)
-
-
-def _find(name: str, media: MediaFolder) -> Path | _Problem:
-    try:
-        path = media.find(name)
-    except EscapesRoot as error:
-        return _Problem("unsafe-path", str(error), None, None)
-    except OSError as error:
-        return _blame(error, name, None)
-    if path is None:
-        return _Problem("missing-media", f"no file {name} in {media.root.name}; add it and build again", name, None)
-    return path
-
-
-def _blame(error: OSError, name: str, size: int | None) -> _Problem:
-    """The rejection for a file that the operating system refuses; raises ``error`` again if the machine is at fault."""
-    if error.errno not in FILE_ERRORS:
-        raise error
-    return _Problem("broken-media", f"{name}: {error.strerror}; make it readable", name, size)
+        Args:
+            identity: tells it from all others of the source; the video's name first.
+            captions: of both frames, best first.
+            at: addresses of both frames.
+            change: what differs between the twins.
+            provenance: flat, the same keys for all of a source.
+        """
+        video = str(identity[0])
+        return FramePairCandidate(
+            key=sample_key(self.name, *identity),
+            identity=identity_of(*identity),
+            group=video,
+            split=self.split,
+            captions0=captions[0],
+            captions1=captions[1],
+            video=video,
+            at0=at[0],
+            at1=at[1],
+            change=change,
+            provenance=canonical_json(provenance).decode(),
+        )

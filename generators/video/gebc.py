@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal
 
-from generators.annotation_files import media_name, read_json, seconds
-from generators.video.frame_pairs import FramePairCandidate, make_pairs
+from pydantic import Field
+
+from generators.annotation_files import is_media_name, read_json, refuse_unusable, seconds
+from generators.video.frame_pairs import (
+    FRAME_REASONS,
+    FramePairCandidate,
+    FramePairGenerator,
+    FramePairSource,
+)
 from generators.video.sentences import as_sentence
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.source_settings import Gebc
-from shards.contracts import Isolation
-from shards.kinds.samples import Pair, Rejected
-from shards.media.media_folder import MediaFolder
+from manifests.source import Reference
+from shards.contracts import Context, LeftOut
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
+
+
+class Gebc(FramePairSource):
+    """EQ-GEBC (EqBen, sections 4.1 and B.2).
+
+    skip: boundaries between the twins beyond the first (1: before boundary i and after boundary i + 1).
+    before, after: where in the interval before boundary i, and after boundary i + skip, the frame is taken
+    (0 its start, 1 its end).
+    """
+
+    kind: Literal["gebc"]
+    skip: int = Field(default=1, ge=0)
+    before: float = Field(default=0.5, ge=0, le=1)
+    after: float = Field(default=0.5, ge=0, le=1)
+    licence: str = "Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
+
+    reference = Reference(
+        "Kinetics-GEB+ (GEBC)",
+        "https://github.com/showlab/geb-plus",
+        """@inproceedings{wang2022gebplus,
+  title     = {{GEB+}: A Benchmark for Generic Event Boundary Captioning, Grounding and Retrieval},
+  author    = {Wang, Yuxuan and Gao, Difei and Yu, Licheng and Lei, Weixian and Feiszli, Matt and Shou, Mike Zheng},
+  booktitle = {ECCV},
+  year      = {2022}
+}""",
+    )
+    reasons: ClassVar[Mapping[str, str]] = {
+        **FRAME_REASONS,
+        "video-malformed": "videos without a list of boundaries",
+        "boundary-malformed": "boundaries that are not objects",
+        "boundary-without-time": "boundaries whose timestamp is not a time in a video",
+        "boundary-repeated": "boundaries with an id that came before in their video; the first counts",
+        "pair-unsayable": "pairs in which one side has nothing to say in words, but a flag or nothing",
+        "pair-without-interval": "pairs without time after the second boundary, or between the twins",
+    }
+
+    def open(self, context: Context) -> GebcGenerator:
+        """As `shards.contracts.Source.open`."""
+        return GebcGenerator(self, context)
 
 
 @dataclass(slots=True)
@@ -35,69 +76,52 @@ class Boundary:
     after: list[str] = field(default_factory=list)
 
 
-class GebcGenerator:
-    """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, subject, ...}]}``.
+class GebcGenerator(FramePairGenerator[Gebc]):
+    """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, ...}]}``."""
 
-    excluded: what the last `plan` left out, by reason. ``boundary-malformed``: not an object;
-    ``boundary-without-time``; ``boundary-repeated``: same id again, the first counts; of the pairs of boundaries,
-    ``pair-unsayable``: no caption in words before the first or after the second; ``pair-without-interval``: no time
-    after the second boundary, or no time between the twins.
-    """
-
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "thread"
-    candidate: ClassVar[type[Candidate]] = FramePairCandidate
-    libraries: ClassVar[tuple[str, ...]] = ("av", "numpy")
-
-    def __init__(self, name: str, source: Gebc, split: str) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
-        self.excluded: Counter[str] = Counter()
-
-    def inputs(self) -> str:
-        """sha256 of the annotation file."""
-        return sha256_of_file(self.source.annotations)[0]
+    version = 1
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        self.excluded = Counter()
-        path = self.source.annotations
+        self.excluded = LeftOut()
+        path, usable = self.source.annotations, False
         whole = read_json(path)
         if not isinstance(whole, dict):
             raise WrongUse(f"{path}: not a mapping of videos to boundaries; {_REMEDY}")
         for video in sorted(whole):
-            media_name(path, video)
+            place = f"{path.name} video {video!r}"
+            if not is_media_name(video):
+                self.excluded.add("unsafe-path", place)
+                continue
             if not isinstance(whole[video], list):
-                raise WrongUse(f"{path}: video {video!r}: not a list of boundaries; {_REMEDY}")
-            boundaries = self._boundaries(whole[video])
+                self.excluded.add("video-malformed", place)
+                continue
+            usable = True
+            boundaries = self._boundaries(whole[video], place)
             for first, second in zip(boundaries, boundaries[self.source.skip :], strict=False):
-                pair = self._pair(video, first, second)
+                pair = self._pair(video, first, second, place)
                 if pair is not None:
                     yield pair
+        if not usable:
+            refuse_unusable(path, self.excluded, _REMEDY)
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        """Pairs with their frames (`generators.video.frame_pairs.make_pairs`)."""
-        planned = cast(Sequence[FramePairCandidate], candidates)
-        return make_pairs(planned, self.media, "seconds")
-
-    def _boundaries(self, records: list[Any]) -> list[Boundary]:
+    def _boundaries(self, records: list[Any], video: str) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""
         boundaries: dict[float, Boundary] = {}
         seen: set[str] = set()
-        for record in records:
+        for number, record in enumerate(records, 1):
+            place = f"{video} boundary {number}"
             if not isinstance(record, dict):
-                self.excluded["boundary-malformed"] += 1
+                self.excluded.add("boundary-malformed", place)
                 continue
             time = seconds(record.get("timestamp"))
             if time is None:
-                self.excluded["boundary-without-time"] += 1
+                self.excluded.add("boundary-without-time", place)
                 continue
             name = record.get("boundary_id")
             if isinstance(name, str):
                 if name in seen:
-                    self.excluded["boundary-repeated"] += 1
+                    self.excluded.add("boundary-repeated", f"{place} ({name})")
                     continue
                 seen.add(name)
             _add(boundaries.setdefault(time, Boundary(time)), record)
@@ -107,18 +131,19 @@ class GebcGenerator:
             earlier.next = later.time if earlier.next is None else min(earlier.next, later.time)
         return ordered
 
-    def _pair(self, video: str, first: Boundary, second: Boundary) -> FramePairCandidate | None:
+    def _pair(self, video: str, first: Boundary, second: Boundary, place: str) -> FramePairCandidate | None:
         captions0, captions1 = tuple(dict.fromkeys(first.before)), tuple(dict.fromkeys(second.after))
+        times = f"{place} boundaries at {first.time:g} and {second.time:g} s"
         if not captions0 or not captions1:
-            self.excluded["pair-unsayable"] += 1
+            self.excluded.add("pair-unsayable", times)
             return None
         if second.next is None:
-            self.excluded["pair-without-interval"] += 1
+            self.excluded.add("pair-without-interval", times)
             return None
         at0 = first.previous + self.source.before * (first.time - first.previous)
         at1 = second.time + self.source.after * (second.next - second.time)
         if at1 <= at0:
-            self.excluded["pair-without-interval"] += 1
+            self.excluded.add("pair-without-interval", times)
             return None
         provenance = {
             "video": video,
@@ -127,18 +152,8 @@ class GebcGenerator:
             "timestamp0": first.time,
             "timestamp1": second.time,
         }
-        return FramePairCandidate(
-            key=sample_key(self.name, video, first.time, second.time),
-            group=video,
-            split=self.split,
-            captions0=captions0,
-            captions1=captions1,
-            video=video,
-            at0=at0,
-            at1=at1,
-            change="status",
-            provenance=canonical_json(provenance).decode(),
-        )
+        identity = (video, first.time, second.time)
+        return self.planned(identity, (captions0, captions1), (at0, at1), "status", provenance)
 
 
 _REMEDY = "source.annotations must be a GEBC file of {VIDEO: [{boundary_id, timestamp, ...}]}"

@@ -1,55 +1,59 @@
-"""Reading a pickle as data: whatever it holds, no code of it runs and it cannot outgrow its file.
+"""Reading a pickle as data: no code of it runs, and its memory is bounded by the size of the file.
 
-Allowed are None, bools, numbers, text, bytes, lists, tuples, dictionaries and sets (with plain keys), and numpy arrays
-and scalars of numbers or text. This is the standard library's unpickler in Python, which reads some million operations
-a second and, unlike the one in C, sets no memory aside for lengths that a file merely claims.
+Allowed are None, bools, numbers, text, bytes, lists, tuples, dictionaries and sets, and numpy arrays and scalars of
+numbers or text. First all operations are looked at without being carried out, then the standard library's unpickler
+carries them out with an allow-list of globals (https://docs.python.org/3/library/pickle.html#restricting-globals).
 """
 
 from __future__ import annotations
 
 import io
-import math
 import pickle
-import struct
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from generators.annotation_files import read_bytes
 from manifests.errors import WrongUse
 
-# Operations that make objects of any class or reach outside the file.
-BARRED = (
-    pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID,
-    pickle.BINPERSID, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
-)  # fmt: skip
-# Operations that hash, and where among the topmost items of the stack the keys lie.
-KEYED = {
-    pickle.DICT: slice(0, None, 2),
-    pickle.SETITEM: slice(-2, -1),
-    pickle.SETITEMS: slice(0, None, 2),
-    pickle.ADDITEMS: slice(None),
-    pickle.FROZENSET: slice(None),
-}
-ARRAY_KINDS = "biufcSU"
-# Hashing a nested tuple can take time without bound, so that keys are plain.
-KEYS = (str, int, float, bytes, bool, type(None))
+# Operations that make objects of classes or reach outside the file; plain data needs none of them.
+BARRED = {
+    "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER",
+    "READONLY_BUFFER",
+}  # fmt: skip
+MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
+DTYPE_KINDS = "biufcSU"
 REMEDY = "only plain data is read; fetch the official annotation again, or convert it to JSON lines"
 
 
 def load(path: Path) -> Any:
-    """What the pickle at ``path`` holds; raises `WrongUse` naming what is forbidden or broken in it, and where."""
+    """What the pickle at ``path`` holds.
+
+    Raises:
+        WrongUse: it cannot be read, is broken, or holds more than plain data; the message says what.
+    """
     raw = read_bytes(path)
-    stream = io.BytesIO(raw)
     try:
-        return _DataUnpickler(stream, len(raw)).load()
+        _check_operations(raw)
+        return _DataUnpickler(raw).load()
     except _Forbidden as error:
         raise WrongUse(f"{path}: this pickle holds more than plain data: {error}; {REMEDY}") from error
     except Exception as error:  # a broken pickle can raise anything: IndexError, struct.error, KeyError ...
         problem = f"{type(error).__name__}: {error}"[:200]
-        raise WrongUse(f"{path}: broken pickle before byte {stream.tell()} ({problem}); {REMEDY}") from error
+        raise WrongUse(f"{path}: broken pickle ({problem}); {REMEDY}") from error
+
+
+def _check_operations(raw: bytes) -> None:
+    """Raise for operations that plain data does not need, and for lengths and places that are not in the file."""
+    for operation, argument, at in pickletools.genops(raw):  # ValueError where an argument is longer than the file
+        if operation.name in BARRED:
+            raise _Forbidden(f"an object of a class ({operation.name} at byte {at})")
+        if operation.name in MEMO and int(argument or 0) > len(raw):  # the unpickler sets memory aside up to this place
+            raise ValueError(f"place {argument} of the memo in a file of {len(raw)} bytes, at byte {at}")
 
 
 class _Forbidden(Exception):
@@ -57,131 +61,90 @@ class _Forbidden(Exception):
 
 
 class _Dtype:
-    """A dtype while its state is still to come."""
+    """A numpy dtype of numbers or text. Never a real one, whose own state could describe any memory."""
 
     __slots__ = ("dtype",)
 
     def __init__(self, code: Any) -> None:
         # np.dtype takes classes and lists of fields too; pickles of plain dtypes hold a short code ("f8").
-        if not isinstance(code, str) or np.dtype(code).kind not in ARRAY_KINDS:
+        if not isinstance(code, str) or np.dtype(code).kind not in DTYPE_KINDS:
             raise _Forbidden(f"a numpy array of {code!r}")
         self.dtype: np.dtype[Any] = np.dtype(code)
 
-
-class _Function:
-    """A global that a pickle may call."""
-
-    __slots__ = ("call",)
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.call = call
+    def __setstate__(self, state: Any) -> None:
+        self.dtype = self.dtype.newbyteorder(state[1])
 
 
-class _DataUnpickler(pickle._Unpickler):
-    dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
-    stack: list[Any]
-    append: Callable[[Any], None]
-    read: Callable[[int], bytes]
+class _Array(np.ndarray[Any, Any]):
+    """An array whose state is checked: shape and dtype must be those of its bytes."""
 
-    def __init__(self, stream: io.BytesIO, size: int) -> None:
-        super().__init__(stream, encoding="latin1")  # as numpy arrays written by Python 2 need
-        self._copies_left = 3 * size  # old protocols need two: text to bytes, bytes to array
-        functions = {
-            ("numpy", "ndarray"): _Function(_never),
-            ("numpy", "dtype"): _Function(lambda code, align=False, copy=False: _Dtype(code)),
-            ("_codecs", "encode"): _Function(self._encode),
-            ("__builtin__", "bytes"): _Function(lambda: b""),  # how protocols below 3 write b""
-        }
-        for core in ("numpy.core", "numpy._core"):  # before and since numpy 2
-            functions[f"{core}.multiarray", "_reconstruct"] = _Function(lambda kind, shape, code: np.empty(0))
-            functions[f"{core}.multiarray", "scalar"] = _Function(self._scalar)
-            functions[f"{core}.numeric", "_frombuffer"] = _Function(self._from_buffer)
-        self._functions = functions
+    counted: Callable[[Any], bytes]  # until there is a state
+
+    def __setstate__(self, state: Any) -> None:
+        _version, shape, dtype, fortran, raw = state
+        raw = self.counted(raw)
+        del self.counted
+        checked = _from_buffer(raw, dtype, shape)
+        whole: Any = (1, checked.shape, checked.dtype, bool(fortran), raw)
+        super().__setstate__(whole)
+
+
+class _Call:
+    """A function that a pickle may call, and change in no way."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.function(*arguments)
+
+    def __setstate__(self, _state: Any) -> None:
+        raise _Forbidden("a state for a function")
+
+
+class _DataUnpickler(pickle.Unpickler):
+    def __init__(self, raw: bytes) -> None:
+        super().__init__(io.BytesIO(raw), encoding="latin1")  # as numpy arrays written by Python 2 need
+        self._copies_left = 3 * len(raw)  # bytes; old protocols need two: text to bytes, bytes to array
 
     def find_class(self, module: str, name: str) -> Any:
-        try:
-            return self._functions[module, name]
-        except KeyError:
-            raise _Forbidden(f"the global {module}.{name}, whose code would run") from None
+        """What stands in for a global: never a class, so that nothing but the calls below is made."""
+        functions: dict[tuple[str, str], Callable[..., Any]] = {
+            ("numpy", "dtype"): lambda code, align=False, copy=False: _Dtype(code),
+            ("numpy.core.multiarray", "_reconstruct"): self._array,
+            ("numpy.core.multiarray", "scalar"): lambda dtype, raw: _from_buffer(self._counted(raw), dtype, (1,))[0],
+            ("numpy.core.numeric", "_frombuffer"): _from_buffer,
+            ("_codecs", "encode"): self._encode,  # how protocols below 3 write bytes
+            ("__builtin__", "bytes"): lambda: b"",  # how they write b""
+        }
+        if (module, name) == ("numpy", "ndarray"):
+            return None  # the first argument of _reconstruct
+        if function := functions.get((module.replace("numpy._core", "numpy.core"), name)):  # numpy 2 renamed it
+            return _Call(function)
+        raise _Forbidden(f"the global {module}.{name}, whose code would run")
 
-    def load_reduce(self) -> None:
-        arguments, function = self.stack.pop(), self.stack[-1]
-        if not isinstance(function, _Function) or not isinstance(arguments, tuple):
-            raise _Forbidden(f"a call of {type(function).__name__}")
-        self.stack[-1] = function.call(*arguments)
-
-    def load_build(self) -> None:
-        state, built = self.stack.pop(), self.stack[-1]
-        if isinstance(built, _Dtype):
-            _version, order, subdtype, names, fields, *_sizes = state
-            if subdtype is not None or names is not None or fields is not None:
-                raise _Forbidden("a numpy array of records")
-            built.dtype = built.dtype.newbyteorder(order)
-        elif isinstance(built, np.ndarray):
-            _version, shape, dtype, fortran, raw = state
-            raw = raw.encode("latin1") if isinstance(raw, str) else raw
-            self._spend(raw)
-            flat = self._from_buffer(raw, dtype, shape)
-            whole: Any = (1, flat.shape, flat.dtype, bool(fortran), raw)
-            built.__setstate__(whole)
-        else:
-            raise _Forbidden(f"a state for {type(built).__name__}")
-
-    def load_bytearray8(self) -> None:
-        # The library's own sets the claimed length aside before it reads.
-        (length,) = struct.unpack("<Q", self.read(8))
-        self.append(bytearray(self.read(length)))
+    def _array(self, _kind: Any, _shape: Any, _code: Any) -> _Array:
+        array = _Array(0)
+        array.counted = self._counted
+        return array
 
     def _encode(self, text: str, codec: str = "latin1") -> bytes:
-        """How protocols below 3 write bytes."""
         if codec not in ("latin1", "latin-1"):
             raise _Forbidden(f"the codec {codec!r}")
-        self._spend(text)
-        return text.encode("latin1")
+        return self._counted(text)
 
-    def _scalar(self, dtype: _Dtype, raw: bytes | str) -> Any:
-        raw = raw.encode("latin1") if isinstance(raw, str) else raw
-        self._spend(raw)
-        return self._from_buffer(raw, dtype, (1,))[0]
-
-    def _from_buffer(self, raw: bytes | bytearray, dtype: _Dtype, shape: tuple[int, ...], order: Any = "C") -> Any:
-        if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes | bytearray):
-            raise _Forbidden("a numpy array of objects")
-        if math.prod(shape) * dtype.dtype.itemsize != len(raw):
-            raise ValueError(f"{len(raw)} bytes for an array of shape {shape}")
-        return np.frombuffer(raw, dtype.dtype).reshape(shape, order=order)
-
-    def _spend(self, copied: bytes | str) -> None:
+    def _counted(self, copied: bytes | str) -> bytes:
         # One long text, recalled often, would let a small file fill the memory.
         self._copies_left -= len(copied)
         if self._copies_left < 0:
             raise ValueError("its arrays are larger than the file")
+        return copied.encode("latin1") if isinstance(copied, str) else copied
 
 
-def _never(*_arguments: Any) -> Any:
-    raise _Forbidden("a numpy array without its maker")
-
-
-def _barred(_unpickler: Any) -> None:
-    raise _Forbidden("an object of a class")
-
-
-def _with_plain_keys(operation: bytes, keys: slice) -> Callable[[Any], None]:
-    perform: Callable[[Any], None] = pickle._Unpickler.dispatch[operation[0]]
-
-    def check_and_perform(unpickler: Any) -> None:
-        for key in unpickler.stack[keys]:
-            if not isinstance(key, KEYS):
-                raise _Forbidden(f"a {type(key).__name__} as a key")
-        perform(unpickler)
-
-    return check_and_perform
-
-
-_DataUnpickler.dispatch |= {operation[0]: _barred for operation in BARRED}
-_DataUnpickler.dispatch |= {operation[0]: _with_plain_keys(operation, keys) for operation, keys in KEYED.items()}
-_DataUnpickler.dispatch |= {
-    pickle.REDUCE[0]: _DataUnpickler.load_reduce,
-    pickle.BUILD[0]: _DataUnpickler.load_build,
-    pickle.BYTEARRAY8[0]: _DataUnpickler.load_bytearray8,
-}
+def _from_buffer(raw: bytes | bytearray, dtype: _Dtype, shape: tuple[int, ...], order: Any = "C") -> NDArray[Any]:
+    """A view of bytes as an array."""
+    if not isinstance(dtype, _Dtype) or not isinstance(raw, bytes | bytearray):
+        raise _Forbidden("a numpy array of objects")
+    return np.frombuffer(raw, dtype.dtype).reshape(shape, order=order)

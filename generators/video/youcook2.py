@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal
 
-from generators.annotation_files import media_name, read_json, seconds
-from generators.video.frame_pairs import FramePairCandidate, make_pairs
+from generators.annotation_files import is_media_name, read_json, refuse_unusable, seconds
+from generators.video.frame_pairs import (
+    FRAME_REASONS,
+    FramePairCandidate,
+    FramePairGenerator,
+    FramePairSource,
+)
 from generators.video.sentences import as_sentence
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, sample_key, sha256_of_file
 from manifests.errors import WrongUse
-from manifests.source_settings import YouCook2
-from shards.contracts import Isolation
-from shards.kinds.samples import Pair, Rejected
-from shards.media.media_folder import MediaFolder
+from manifests.source import Reference
+from shards.contracts import Context, LeftOut
+
+
+class YouCook2(FramePairSource):
+    """EQ-YouCook2 (EqBen, sections 4.1 and B.3): middle frame of every segment, all pairs within a video."""
+
+    kind: Literal["youcook2"]
+    licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
+
+    reference = Reference(
+        "YouCook2",
+        "http://youcook2.eecs.umich.edu",
+        """@inproceedings{zhou2018youcook2,
+  title     = {Towards Automatic Learning of Procedures from Web Instructional Videos},
+  author    = {Zhou, Luowei and Xu, Chenliang and Corso, Jason J.},
+  booktitle = {AAAI},
+  year      = {2018}
+}""",
+    )
+    reasons: ClassVar[Mapping[str, str]] = {
+        **FRAME_REASONS,
+        "video-malformed": "videos without a list of annotations",
+        "segment-malformed": "segments that are not objects with an id",
+        "segment-without-time": "segments that are not two times in order",
+        "segment-unsayable": "segments whose sentence has no words",
+        "segment-repeated": "segments with an id that came before in their video; the first counts",
+    }
+
+    def open(self, context: Context) -> YouCook2Generator:
+        """As `shards.contracts.Source.open`."""
+        return YouCook2Generator(self, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,68 +60,51 @@ class Segment:
     sentence: str
 
 
-class YouCook2Generator:
-    """Pairs from YouCook2: ``{"database": {VIDEO: {subset, recipe_type, annotations: [{segment, id, sentence}]}}}``.
+class YouCook2Generator(FramePairGenerator[YouCook2]):
+    """Pairs from YouCook2: ``{"database": {VIDEO: {subset, recipe_type, annotations: [{segment, id, sentence}]}}}``."""
 
-    excluded: what the last `plan` left out, by reason. ``segment-malformed``: not an object with an id;
-    ``segment-without-time``: not two times in order; ``segment-unsayable``: no words; ``segment-repeated``: same id
-    again in a video, the first counts.
-    """
-
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "thread"
-    candidate: ClassVar[type[Candidate]] = FramePairCandidate
-    libraries: ClassVar[tuple[str, ...]] = ("av", "numpy")
-
-    def __init__(self, name: str, source: YouCook2, split: str) -> None:
-        self.name = name
-        self.source = source
-        self.split = split
-        self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
-        self.excluded: Counter[str] = Counter()
-
-    def inputs(self) -> str:
-        """sha256 of the annotation file."""
-        return sha256_of_file(self.source.annotations)[0]
+    version = 1
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        self.excluded = Counter()
-        path = self.source.annotations
+        self.excluded = LeftOut()
+        path, usable = self.source.annotations, False
         whole = read_json(path)
         database = whole.get("database") if isinstance(whole, dict) else None
         if not isinstance(database, dict):
             raise WrongUse(f"{path}: no mapping under 'database'; {_REMEDY}")
         for video in sorted(database):
-            media_name(path, video)
-            entry = database[video]
+            entry, place = database[video], f"{path.name} video {video!r}"
+            if not is_media_name(video):
+                self.excluded.add("unsafe-path", place)
+                continue
             if not isinstance(entry, dict) or not isinstance(entry.get("annotations"), list):
-                raise WrongUse(f"{path}: video {video!r}: no list under 'annotations'; {_REMEDY}")
+                self.excluded.add("video-malformed", place)
+                continue
+            usable = True
             about = {"video": video, "subset": _text(entry.get("subset")), "recipe": _text(entry.get("recipe_type"))}
-            for first, second in combinations(self._segments(entry["annotations"]), 2):
+            for first, second in combinations(self._segments(entry["annotations"], place), 2):
                 yield self._pair(video, about, first, second)
+        if not usable:
+            refuse_unusable(path, self.excluded, _REMEDY)
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        """Pairs with their frames (`generators.video.frame_pairs.make_pairs`)."""
-        planned = cast(Sequence[FramePairCandidate], candidates)
-        return make_pairs(planned, self.media, "seconds")
-
-    def _segments(self, records: list[Any]) -> list[Segment]:
+    def _segments(self, records: list[Any], video: str) -> list[Segment]:
         segments: dict[str, Segment] = {}
-        for record in records:
+        for number, record in enumerate(records, 1):
+            place = f"{video} segment {number}"
             name = _text(record.get("id")) if isinstance(record, dict) else ""
             if not name:
-                self.excluded["segment-malformed"] += 1
+                self.excluded.add("segment-malformed", place)
                 continue
             interval = _interval(record.get("segment"))
             if interval is None:
-                self.excluded["segment-without-time"] += 1
+                self.excluded.add("segment-without-time", place)
                 continue
             sentence = as_sentence(_text(record.get("sentence")))
             if not sentence:
-                self.excluded["segment-unsayable"] += 1
+                self.excluded.add("segment-unsayable", place)
             elif name in segments:
-                self.excluded["segment-repeated"] += 1
+                self.excluded.add("segment-repeated", place)
             else:
                 segments[name] = Segment(name, *interval, sentence)
         return sorted(segments.values(), key=lambda segment: (segment.start, segment.end, segment.id))
@@ -106,18 +119,9 @@ class YouCook2Generator:
             "start1": second.start,
             "end1": second.end,
         }
-        return FramePairCandidate(
-            key=sample_key(self.name, video, first.id, second.id),
-            group=video,
-            split=self.split,
-            captions0=(first.sentence,),
-            captions1=(second.sentence,),
-            video=video,
-            at0=(first.start + first.end) / 2,
-            at1=(second.start + second.end) / 2,
-            change="step",
-            provenance=canonical_json(provenance).decode(),
-        )
+        middles = ((first.start + first.end) / 2, (second.start + second.end) / 2)
+        captions = ((first.sentence,), (second.sentence,))
+        return self.planned((video, first.id, second.id), captions, middles, "step", provenance)
 
 
 _REMEDY = "source.annotations must be a youcookii_annotations file of {database: {VIDEO: {annotations: [...]}}}"

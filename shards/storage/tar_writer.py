@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import queue
-import threading
+import tarfile
 from collections.abc import Iterable
-from io import FileIO
+from io import BufferedWriter, FileIO
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-BLOCK = 512
-RECORD = 10240  # tar pads its end to whole records of 20 blocks
-CHUNK = 1 << 18  # bytes written and hashed at once; small ones would only pass the interpreter lock to and fro
-CHUNKS = 4
-PADDING = bytes(BLOCK)
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
-# Name, size and checksum; between them mode 644, user and group 0, time 0, regular file, USTAR, no names.
-_HEADER = b"".join(
-    (b"%b", b"0000644\0", b"0000000\0" * 2, b"%011o\0", b"0" * 11 + b"\0", b"%06o\0 0", bytes(100), b"ustar\0", b"00")
-) + bytes(247)
-_FIXED_SUM = sum(_HEADER.replace(b"%b", b"").replace(b"%011o", b"").replace(b"%06o\0", b"       "))
+CHUNK = 1 << 18  # bytes written and hashed at once, so that small members cost little
+END = bytes(2 * tarfile.BLOCKSIZE)
 
 
-class _BackgroundHash:
-    """sha256 on a second thread: hashing and the disk overlap (hashlib lets go of the interpreter lock)."""
+class _HashedFile(FileIO):
+    """A new file, and the sha256 of what is in it."""
 
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        # The same few chunks go round: fresh memory costs as much as hashing.
-        self._free: queue.SimpleQueue[bytearray] = queue.SimpleQueue()
-        self._full: queue.SimpleQueue[tuple[bytearray, int]] = queue.SimpleQueue()
-        for _ in range(CHUNKS):
-            self._free.put(bytearray(CHUNK))
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "xb")
+        self.hash = hashlib.sha256()
 
-    def new_chunk(self) -> bytearray:
-        return self._free.get()
-
-    def update(self, chunk: bytearray, size: int) -> None:
-        """Hash the first ``size`` bytes, at least one; the chunk is no longer the caller's."""
-        self._full.put((chunk, size))
-
-    def hexdigest(self) -> str:
-        self._full.put((bytearray(), 0))
-        self._thread.join()
-        return self._hash.hexdigest()
-
-    def _run(self) -> None:
-        while (item := self._full.get())[1]:
-            chunk, size = item
-            self._hash.update(memoryview(chunk)[:size])
-            self._free.put(chunk)
-
-
-def _header(name: str, size: int) -> bytes:
-    """What `tarfile` writes for a `TarInfo` of this name and size in USTAR format, at a quarter of its cost."""
-    encoded = name.encode("ascii")
-    if len(encoded) > 100 or size >= 8**11:
-        raise ValueError(f"{name}: names have at most 100 bytes, members less than 8 GiB")
-    own = b"%b%011o" % (encoded, size)
-    return _HEADER % (encoded.ljust(100, b"\0"), size, sum(own) + _FIXED_SUM)
+    def write(self, part: ReadableBuffer, /) -> int:
+        written = super().write(part)  # not all of it on a disk that is nearly full; BufferedWriter writes the rest
+        self.hash.update(memoryview(part)[:written])
+        return written
 
 
 class TarWriter:
@@ -75,46 +42,27 @@ class TarWriter:
         self.path = path
         self.sha256 = ""
         self.size = 0
-        self._file: FileIO | None = None
-        self._hash: _BackgroundHash | None = None
-        self._chunk = bytearray()
-        self._filled = 0
+        self._raw: _HashedFile | None = None
+        self._file: BufferedWriter | None = None
 
     def add(self, name: str, content: bytes) -> None:
         """Append one member; ``name`` has at most 100 ASCII characters, else ValueError."""
-        self._write(_header(name, len(content)))
-        self._write(content)
-        self._write(PADDING[: -len(content) % BLOCK])
+        if len(name) > tarfile.LENGTH_NAME:
+            raise ValueError(f"{name}: names of members have at most {tarfile.LENGTH_NAME} characters")
+        member = tarfile.TarInfo(name)  # mode 644, user and group 0, time 0
+        member.size = len(content)
+        # Not `TarFile.addfile`: it gives the same bytes, and takes 1.7 times as long for members of 20 kB.
+        header = member.tobuf(tarfile.USTAR_FORMAT, "ascii", "strict")
+        if self._file is None:
+            self._raw = _HashedFile(self.path)
+            self._file = BufferedWriter(self._raw, CHUNK)
+        for part in (header, content, bytes(-len(content) % tarfile.BLOCKSIZE)):
+            self._file.write(part)
 
     def add_sample(self, key: str, fields: Iterable[tuple[str, bytes]]) -> None:
         """Append the fields of one sample as ``KEY.FIELD`` members, side by side as WebDataset wants them."""
         for field, content in fields:
             self.add(f"{key}.{field}", content)
-
-    def _write(self, part: bytes) -> None:
-        if self._hash is None:
-            self._file = self.path.open("xb", buffering=0)
-            self._hash = _BackgroundHash()
-            self._chunk = self._hash.new_chunk()
-        rest = memoryview(part)
-        while rest:
-            taken = min(CHUNK - self._filled, len(rest))
-            self._chunk[self._filled : self._filled + taken] = rest[:taken]
-            self._filled += taken
-            rest = rest[taken:]
-            if self._filled == CHUNK:
-                self._flush(self._hash)
-                self._chunk = self._hash.new_chunk()
-        self.size += len(part)
-
-    def _flush(self, hasher: _BackgroundHash) -> None:
-        assert self._file is not None
-        # A disk that is nearly full takes a part; the next write takes the rest or says why not.
-        rest = memoryview(self._chunk)[: self._filled]
-        while rest:
-            rest = rest[self._file.write(rest) :]
-        hasher.update(self._chunk, self._filled)
-        self._filled = 0
 
     def __enter__(self) -> TarWriter:
         return self
@@ -122,14 +70,14 @@ class TarWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._hash is None or self._file is None:
+        if self._raw is None or self._file is None:
             return
-        try:
-            if kind is None:
-                end = 2 * BLOCK
-                self._write(bytes(end + -(self.size + end) % RECORD))
-                if self._filled:
-                    self._flush(self._hash)
-        finally:
-            self.sha256 = self._hash.hexdigest()
-            self._file.close()
+        if kind is not None:
+            with contextlib.suppress(OSError):  # the error in hand says more
+                self._file.close()
+            return
+        with self._file:
+            self._file.write(END)
+            self._file.write(bytes(-self._file.tell() % tarfile.RECORDSIZE))
+            self._file.flush()
+            self.sha256, self.size = self._raw.hash.hexdigest(), self._file.tell()

@@ -36,7 +36,7 @@ sys.path.insert(0, str(ROOT))
 
 from filters.faces import FacesFilter  # noqa: E402
 from manifests.filter_settings import Faces  # noqa: E402
-from shards.kinds.samples import Drop, Frame, Source  # noqa: E402
+from shards.kinds.samples import Drop, Frame, Source
 
 Mode = Literal["exact", "fast"]
 WORKERS = 2

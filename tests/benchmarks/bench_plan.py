@@ -57,7 +57,7 @@ def plan(annotations: Path, out: Path) -> None:
             generator.candidate,
             SHARD_SIZE,
             spool,
-            lambda spooled, name: store.publish(spooled, f"plan/{name}"),
+            lambda spooled, name: store.move_in(spooled, f"plan/{name}"),
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps([summary.planned, len(summary.shards), peak, time.perf_counter() - began]))

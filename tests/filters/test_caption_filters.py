@@ -1,20 +1,13 @@
 import pytest
 
-from filters import create
 from filters.equal_captions import EqualCaptionsFilter, words
-from filters.motion_words import MotionWordsFilter
+from filters.motion_words import MotionWords, MotionWordsFilter
 from manifests.candidate import CaptionedCandidate
-from manifests.filter_settings import EqualCaptions, MotionWords
 from shards.kinds.samples import Drop
 
 
 def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> CaptionedCandidate:
     return CaptionedCandidate(key="eq-gebc-a", group="v", captions0=captions0, captions1=captions1)
-
-
-def test_settings_name_these_filters() -> None:
-    assert isinstance(create(MotionWords(kind="motion-words")), MotionWordsFilter)
-    assert isinstance(create(EqualCaptions(kind="equal-captions")), EqualCaptionsFilter)
 
 
 @pytest.mark.parametrize(

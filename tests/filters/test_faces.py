@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from filters.faces import FacesFilter
+from filters.faces import Faces, FacesFilter
 from manifests.errors import TwinsetError
-from manifests.filter_settings import Faces
 from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,8 +160,8 @@ def test_the_digest_gets_the_weights_that_are_files() -> None:
 
 def test_dlib_loads_with_the_first_frame_only() -> None:
     program = (
-        "import sys, filters; from manifests.filter_settings import Faces;"
-        "chosen = filters.create(Faces(kind='faces')); print(chosen.isolation, chosen.weights(), 'dlib' in sys.modules)"
+        "import sys; from filters.faces import Faces;"
+        "chosen = Faces(kind='faces').open(); print(chosen.isolation, chosen.weights(), 'dlib' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert run.stdout.split() == ["process", "{}", "False"], run.stderr

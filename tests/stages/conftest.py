@@ -19,13 +19,16 @@ from manifests.receipt import Receipt
 from manifests.recipe import Subset
 from manifests.stage import Stage, stage_facts
 from shards.contracts import Isolation
-from shards.kinds.samples import Frame, Pair, Rejected, Sample, Source
+from shards.kinds.kind import Sample
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Rejected, Source
 from shards.media.media_folder import MediaFolder
+from shards.records import read_planned
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.make import make_shard
 from stages.maker import NamedFilter, Workshop
-from stages.status import Progress, progress, read_planned
+from stages.status import Progress, progress
 
 Scene = tuple[str, int, int]
 
@@ -155,7 +158,7 @@ def planned_build(media: Path) -> Callable[..., Build]:
                 FramePairCandidate,
                 shard_size,
                 spool,
-                lambda spooled, file: store.publish(spooled, layout.plan(name, file)),
+                lambda spooled, file: store.move_in(spooled, layout.plan(name, file)),
             )
         facts = stage_facts({"seed": seed}, "0" * 64, {"kind": "drawn", "version": 1}, [], ())
         stage = Stage(

@@ -19,7 +19,8 @@ import pytest
 
 from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import Recipe
-from shards.storage.store import SPOOL, Store
+from shards.storage.spool import SPOOL
+from shards.storage.store import Store
 from stages.child_processes import ShardCrashed, close_children, make_one_isolated
 from stages.prepare import asked_recipe, make_one, prepare, state_of
 

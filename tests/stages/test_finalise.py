@@ -154,16 +154,16 @@ def test_a_crash_while_dropping_duplicates_ends_in_the_same_bytes(
         out = tmp_path / f"out{published}"
         builds = build_all(planned_build, out, tuple(SUBSETS))
         store = builds["eq-a"].store
-        publish, left = store.publish, [None] * published
+        move_in, left = store.move_in, [None] * published
 
-        def crashes(spooled: Path, path: str, publish: Any = publish, left: list[None] = left) -> None:
+        def crashes(spooled: Path, path: str, move_in: Any = move_in, left: list[None] = left) -> None:
             if not left:
                 raise OSError(5, "Input/output error")
             left.pop()
-            publish(spooled, path)
+            move_in(spooled, path)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store, "publish", crashes)
+            patch.setattr(store, "move_in", crashes)
             with pytest.raises(OSError, match="Input/output error"):
                 finish(builds)
         for build in builds.values():

@@ -13,7 +13,8 @@ from generators.video.frame_pairs import FramePairCandidate
 from manifests.candidate import Candidate
 from manifests.errors import BuildFailed
 from shards.contracts import Isolation
-from shards.kinds.samples import Rejected, Sample
+from shards.kinds.kind import Sample
+from shards.kinds.samples import Rejected
 from shards.storage.store import Store
 from stages.finalise import drop_duplicates
 from stages.make import make_shard

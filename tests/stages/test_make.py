@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 import pytest
 
 from manifests.errors import BuildFailed
-from shards.kinds.samples import Drop, Frame, Keep, Pair, Score, Verdict
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Score, Verdict
 from shards.rows import KEPT, REJECTED, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store
@@ -157,16 +158,16 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     if before == "an older shard":
         planned_build(store, "eq-x", SCENES, shard_size=6, filters=[("apart", Apart())], seed=1).make(0)
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
-    publish, calls = store.publish, 0
+    move_in, calls = store.move_in, 0
 
     def crashes(spooled: Path, path: str) -> None:
         nonlocal calls
         if calls == publishes:
             raise OSError(5, "Input/output error")
         calls += 1
-        publish(spooled, path)
+        move_in(spooled, path)
 
-    monkeypatch.setattr(store, "publish", crashes)
+    monkeypatch.setattr(store, "move_in", crashes)
     with pytest.raises(OSError, match="Input/output error"):
         build.make(0)
     monkeypatch.undo()

@@ -14,7 +14,8 @@ from manifests.candidate import Candidate
 from manifests.errors import BuildFailed
 from manifests.stage import runtime_class
 from shards.contracts import Batching, OutOfMemory
-from shards.kinds.samples import Rejected, Sample
+from shards.kinds.kind import Sample
+from shards.kinds.samples import Rejected
 from shards.rows import read_rows
 from shards.storage.store import Store
 from stages.make import make_shard

@@ -15,8 +15,8 @@ import pytest
 from manifests.errors import WrongUse
 from manifests.plan import SHARD_SCHEMA
 from manifests.receipt import Receipt, parse_receipt
+from shards.records import read_planned, read_stage, subsets_in
 from shards.storage.store import Store
-from stages.status import read_planned, read_stage, subsets_in
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 RECEIPT = "eq-x/_meta/receipts/00001.json"

@@ -15,7 +15,8 @@ from manifests.plan import read_slice
 from generators.video.frame_pairs import FramePairCandidate
 from stages.finalise import drop_duplicates
 from stages.index import write_index
-from stages.status import progress, read_planned, read_stage
+from stages.status import progress
+from shards.records import read_planned, read_stage
 from shards.rows import read_rows
 from cards.pair_statistics import statistics
 from shards.storage.store import Store

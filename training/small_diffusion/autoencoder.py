@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from generators.builtin.small_diffusion.painter import paint
-from generators.builtin.small_diffusion.scenes import draw_scene, is_held_out
+from generators.builtin.small_diffusion.scenes import is_held_out, sample_scene
 
 #: Standard deviation of the noise that latents are given before decoding, in their own units: the decoder learns to
 #: forgive what a diffusion model leaves.
@@ -35,7 +35,7 @@ def pictures(rng: np.random.Generator, number: int) -> tuple[list[str], NDArray[
     captions: list[str] = []
     drawn: list[NDArray[np.uint8]] = []
     while len(drawn) < number:
-        scene = draw_scene(rng)
+        scene = sample_scene(rng)
         if not is_held_out(scene.caption()):
             captions.append(scene.caption())
             drawn.append(paint(scene, rng))

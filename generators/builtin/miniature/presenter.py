@@ -1,4 +1,4 @@
-"""A cook who talks to the camera: a real face (face.jpg, see CREDITS.md) on a drawn body, for the face filter."""
+"""A cook who talks to the camera: a real face (face.jpg, see CREDITS.md) on a painted body, for the face filter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from generators.builtin.miniature.canvas import HEIGHT, SCALE, WIDTH, Canvas, shade
+from generators.builtin.canvas import HEIGHT, SCALE, WIDTH, Canvas, shade
 from shards.kinds.samples import Pixels
 
 WALL = (208, 200, 208)  # as behind the face in its photograph
@@ -23,7 +23,7 @@ def _face() -> Pixels:
         return np.asarray(picture.convert("RGB"), np.uint8)
 
 
-def draw_presenter(canvas: Canvas, seconds: float) -> None:
+def paint_presenter(canvas: Canvas, seconds: float) -> None:
     """Fill the canvas with a tiled kitchen and the cook, the face about 150 pixels high, in a slight pan and zoom."""
     canvas.box(0, 0, WIDTH, HEIGHT, shade(WALL, 0.9))
     for row in range(0, HEIGHT, 30):
@@ -35,8 +35,8 @@ def draw_presenter(canvas: Canvas, seconds: float) -> None:
     body = canvas.at((x, y))
     body.limb([(-74, 150), (0, 122), (74, 150)], 96, 96, (38, 38, 44))
     body.limb([(0, 60), (0, 100)], 66, 84, (24, 23, 26))
-    body.polygon([(-62, 92), (-34, 160), (-80, 160)], (56, 56, 64))
-    body.polygon([(62, 92), (34, 160), (80, 160)], (56, 56, 64))
+    for side in (-1, 1):
+        body.polygon([(side * 62, 92), (side * 34, 160), (side * 80, 160)], (56, 56, 64))
     _paste(canvas, round(x * SCALE), round(y * SCALE), size)
 
 

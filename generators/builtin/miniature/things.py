@@ -1,11 +1,11 @@
-"""The things of the little world: how each is drawn, held and called in Action Genome."""
+"""The things of the plays: how each is painted, held and called in Action Genome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from generators.builtin.miniature.canvas import Canvas, shade
+from generators.builtin.canvas import Canvas, shade
 
 WOOD = (150, 104, 62)
 
@@ -14,12 +14,16 @@ WOOD = (150, 104, 62)
 class Thing:
     """One kind of thing.
 
-    name: its class in Action Genome. draw: draws it around the point where it is held (furniture: where it stands);
-    the flag says whether it is in use. width, height: extent in pixels. grip: height of the hold above the base.
+    Args:
+        name: Its class in Action Genome.
+        paint: Paints it around the point where it is held (furniture: where it stands); the flag says whether it is
+            in use.
+        width: Its extent in pixels; likewise ``height``.
+        grip: Height of the hold above the base.
     """
 
     name: str
-    draw: Callable[[Canvas, bool], None]
+    paint: Callable[[Canvas, bool], None]
     width: float
     height: float
     grip: float = 0.0
@@ -40,8 +44,7 @@ def _book(canvas: Canvas, used: bool) -> None:
         return
     canvas.polygon([(-3, 8), (-7, -15), (15, -22), (17, 2)], (36, 64, 140))
     canvas.polygon([(-2, 6), (-5.5, -14), (13, -20), (15, 1)], (250, 246, 234))
-    for line in range(4):
-        canvas.stroke([(-2.5, -10 + 4 * line), (12, -15 + 4 * line)], 0.8, (150, 150, 156))
+    canvas.strokes([[(-2.5, -10 + 4 * line), (12, -15 + 4 * line)] for line in range(4)], 0.8, (150, 150, 156))
     canvas.polygon([(-3, 8), (-7, -15), (-15, -20), (-12, 4)], shade((36, 64, 140), 0.8))
     canvas.polygon([(-3.5, 6), (-7, -14), (-13, -18), (-10.5, 3)], (232, 226, 208))
 
@@ -49,31 +52,27 @@ def _book(canvas: Canvas, used: bool) -> None:
 def _pillow(canvas: Canvas, used: bool) -> None:
     canvas.polygon([(-22, -14), (0, -12), (22, -14), (20, 0), (22, 14), (0, 12), (-22, 14), (-20, 0)], (206, 160, 40))
     canvas.polygon([(-19, -11), (0, -9), (19, -11), (17, 0), (19, 11), (0, 9), (-19, 11), (-17, 0)], (242, 202, 72))
-    for column in (-10, 0, 10):
-        canvas.stroke([(column, -8.5), (column, 8.5)], 2, (226, 120, 60))
+    canvas.strokes([[(column, -8.5), (column, 8.5)] for column in (-10, 0, 10)], 2, (226, 120, 60))
 
 
 def _dish(canvas: Canvas, used: bool) -> None:
     if used:
-        canvas.ellipse((0, -8), 16, 16, (150, 176, 206))
-        canvas.ellipse((0, -8), 15, 15, (244, 246, 250))
-        canvas.ellipse((0, -8), 10, 10, (206, 220, 236))
-        canvas.ellipse((0, -8), 9, 9, (250, 250, 252))
+        rim, well = ((150, 176, 206), (244, 246, 250)), ((206, 220, 236), (250, 250, 252))
+        for radius, colour in zip((16, 15, 10, 9), (*rim, *well), strict=True):
+            canvas.ellipse((0, -8), radius, radius, colour)
         return
     canvas.polygon([(-17, -4), (17, -4), (9, 4), (-9, 4)], (244, 246, 250))
     canvas.box(-17, -4.5, 17, -2.5, (96, 140, 196))
 
 
 def _towel(canvas: Canvas, used: bool) -> None:
-    cloth = (
-        [(-9, -3), (8, -4), (11, 12), (8, 27), (2, 24), (-4, 28), (-11, 25), (-10, 10)]
-        if used
-        else [(-16, 5), (-14, -4), (0, -6), (14, -4), (16, 5)]
-    )
-    canvas.polygon(cloth, (54, 150, 158))
-    stripes = ([(-10, 14), (10.5, 14)], [(-10.5, 20), (9.5, 20)]) if used else ([(-15, 1), (15, 1)],)
-    for stripe in stripes:
-        canvas.stroke(stripe, 2, (236, 246, 240))
+    blue, white = (54, 150, 158), (236, 246, 240)
+    if used:
+        canvas.polygon([(-9, -3), (8, -4), (11, 12), (8, 27), (2, 24), (-4, 28), (-11, 25), (-10, 10)], blue)
+        canvas.strokes([[(-10, 14), (10.5, 14)], [(-10.5, 20), (9.5, 20)]], 2, white)
+    else:
+        canvas.polygon([(-16, 5), (-14, -4), (0, -6), (14, -4), (16, 5)], blue)
+        canvas.stroke([(-15, 1), (15, 1)], 2, white)
 
 
 def _box(canvas: Canvas, used: bool) -> None:
@@ -102,37 +101,32 @@ def _broom(canvas: Canvas, used: bool) -> None:
     canvas.stroke([(0, -38), (0, 40)], 3, (186, 132, 66))
     canvas.polygon([(-4, 38), (4, 38), (12, 62), (-12, 62)], (226, 186, 84))
     canvas.box(-6, 38, 6, 42, (200, 50, 50))
-    for bristle in (-6, -2, 2, 6):
-        canvas.stroke([(bristle * 0.6, 44), (bristle * 1.5, 61)], 0.8, (180, 138, 50))
+    canvas.strokes([[(bristle * 0.6, 44), (bristle * 1.5, 61)] for bristle in (-6, -2, 2, 6)], 0.8, (180, 138, 50))
 
 
 def _ball(canvas: Canvas, used: bool) -> None:
     canvas.ellipse((0, 0), 13, 13, (170, 70, 20))
     canvas.ellipse((-0.5, -0.5), 12, 12, (236, 122, 44))
-    canvas.stroke([(-12, 0), (0, 2), (12, 0)], 1.2, (70, 36, 20))
-    canvas.stroke([(0, -12), (2, 0), (0, 12)], 1.2, (70, 36, 20))
+    canvas.strokes([[(-12, 0), (0, 2), (12, 0)], [(0, -12), (2, 0), (0, 12)]], 1.2, (70, 36, 20))
 
 
 def _dumbbell(canvas: Canvas, used: bool) -> None:
     canvas.stroke([(-15, 0), (15, 0)], 4, (130, 134, 142))
-    for side in (-1, 1):
-        canvas.box(min(side * 11, side * 21), -11, max(side * 11, side * 21), 11, (40, 42, 50))
-        canvas.box(min(side * 11, side * 15), -11, max(side * 11, side * 15), 11, (74, 76, 88))
+    for outer, inner, right in ((-21, -15, -11), (11, 11, 21)):
+        canvas.box(outer, -11, right, 11, (40, 42, 50))
+        canvas.box(inner, -11, inner + 4, 11, (74, 76, 88))
 
 
 def _chair(canvas: Canvas, used: bool) -> None:
     # A side view that is open to the right; feet at the origin's row.
-    canvas.stroke([(-17, 0), (-17, -78)], 5, shade(WOOD, 0.72))
-    canvas.stroke([(16, 0), (16, -32)], 5, shade(WOOD, 0.72))
+    canvas.strokes([[(-17, 0), (-17, -78)], [(16, 0), (16, -32)]], 5, shade(WOOD, 0.72))
     canvas.stroke([(-15, -14), (15, -14)], 3, shade(WOOD, 0.6))
     canvas.box(-20, -36, 20, -30, WOOD)
-    canvas.box(-20.5, -80, -14, -46, (184, 66, 58))
-    canvas.box(-18, -39, 19, -35, (184, 66, 58))
+    canvas.boxes([(-20.5, -80, -14, -46), (-18, -39, 19, -35)], (184, 66, 58))
 
 
 def _table(canvas: Canvas, used: bool) -> None:
-    for left in (-38, 32):
-        canvas.box(left, -58, left + 6, 0, shade(WOOD, 0.75))
+    canvas.boxes([(left, -58, left + 6, 0) for left in (-38, 32)], shade(WOOD, 0.75))
     canvas.box(-42, -60, 42, -52, shade(WOOD, 0.85))
     canvas.box(-46, -66, 46, -59, WOOD)
     canvas.box(-46, -66, 46, -64, shade(WOOD, 1.25))
@@ -140,8 +134,7 @@ def _table(canvas: Canvas, used: bool) -> None:
 
 def _sofa(canvas: Canvas, used: bool) -> None:
     blue = (74, 104, 150)
-    for foot in (-70, 64):
-        canvas.box(foot, -6, foot + 6, 0, (70, 46, 30))
+    canvas.boxes([(foot, -6, foot + 6, 0) for foot in (-70, 64)], (70, 46, 30))
     canvas.box(-74, -72, 74, -20, shade(blue, 0.82))
     canvas.box(-2, -70, 1, -30, shade(blue, 0.66))
     canvas.box(-74, -32, 74, -5, blue)

@@ -1,10 +1,10 @@
-"""The miniature's stills: one drawn world with the three annotations that GeneCIS is made from.
+"""The miniature's photos: one painted world with the three annotations that GeneCIS is made from.
 
 images/ID.jpg           of twelve digits, as both Visual Genome and COCO would name them
-captions.json           COCO Captions; what they say is to be seen
+captions.json           COCO Captions; all of them are true
 concreteness.txt        ratings in the format of Brysbaert et al. (2014), made up
 panoptic.json           COCO Panoptic, its segments in panoptic/ID.png
-vaw.json                attributes of things as in VAW
+vaw.json                attributes of things, as in VAW
 attribute_types.json    attributes by type
 """
 
@@ -16,17 +16,7 @@ from typing import Any
 
 from PIL import Image
 
-from generators.builtin.photos.annotations import (
-    LICENCES,
-    attribute_instances,
-    attribute_types,
-    caption_annotations,
-    image_record,
-    panoptic_annotation,
-    panoptic_categories,
-    ratings_table,
-)
-from generators.builtin.photos.concreteness import ratings
+from generators.builtin.photos import formats
 from generators.builtin.photos.relations import captions
 from generators.builtin.photos.scenes import scenes
 
@@ -34,8 +24,8 @@ QUALITY = 92  # of the JPEGs
 _INFO = {"description": "Stills of the miniature, drawn by twinset", "version": "1", "licence": "CC0 1.0"}
 
 
-def draw_stills(folder: Path) -> None:
-    """Draw all stills and write their annotations into an existing folder."""
+def write_photos(folder: Path) -> None:
+    """Paint all photos and write their annotations into an existing folder."""
     (folder / "images").mkdir()
     (folder / "panoptic").mkdir()
     images: list[dict[str, Any]] = []
@@ -43,22 +33,22 @@ def draw_stills(folder: Path) -> None:
     panoptic: list[dict[str, Any]] = []
     instances: list[dict[str, Any]] = []
     for scene in scenes():
-        still = scene.paint()
+        photo = scene.paint()
         # Colours as fine as brightness: a thin red line is red.
-        Image.fromarray(still.pixels).save(folder / "images" / scene.file_name, quality=QUALITY, subsampling=0)
-        images.append(image_record(scene, still))
-        said += caption_annotations(scene, captions(scene, still))
-        annotation, pixels = panoptic_annotation(scene, still)
+        Image.fromarray(photo.pixels).save(folder / "images" / scene.file_name, quality=QUALITY, subsampling=0)
+        images.append(formats.image_record(scene, photo))
+        said += formats.caption_annotations(scene, captions(scene, photo))
+        annotation, pixels = formats.panoptic_annotation(scene, photo)
         Image.fromarray(pixels).save(folder / "panoptic" / annotation["file_name"])
         panoptic.append(annotation)
-        instances += attribute_instances(scene, still)
-    head = {"info": _INFO, "licenses": LICENCES, "images": images}
-    _write(folder / "captions.json", head | {"annotations": said})
-    _write(folder / "panoptic.json", head | {"annotations": panoptic, "categories": panoptic_categories()})
-    _write(folder / "vaw.json", instances)
-    _write(folder / "attribute_types.json", attribute_types())
-    (folder / "concreteness.txt").write_text(ratings_table(ratings()), "utf-8")
-
-
-def _write(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value) + "\n", "utf-8")
+        instances += formats.attribute_instances(scene, photo)
+    head = {"info": _INFO, "licenses": formats.LICENCES, "images": images}
+    written = {
+        "captions": head | {"annotations": said},
+        "panoptic": head | {"annotations": panoptic, "categories": formats.panoptic_categories()},
+        "vaw": instances,
+        "attribute_types": formats.attribute_types(),
+    }
+    for name, value in written.items():
+        (folder / f"{name}.json").write_text(json.dumps(value) + "\n", "utf-8")
+    (folder / "concreteness.txt").write_text(formats.ratings_table(), "utf-8")

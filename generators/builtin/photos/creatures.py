@@ -1,8 +1,9 @@
-"""People and animals of the stills; the origin is the middle of where they stand or sit."""
+"""People, and animals that face right."""
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import Colour, shade
+from generators.builtin.canvas import Colour, shade
+from generators.builtin.photos.kinds import PAINT, SIZES, Kind
 from generators.builtin.photos.sheet import Look, Sheet, darker
 
 _SKIN = (228, 180, 146)
@@ -11,15 +12,12 @@ _DARK = (38, 32, 30)
 
 def _face(sheet: Sheet, hair: Colour) -> None:
     sheet.ellipse((0, -70), 8.2, 9.5, _SKIN)
-    for x in (-3, 3):
-        sheet.ellipse((x, -70.5), 1.1, 1.3, _DARK)
+    sheet.ellipses([(x, -70.5) for x in (-3, 3)], 1.1, 1.3, _DARK)
     sheet.stroke([(-2.5, -65.5), (0, -64.6), (2.5, -65.5)], 1, (176, 70, 66))
     sheet.polygon([(-8.6, -70), (-8, -77), (-3, -80.5), (4, -80.5), (8, -77), (8.6, -70), (5, -75), (-5, -75)], hair)
 
 
-def man(sheet: Sheet, look: Look) -> None:
-    """A man with short hair in shirt and trousers, 30 by 80."""
-    sheet.shadow((0, -1), 14, 3)
+def _man(sheet: Sheet, look: Look) -> None:
     for x in (-5, 5):
         sheet.limb([(x, -34), (x, -4)], 9.5, 8, (62, 70, 92))
         sheet.ellipse((x * 1.2, -2), 5.5, 3, _DARK)
@@ -32,9 +30,7 @@ def man(sheet: Sheet, look: Look) -> None:
     _face(sheet, (74, 50, 32))
 
 
-def woman(sheet: Sheet, look: Look) -> None:
-    """A woman with long hair in a dress, 30 by 80."""
-    sheet.shadow((0, -1), 14, 3)
+def _woman(sheet: Sheet, look: Look) -> None:
     hair = (120, 62, 28)
     sheet.polygon([(-10, -74), (10, -74), (12, -52), (-12, -52)], hair)
     for x in (-4.5, 4.5):
@@ -53,9 +49,7 @@ def _legs(sheet: Sheet, places: tuple[float, ...], top: float, width: float, col
         sheet.limb([(x, top), (x, -2)], width, width * 0.8, shade(colour, 0.8 if number % 2 else 1.0))
 
 
-def dog(sheet: Sheet, look: Look) -> None:
-    """A dog with hanging ears and a wagging tail, facing right, 60 by 44."""
-    sheet.shadow((0, -1), 26, 3)
+def _dog(sheet: Sheet, look: Look) -> None:
     fur = look.rgb
     sheet.limb([(-19, -24), (-26, -32), (-27, -40)], 5, 3.5, fur)
     _legs(sheet, (-16, -11, 11, 16), -18, 6.5, fur)
@@ -69,9 +63,7 @@ def dog(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(13, -27), (19, -25)], 2.6, (200, 40, 40) if look.color != "red" else (50, 70, 160))
 
 
-def cat(sheet: Sheet, look: Look) -> None:
-    """A sitting cat with pointed ears and whiskers, 40 by 46."""
-    sheet.shadow((0, -1), 20, 3)
+def _cat(sheet: Sheet, look: Look) -> None:
     fur, line = look.rgb, shade(look.rgb, 0.6)
     sheet.limb([(12, -6), (22, -5), (24, -18)], 6, 4.5, fur)
     sheet.polygon([(-9, -26), (9, -26), (15, -8), (13, 0), (-13, 0), (-15, -8)], fur)
@@ -88,16 +80,12 @@ def cat(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-1.8, -31), (1.8, -31), (0, -29)], (220, 110, 110))
     sheet.stroke([(0, -22), (0, -4)], 0.8, line)
     for y in (-18, -12):
-        sheet.stroke([(-12, y), (-7, y + 1)], 1.4, line)
-        sheet.stroke([(12, y), (7, y + 1)], 1.4, line)
+        sheet.strokes([[(-12, y), (-7, y + 1)], [(12, y), (7, y + 1)]], 1.4, line)
 
 
-def bird(sheet: Sheet, look: Look) -> None:
-    """A bird that stands, with an orange beak, facing right, 44 by 40."""
-    sheet.shadow((0, -1), 15, 2.5)
+def _bird(sheet: Sheet, look: Look) -> None:
     feather = look.rgb
-    for x in (-2, 5):
-        sheet.stroke([(x, -12), (x, -1), (x + 4, -1)], 1.6, (226, 130, 30))
+    sheet.strokes([[(x, -12), (x, -1), (x + 4, -1)] for x in (-2, 5)], 1.6, (226, 130, 30))
     sheet.polygon([(-10, -22), (-25, -21), (-24, -15), (-10, -12)], shade(feather, 0.7))
     sheet.ellipse((0, -18), 15, 10.5, feather)
     sheet.limb([(8, -22), (12, -33)], 12, 12, feather)
@@ -107,14 +95,11 @@ def bird(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((14, -36), 1.7, 1.7, (250, 250, 246) if look.color == "black" else _DARK)
 
 
-def horse(sheet: Sheet, look: Look) -> None:
-    """A horse with mane and tail, facing right, 84 by 72."""
-    sheet.shadow((0, -1), 34, 3.5)
+def _horse(sheet: Sheet, look: Look) -> None:
     coat, mane = look.rgb, (40, 28, 22) if look.color != "black" else (96, 90, 90)
     sheet.limb([(-27, -40), (-36, -28), (-35, -12)], 7, 5, mane)
     _legs(sheet, (-21, -15, 14, 20), -28, 7.5, coat)
-    for x in (-21, -15, 14, 20):
-        sheet.box(x - 3.6, -4, x + 3.6, 0, _DARK)
+    sheet.boxes([(x - 3.6, -4, x + 3.6, 0) for x in (-21, -15, 14, 20)], _DARK)
     sheet.limb([(-16, -36), (16, -37)], 25, 24, coat)
     sheet.limb([(18, -40), (30, -62)], 19, 13, coat)
     sheet.limb([(30, -63), (42, -52)], 14, 10, coat)
@@ -124,9 +109,7 @@ def horse(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((43, -51), 1.2, 1.2, _DARK)
 
 
-def cow(sheet: Sheet, look: Look) -> None:
-    """A spotted cow with horns and udder, facing right, 84 by 58."""
-    sheet.shadow((0, -1), 34, 3.5)
+def _cow(sheet: Sheet, look: Look) -> None:
     coat, spot = look.rgb, (48, 44, 44) if look.color == "white" else (246, 244, 238)
     sheet.stroke([(-29, -42), (-34, -34), (-34, -16)], 2, shade(coat, 0.7))
     sheet.ellipse((-34, -14), 2.6, 4, spot)
@@ -144,9 +127,7 @@ def cow(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((20, -49), 5, 3, shade(coat, 0.75))
 
 
-def sheep(sheet: Sheet, look: Look) -> None:
-    """A woolly sheep with a dark face, facing right, 60 by 44."""
-    sheet.shadow((0, -1), 24, 3)
+def _sheep(sheet: Sheet, look: Look) -> None:
     _legs(sheet, (-13, -8, 8, 13), -16, 5, (58, 52, 52))
     for inset, tint in ((0.0, 0.84), (1.2, 1.0)):
         for x, y in ((-18, -24), (-9, -31), (2, -33), (12, -30), (17, -23), (-10, -18), (2, -17), (11, -18), (0, -25)):
@@ -157,9 +138,7 @@ def sheep(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((26, -31), 1.4, 1.6, (250, 250, 246))
 
 
-def teddy_bear(sheet: Sheet, look: Look) -> None:
-    """A sitting teddy bear with a bow, 40 by 50."""
-    sheet.shadow((0, -1), 20, 3)
+def _teddy_bear(sheet: Sheet, look: Look) -> None:
     fur, pale = look.rgb, shade(look.rgb, 1.35)
     for side in (-1, 1):
         sheet.ellipse((side * 10, -44), 5.6, 5.6, fur)
@@ -176,3 +155,16 @@ def teddy_bear(sheet: Sheet, look: Look) -> None:
     for side in (-1, 1):
         sheet.ellipse((side * 5, -38.5), 1.5, 1.7, _DARK)
         sheet.polygon([(0, -25), (side * 7, -28), (side * 7, -21)], (206, 44, 60))
+
+
+CREATURES = {
+    "man": Kind(_man, "person", {"color": PAINT}, shadow=(14, 3)),
+    "woman": Kind(_woman, "person", {"color": ("red", "blue", "green", "yellow", "pink")}, shadow=(14, 3)),
+    "dog": Kind(_dog, "dog", {"color": ("brown", "black", "white", "gray"), "size": SIZES}, shadow=(26, 3)),
+    "cat": Kind(_cat, "cat", {"color": ("orange", "black", "white", "gray")}, shadow=(20, 3)),
+    "bird": Kind(_bird, "bird", {"color": ("white", "black", "blue", "red", "yellow")}, shadow=(15, 2.5)),
+    "horse": Kind(_horse, "horse", {"color": ("brown", "black", "white")}, shadow=(34, 3.5)),
+    "cow": Kind(_cow, "cow", {"color": ("white", "brown", "black")}, shadow=(34, 3.5)),
+    "sheep": Kind(_sheep, "sheep", {"color": ("white",)}, shadow=(24, 3)),
+    "teddy bear": Kind(_teddy_bear, "teddy bear", {"color": ("brown", "pink", "white"), "size": SIZES}, shadow=(20, 3)),
+}

@@ -1,21 +1,28 @@
-"""Families of stills: where what may stand in each, and in how many of its pictures it does.
+"""Families of photos: which things may stand where, and in how many of the family's photos.
 
-Pictures of a family share their surroundings and many of their things, which makes them close to each other as GeneCIS
-has it; pictures of other families, above all of the plain ones, are far.
+Photos of a family share their surroundings and many of their things, which makes them close to each other as GeneCIS
+wants it; photos of other families, above all of the plain ones, are far away.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Set
 from dataclasses import dataclass
+
+from generators.builtin.photos import surroundings
+from generators.builtin.photos.painter import Painter
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A place for one of several kinds of things.
 
-    kinds: which take turns. share: of the family's pictures that have one. x, y: its foot; from the top of what
-    it stands on where that is a thing. support: noun of the surroundings, or kinds of things, that carry it; without
-    them there is none. only_with: what the surroundings must have too.
+    Args:
+        kinds: They take turns.
+        share: Of the family's photos that have one.
+        x: Of its foot, from the left; from the middle of what it stands on where that is a thing. Likewise ``y``.
+        support: Noun of the surroundings, or kinds of things, that carry it; without them the place stays empty.
+        only_with: What the surroundings must have too.
     """
 
     kinds: tuple[str, ...]
@@ -30,9 +37,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Pictures with the same surroundings. extras: optional surroundings and the share of pictures that have them."""
+    """Photos with the same surroundings. extras: optional surroundings and the share of photos that have them."""
 
     pictures: int
+    surroundings: Callable[[Painter, int, Set[str]], None]
     slots: tuple[Slot, ...]
     extras: tuple[tuple[str, float], ...] = ()
 
@@ -118,19 +126,9 @@ _LIVING_ROOM = (
     Slot(("plant", "plant", "chair"), 0.75, 28, 226, 1.05, "floor"),
     Slot(("man", "woman"), 0.4, 236, 226, 1.35, "floor"),
 )
-_SNOW = (
-    Slot(
-        ("car", "house", "tree", "bench", "truck", "bicycle", "fire hydrant", "stop sign", "bus", "traffic light"),
-        1.0,
-        98,
-        190,
-        1.3,
-        "snow",
-    ),
-    Slot(
-        ("dog", "bird", "man", "backpack", "woman", "cat", "suitcase", "rock", "umbrella"), 1.0, 236, 206, 1.25, "snow"
-    ),
-)
+_SNOWED_IN = ("car", "house", "tree", "bench", "truck", "bicycle", "fire hydrant", "stop sign", "bus", "traffic light")
+_IN_FRONT = ("dog", "bird", "man", "backpack", "woman", "cat", "suitcase", "rock", "umbrella")
+_SNOW = (Slot(_SNOWED_IN, 1.0, 98, 190, 1.3, "snow"), Slot(_IN_FRONT, 1.0, 236, 206, 1.25, "snow"))
 _LAWN = (
     Slot(("horse", "cow", "sheep", "couch", "tree", "chair", "bed", "house"), 1.0, 104, 184, 1.2, "grass"),
     Slot(("chair", "umbrella", "surfboard", "bicycle", "plant", "bench"), 0.6, 252, 190, 1.15, "grass"),
@@ -143,13 +141,13 @@ _TABLETOP = (
 )
 
 FAMILIES: dict[str, Family] = {
-    "street": Family(24, _STREET),
-    "park": Family(24, _PARK, (("mountains", 0.5), ("path", 0.5))),
-    "beach": Family(24, _BEACH, (("mountains", 0.5),)),
-    "farm": Family(24, _FARM, (("mountains", 0.5), ("road", 0.65))),
-    "kitchen": Family(24, _KITCHEN, (("wood", 0.5),)),
-    "living room": Family(24, _LIVING_ROOM),
-    "snow": Family(20, _SNOW),
-    "lawn": Family(18, _LAWN),
-    "tabletop": Family(26, _TABLETOP),
+    "street": Family(24, surroundings.street, _STREET),
+    "park": Family(24, surroundings.park, _PARK, (("mountains", 0.5), ("path", 0.5))),
+    "beach": Family(24, surroundings.beach, _BEACH, (("mountains", 0.5),)),
+    "farm": Family(24, surroundings.farm, _FARM, (("mountains", 0.5), ("road", 0.65))),
+    "kitchen": Family(24, surroundings.kitchen, _KITCHEN, (("wood", 0.5),)),
+    "living room": Family(24, surroundings.living_room, _LIVING_ROOM),
+    "snow": Family(20, surroundings.snow, _SNOW),
+    "lawn": Family(18, surroundings.lawn, _LAWN),
+    "tabletop": Family(26, surroundings.tabletop, _TABLETOP),
 }

@@ -1,16 +1,15 @@
-"""What stands outdoors in the stills; the origin is the middle of its foot."""
+"""What stands or lies outdoors."""
 
 from __future__ import annotations
 
-from generators.builtin.miniature.canvas import Colour, shade
-from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, box_outline, darker, round_outline
+from generators.builtin.canvas import box_outline, ellipse_outline, shade
+from generators.builtin.photos.kinds import BRIGHT, GLAZE, PATTERNS, SIZES, Kind
+from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, darker
 
 _TRUNK = (112, 78, 48)
 
 
-def tree(sheet: Sheet, look: Look) -> None:
-    """A leafy tree, 66 by 92."""
-    sheet.shadow((0, -1), 22, 3.5)
+def _tree(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-5, 0), (-4, -44), (4, -44), (6, 0)], _TRUNK)
     sheet.stroke([(0, -34), (12, -48)], 4, _TRUNK)
     for tint, lift in ((0.76, 0.0), (1.0, 3.0)):
@@ -18,12 +17,9 @@ def tree(sheet: Sheet, look: Look) -> None:
             sheet.ellipse((x, y - lift), radius, radius - lift / 2, shade(look.rgb, tint))
 
 
-def bench(sheet: Sheet, look: Look) -> None:
-    """A bench seen from the front, 68 by 40."""
-    sheet.shadow((0, -1), 34, 3)
+def _bench(sheet: Sheet, look: Look) -> None:
     slat, leg = (WOOD, (70, 70, 74)) if look.material == "wooden" else (METAL, (92, 98, 108))
-    for x in (-27, 24):
-        sheet.box(x, -38, x + 4, 0, leg)
+    sheet.boxes([(x, -38, x + 4, 0) for x in (-27, 24)], leg)
     for top in (-40, -31):
         sheet.box(-34, top, 34, top + 7, slat)
         sheet.box(-34, top + 5.4, 34, top + 7, shade(slat, 0.75))
@@ -31,21 +27,14 @@ def bench(sheet: Sheet, look: Look) -> None:
     sheet.box(-35, -14, 35, -11, shade(slat, 0.72))
 
 
-def traffic_light(sheet: Sheet, look: Look) -> None:
-    """A traffic light on its pole, 24 by 100."""
+def _traffic_light(sheet: Sheet, look: Look) -> None:
     sheet.box(-3, -50, 3, 0, (92, 96, 100))
     sheet.box(-11, -100, 11, -46, (38, 40, 44))
-    lamps: tuple[tuple[str, float, Colour], ...] = (
-        ("red", -90, (240, 50, 44)),
-        ("yellow", -73, (250, 206, 50)),
-        ("green", -56, (60, 206, 90)),
-    )
-    for name, y, light in lamps:
+    for name, y, light in (("red", -90, (240, 50, 44)), ("yellow", -73, (250, 206, 50)), ("green", -56, (60, 206, 90))):
         sheet.ellipse((0, y), 7, 7, light if look.color == name else shade(light, 0.3))
 
 
-def stop_sign(sheet: Sheet, look: Look) -> None:
-    """A stop sign on its pole, 42 by 86."""
+def _stop_sign(sheet: Sheet, look: Look) -> None:
     sheet.box(-2.5, -52, 2.5, 0, (120, 124, 128))
     for radius, colour in ((21.0, (248, 246, 242)), (18.5, look.rgb)):
         cut = radius * 0.414
@@ -53,29 +42,24 @@ def stop_sign(sheet: Sheet, look: Look) -> None:
         sheet.polygon([(x, y - 66) for x, y in (*half, *((-x, -y) for x, y in half))], colour)
     white = (248, 246, 242)
     sheet.stroke([(-9, -70), (-12, -71), (-14, -69), (-10, -66), (-10, -63), (-13, -61.5), (-15, -63)], 1.7, white)
-    sheet.stroke([(-7, -70.5), (-1, -70.5)], 1.7, white)
-    sheet.stroke([(-4, -70.5), (-4, -61.5)], 1.7, white)
+    sheet.strokes([[(-7, -70.5), (-1, -70.5)], [(-4, -70.5), (-4, -61.5)]], 1.7, white)
     sheet.ring((3.6, -66), 3.8, 1.7, white)
     sheet.stroke([(10, -61.5), (10, -70.5), (13, -70), (14, -68), (13, -66), (10, -66)], 1.7, white)
 
 
-def fire_hydrant(sheet: Sheet, look: Look) -> None:
-    """A fire hydrant, 30 by 46."""
-    sheet.shadow((0, -1), 14, 3)
+def _fire_hydrant(sheet: Sheet, look: Look) -> None:
     edge = darker(look)
     sheet.box(-12, -5, 12, 0, edge)
     sheet.box(-9, -34, 9, -4, look.rgb)
     sheet.box(-12, -36, 12, -31, edge)
     sheet.polygon([(-9, -36), (-6, -44), (6, -44), (9, -36)], look.rgb)
     sheet.box(-3, -48, 3, -43, edge)
-    for side in (-1, 1):
-        sheet.ellipse((side * 12, -22), 4.5, 5.5, edge)
+    sheet.ellipses([(side * 12, -22) for side in (-1, 1)], 4.5, 5.5, edge)
     sheet.ellipse((0, -22), 5.5, 5.5, (214, 214, 208))
     sheet.ellipse((0, -22), 2.4, 2.4, (110, 112, 116))
 
 
-def umbrella(sheet: Sheet, look: Look) -> None:
-    """An umbrella on its pole, 84 by 84 when open, and 20 by 84 when closed."""
+def _umbrella(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(0, 0), (0, -84)], 2.6, (120, 96, 70))
     if look.state == "closed":
         sheet.cloth([(-3, -84), (3, -84), (9, -36), (4, -28), (-4, -28), (-9, -36)], look)
@@ -84,38 +68,31 @@ def umbrella(sheet: Sheet, look: Look) -> None:
     canopy = [(-42, -56), (-37, -69), (-24, -79), (-8, -84), (8, -84), (24, -79), (37, -69), (42, -56)]
     scallops = [(28, -60), (14, -56), (0, -60), (-14, -56), (-28, -60)]
     sheet.cloth([*canopy, *scallops], look)
-    for x in (-14, 14):
-        sheet.stroke([(0, -84), (x * 0.7, -74), (x, -57)], 1, darker(look))
+    sheet.strokes([[(0, -84), (x * 0.7, -74), (x, -57)] for x in (-14, 14)], 1, darker(look))
     sheet.stroke([(0, -84), (0, -89)], 2, (120, 96, 70))
 
 
-def kite(sheet: Sheet, look: Look) -> None:
-    """A kite in the air with its tail, 44 by 84."""
+def _kite(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(0, -26), (5, -18), (-3, -10), (4, -2)], 1.4, (90, 80, 80))
     for x, y in ((4, -18), (-2, -9)):
         sheet.polygon([(x - 6, y - 4), (x - 6, y + 4), (x + 6, y - 4), (x + 6, y + 4)], (230, 90, 60))
     sheet.cloth([(0, -84), (22, -58), (0, -26), (-22, -58)], look)
-    sheet.stroke([(0, -84), (0, -26)], 1.2, (70, 60, 56))
-    sheet.stroke([(-22, -58), (22, -58)], 1.2, (70, 60, 56))
+    sheet.strokes([[(0, -84), (0, -26)], [(-22, -58), (22, -58)]], 1.2, (70, 60, 56))
 
 
-def surfboard(sheet: Sheet, look: Look) -> None:
-    """A surfboard that stands in the sand, 24 by 88."""
-    sheet.shadow((0, -1), 13, 3)
+def _surfboard(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-10, 0), (-12, -30), (-10, -64), (0, -90), (10, -64), (12, -30), (10, 0)], darker(look))
     sheet.polygon([(-8, 0), (-10, -30), (-8, -62), (0, -85), (8, -62), (10, -30), (8, 0)], look.rgb)
     sheet.stroke([(0, -84), (0, -1)], 1.6, (250, 248, 240))
     sheet.box(-9.5, -34, 9.5, -29, (250, 248, 240))
 
 
-def towel(sheet: Sheet, look: Look) -> None:
-    """A towel spread on the ground, 76 by 22."""
+def _towel(sheet: Sheet, look: Look) -> None:
     sheet.cloth([(-30, -20), (38, -20), (30, 0), (-38, 0)], look)
     sheet.stroke([(-38, 0), (30, 0)], 1.6, darker(look))
 
 
-def flower(sheet: Sheet, look: Look) -> None:
-    """Flowers on their stems, 56 by 34."""
+def _flower(sheet: Sheet, look: Look) -> None:
     for x, y in ((-22, -20), (-11, -27), (0, -21), (11, -28), (22, -20)):
         sheet.stroke([(x * 0.8, 0), (x, y)], 2, (58, 130, 56))
         sheet.ellipse((x * 0.8 + 4, -7), 5, 2.4, (74, 150, 66))
@@ -124,16 +101,13 @@ def flower(sheet: Sheet, look: Look) -> None:
         sheet.ellipse((x, y), 3, 3, (150, 90, 30) if look.color == "yellow" else (250, 214, 60))
 
 
-def rock(sheet: Sheet, look: Look) -> None:
-    """A boulder, 58 by 36."""
-    sheet.shadow((0, -1), 30, 3)
+def _rock(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(-29, 0), (-27, -16), (-14, -32), (6, -36), (22, -24), (29, -8), (28, 0)], shade(look.rgb, 0.8))
     sheet.polygon([(-25, -14), (-13, -29), (5, -33), (12, -22), (-6, -16)], shade(look.rgb, 1.1))
     sheet.polygon([(12, -22), (20, -23), (27, -7), (14, -6)], shade(look.rgb, 0.95))
 
 
-def house(sheet: Sheet, look: Look) -> None:
-    """A house with door, window and chimney, 100 by 84."""
+def _house(sheet: Sheet, look: Look) -> None:
     sheet.box(24, -84, 36, -56, (150, 84, 66))
     sheet.box(-44, -48, 44, 0, look.rgb)
     sheet.polygon([(-52, -46), (-34, -80), (34, -80), (52, -46)], (128, 66, 52))
@@ -146,27 +120,21 @@ def house(sheet: Sheet, look: Look) -> None:
         sheet.stroke([(left + 9, -36), (left + 9, -18)], 1.4, (250, 250, 246))
 
 
-def fence(sheet: Sheet, look: Look) -> None:
-    """A fence of pickets wider than the picture, 340 by 35; what is seen between the pickets counts as what it is."""
+def _fence(sheet: Sheet, look: Look) -> None:
     board = look.rgb
-    for y in (-26, -11):
-        sheet.box(-170, y, 170, y + 5, shade(board, 0.82))
+    sheet.boxes([(-170, y, 170, y + 5) for y in (-26, -11)], shade(board, 0.82))
     for x in range(-164, 172, 16):
         sheet.polygon([(x - 4.5, 0), (x - 4.5, -29), (x, -35), (x + 4.5, -29), (x + 4.5, 0)], board)
         sheet.stroke([(x + 4.5, -29), (x + 4.5, 0)], 0.8, shade(board, 0.7))
 
 
-def ball(sheet: Sheet, look: Look) -> None:
-    """A ball, 34 by 34."""
-    sheet.shadow((0, -1), 15, 3)
+def _ball(sheet: Sheet, look: Look) -> None:
     sheet.ellipse((0, -17), 17, 17, darker(look))
-    sheet.cloth(round_outline(16, 16, (0, -17)), look)
+    sheet.cloth(ellipse_outline((0, -17), 16, 16), look)
     sheet.ellipse((-6, -24), 3, 2.6, shade(look.rgb, 1.4))
 
 
-def backpack(sheet: Sheet, look: Look) -> None:
-    """A backpack, 36 by 46."""
-    sheet.shadow((0, -1), 18, 3)
+def _backpack(sheet: Sheet, look: Look) -> None:
     sheet.ring((0, -44), 5, 2.4, darker(look))
     sheet.polygon([(-17, 0), (-18, -28), (-12, -42), (12, -42), (18, -28), (17, 0)], look.rgb)
     sheet.polygon([(-17, -28), (-12, -42), (12, -42), (17, -28), (0, -24)], darker(look))
@@ -175,13 +143,33 @@ def backpack(sheet: Sheet, look: Look) -> None:
     sheet.box(-2, -20, 2, -14, (226, 200, 110))
 
 
-def suitcase(sheet: Sheet, look: Look) -> None:
-    """A suitcase with a handle, 44 by 46."""
-    sheet.shadow((0, -1), 22, 3)
+def _suitcase(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(-8, -36), (-8, -45), (8, -45), (8, -36)], 3, (60, 56, 54))
     sheet.box(-23, -37, 23, -2, darker(look))
     sheet.box(-21.5, -35.5, 21.5, -3.5, look.rgb)
-    for x in (-14, 11):
-        sheet.box(x, -37, x + 3.6, -2, (70, 52, 40))
-    for x in (-17, 17):
-        sheet.ellipse((x, -1.5), 2.6, 2.2, (40, 40, 42))
+    sheet.boxes([(x, -37, x + 3.6, -2) for x in (-14, 11)], (70, 52, 40))
+    sheet.ellipses([(x, -1.5) for x in (-17, 17)], 2.6, 2.2, (40, 40, 42))
+
+
+OUTDOORS = {
+    "tree": Kind(_tree, "tree-merged", {"color": ("green", "yellow"), "size": SIZES}, shadow=(22, 3.5)),
+    "bench": Kind(_bench, "bench", {"material": ("wooden", "metal")}, top=17, shadow=(34, 3)),
+    "traffic light": Kind(_traffic_light, "traffic light", {"color": ("red", "green", "yellow")}),
+    "stop sign": Kind(_stop_sign, "stop sign", {"color": ("red",)}),
+    "fire hydrant": Kind(_fire_hydrant, "fire hydrant", {"color": ("red", "yellow")}, shadow=(14, 3)),
+    "umbrella": Kind(
+        _umbrella, "umbrella", {"color": BRIGHT, "pattern": PATTERNS, "state": ("open", "open", "closed")}
+    ),
+    "kite": Kind(_kite, "kite", {"color": BRIGHT, "pattern": PATTERNS}),
+    "surfboard": Kind(_surfboard, "surfboard", {"color": ("red", "blue", "yellow", "green")}, shadow=(13, 3)),
+    "towel": Kind(
+        _towel, "towel", {"color": ("red", "blue", "green", "yellow", "pink"), "pattern": PATTERNS}, flat=True
+    ),
+    "flowers": Kind(_flower, "flower", {"color": ("red", "yellow", "pink", "white", "purple")}),
+    "rock": Kind(_rock, "rock-merged", {"color": ("gray", "brown"), "size": SIZES}, shadow=(30, 3)),
+    "house": Kind(_house, "house", {"color": ("white", "yellow", "red", "blue")}, top=84),
+    "fence": Kind(_fence, "fence-merged", {"color": ("white", "brown")}),
+    "ball": Kind(_ball, "sports ball", {"color": GLAZE, "pattern": PATTERNS, "size": SIZES}, shadow=(15, 3)),
+    "backpack": Kind(_backpack, "backpack", {"color": ("red", "blue", "green", "black", "yellow")}, shadow=(18, 3)),
+    "suitcase": Kind(_suitcase, "suitcase", {"color": ("red", "blue", "green", "black", "brown")}, shadow=(22, 3)),
+}

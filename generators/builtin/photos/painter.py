@@ -1,25 +1,35 @@
-"""Paints a still: its surroundings and its things, and of every pixel which of them it shows."""
+"""Paints a photo: its surroundings and its things, and for every pixel which of them it shows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from generators.builtin.miniature.canvas import SCALE, Colour
-from generators.builtin.photos.kinds import KINDS
+from generators.builtin.canvas import SCALE, Colour
+from generators.builtin.photos.creatures import CREATURES
+from generators.builtin.photos.furniture import FURNITURE
+from generators.builtin.photos.outdoors import OUTDOORS
 from generators.builtin.photos.sheet import Labels, Look, Sheet
+from generators.builtin.photos.small_things import SMALL_THINGS
+from generators.builtin.photos.vehicles import VEHICLES
 from shards.kinds.samples import Pixels
 
+KINDS = VEHICLES | CREATURES | OUTDOORS | FURNITURE | SMALL_THINGS
 ZOOM = {"small": 0.82, "large": 1.25, "": 1.0}  # by size
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing of a still.
+    """One thing of a photo.
 
-    kind: of `generators.builtin.photos.kinds.KINDS`. where: its foot, in pixels. zoom: before its size counts.
-    support: a noun, what it is on, in or, of an umbrella, over. preposition: which of these.
+    Args:
+        kind: One of `KINDS`.
+        where: Its foot, in pixels.
+        zoom: Before its size counts.
+        support: Noun of what it is on, in or, if it is an umbrella, over.
+        preposition: Which of these.
     """
 
     kind: str
@@ -33,7 +43,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a still. number: its label. noun: as captions say it. thing: None for surroundings."""
+    """A part of a photo. number: its label. noun: as captions say it. thing: None for surroundings."""
 
     number: int
     noun: str
@@ -42,11 +52,14 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Still:
-    """A painted still.
+class Photo:
+    """A painted photo.
 
-    pixels: (240, 320, 3) uint8 RGB. labels: (240, 320) uint8, the number of the segment. segments: all, also hidden
-    ones. extents: (left, top, width, height) of what is to be seen of each, by number; those that are seen at all.
+    Args:
+        pixels: (240, 320, 3) uint8 RGB.
+        labels: (240, 320) uint8, the number of the segment.
+        segments: All of them, also hidden ones.
+        extents: (left, top, width, height) of the visible part of each segment that has one, by number.
     """
 
     pixels: Pixels
@@ -56,15 +69,16 @@ class Still:
 
 
 class Painter:
-    """Paints one still, from the back to the front."""
+    """Paints one photo, from the back to the front."""
 
     def __init__(self) -> None:
         self._sheet = Sheet.empty()
         self._segments: list[Segment] = []
 
     def stuff(self, noun: str, category: str) -> Sheet:
-        """A sheet to draw surroundings on, in pixels of the picture."""
-        return self._segment(noun, category, None).placed(len(self._segments), (0.0, 0.0), 1.0, False)
+        """A sheet to paint surroundings on, in pixels of the picture."""
+        self._segments.append(Segment(len(self._segments) + 1, noun, category))
+        return self._sheet.placed(len(self._segments), (0.0, 0.0), 1.0, False)
 
     def fill(self, noun: str, category: str, top: float, bottom: float, upper: Colour, lower: Colour) -> Sheet:
         """Surroundings over the whole width from row ``top`` to ``bottom``, in colours that run into each other."""
@@ -82,21 +96,19 @@ class Painter:
         below = self._below(thing)
         if thing.preposition == "on" and below is not None and (below.thing is None or KINDS[below.noun].flat):
             thing = replace(thing, support=below.noun)
-        sheet = self._segment(thing.kind, kind.category, thing)
-        kind.draw(
-            sheet.placed(len(self._segments), thing.where, thing.zoom * ZOOM[thing.look.size], thing.flip), thing.look
-        )
+        self._segments.append(Segment(len(self._segments) + 1, thing.kind, kind.category, thing))
+        zoom = thing.zoom * ZOOM[thing.look.size]
+        sheet = self._sheet.placed(len(self._segments), thing.where, zoom, thing.flip)
+        if kind.shadow:
+            sheet.shadow((0, -1), *kind.shadow)
+        kind.paint(sheet, thing.look)
 
-    def finish(self) -> Still:
-        """The still as far as it is painted."""
+    def finish(self) -> Photo:
+        """The photo as far as it is painted."""
         labels = self._sheet.segments()
-        extents = {}
-        for segment in self._segments:
-            rows, columns = np.nonzero(labels == segment.number)
-            if len(rows):
-                left, top = int(columns.min()), int(rows.min())
-                extents[segment.number] = (left, top, int(columns.max()) - left + 1, int(rows.max()) - top + 1)
-        return Still(self._sheet.pixels(), labels, tuple(self._segments), extents)
+        found = ((segment.number, labels == segment.number) for segment in self._segments)
+        extents = {number: extent(mask) for number, mask in found if mask.any()}
+        return Photo(self._sheet.pixels(), labels, tuple(self._segments), extents)
 
     def _below(self, thing: Thing) -> Segment | None:
         x, y = (round(place * SCALE) for place in thing.where)
@@ -104,6 +116,9 @@ class Painter:
         number = int(self._sheet.labels[min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)])
         return self._segments[number - 1] if number else None
 
-    def _segment(self, noun: str, category: str, thing: Thing | None) -> Sheet:
-        self._segments.append(Segment(len(self._segments) + 1, noun, category, thing))
-        return self._sheet
+
+def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    """Left, top, width and height of a part of a picture."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    left, top = int(columns[0]), int(rows[0])
+    return left, top, int(columns[-1]) - left + 1, int(rows[-1]) - top + 1

@@ -1,4 +1,4 @@
-"""What holds between the things of a still, and how captions say it."""
+"""What holds between the things of a photo, and how captions say it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from generators.builtin.photos.painter import Segment, Still, Thing
+from generators.builtin.photos.painter import Photo, Segment, Thing
 from generators.builtin.photos.scenes import Scene
 
 CAPTIONS = 3  # a picture
@@ -26,9 +26,9 @@ class Relation:
     said: str
 
 
-def captions(scene: Scene, still: Still) -> list[Relation]:
-    """At most `CAPTIONS` relations of a still, of different subjects as far as there are."""
-    found = list(relations(still))
+def captions(scene: Scene, photo: Photo) -> list[Relation]:
+    """At most `CAPTIONS` relations of a photo, of different subjects as far as there are."""
+    found = list(relations(photo))
     random = Random(f"captions {scene.image_id}")
     random.shuffle(found)
     chosen: list[Relation] = []
@@ -40,12 +40,12 @@ def captions(scene: Scene, still: Still) -> list[Relation]:
     return chosen
 
 
-def relations(still: Still) -> Iterator[Relation]:
-    """All relations of a still."""
+def relations(photo: Photo) -> Iterator[Relation]:
+    """All relations of a photo."""
     shown = [
         (segment, segment.thing)
-        for segment in still.segments
-        if segment.thing is not None and int((still.labels == segment.number).sum()) >= VISIBLE
+        for segment in photo.segments
+        if segment.thing is not None and int((photo.labels == segment.number).sum()) >= VISIBLE
     ]
     nouns = {segment.noun for segment, _ in shown}
     for segment, thing in shown:
@@ -57,40 +57,40 @@ def relations(still: Still) -> Iterator[Relation]:
         elif thing.support in nouns:
             carrier = next(one for other, one in shown if other.noun == thing.support)
             yield _said(thing.kind, _phrase(thing), thing.preposition, carrier.kind, _phrase(carrier))
-        elif any(other.noun == thing.support for other in still.segments):
+        elif any(other.noun == thing.support for other in photo.segments):
             yield _said(thing.kind, _phrase(thing), thing.preposition, thing.support, f"the {thing.support}")
         if thing.support == "sidewalk":
             yield _said(thing.kind, _phrase(thing), "in front of", "building", "a building")
         for other, another in shown:
-            if segment.number != other.number and beside(still, segment, other):
+            if segment.number != other.number and beside(photo, segment, other):
                 yield _said(thing.kind, _phrase(thing), "beside", another.kind, _phrase(another))
-            if shelters(still, other, segment):
+            if shelters(photo, other, segment):
                 yield _said(thing.kind, _phrase(thing), "under", another.kind, _phrase(another))
         if thing.kind == "house" and "fence" in nouns:
             fence = next(one for other, one in shown if other.noun == "fence")
             yield _said("house", _phrase(thing), "behind", "fence", _phrase(fence))
 
 
-def beside(still: Still, one: Segment, other: Segment) -> bool:
+def beside(photo: Photo, one: Segment, other: Segment) -> bool:
     """Whether two things stand on the same, on one level, with a small gap between them."""
     if one.thing is None or other.thing is None or one.thing.support != other.thing.support:
         return False
     if "fence" in (one.noun, other.noun) or one.thing.support in ("sky", "wall", "man", "woman"):
         return False
-    (left, _, width, _), (other_left, _, other_width, _) = still.extents[one.number], still.extents[other.number]
+    (left, _, width, _), (other_left, _, other_width, _) = photo.extents[one.number], photo.extents[other.number]
     gap = max(left, other_left) - min(left + width, other_left + other_width)
     return 0 <= gap <= _GAP and abs(one.thing.where[1] - other.thing.where[1]) <= _LEVEL
 
 
-def shelters(still: Still, umbrella: Segment, other: Segment) -> bool:
+def shelters(photo: Photo, umbrella: Segment, other: Segment) -> bool:
     """Whether a thing stands under an open umbrella that stands too."""
     roof, below = umbrella.thing, other.thing
     if roof is None or below is None or roof.look.state != "open" or roof.kind != "umbrella" or below is roof:
         return False
     if roof.support in _CLOTHES or below.support != roof.support:
         return False
-    left, top, width, height = still.extents[umbrella.number]
-    other_left, other_top, other_width, _ = still.extents[other.number]
+    left, top, width, height = photo.extents[umbrella.number]
+    other_left, other_top, other_width, _ = photo.extents[other.number]
     inside = left <= other_left and other_left + other_width <= left + width
     return inside and other_top > top + height * 0.3 and below.where[1] <= top + height + _LEVEL
 

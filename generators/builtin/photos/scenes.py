@@ -1,4 +1,4 @@
-"""What stands where in each of the stills, and how it looks: chosen evenly, the same on every machine."""
+"""Which things stand where in each of the photos, and how they look: sampled evenly, the same on every machine."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random  # its shuffle is the same in all versions of Python 3
 
-from generators.builtin.photos.families import FAMILIES, Family, Slot
-from generators.builtin.photos.kinds import KINDS
-from generators.builtin.photos.painter import Painter, Still, Thing
+from generators.builtin.photos.families import FAMILIES, Family
+from generators.builtin.photos.painter import KINDS, Painter, Photo, Thing
 from generators.builtin.photos.sheet import Look
-from generators.builtin.photos.surroundings import SURROUNDINGS
 
 #: Twelve digits, so that ``ID.jpg`` (Visual Genome) and ``%012d.jpg`` (COCO) are the same name.
 FIRST_ID = 100_000_000_001
-
-
-_NEVER_MIRRORED = {"stop sign", "clock"}  # they say something
+_NEVER_MIRRORED = {"stop sign", "clock"}  # they bear letters or numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A still before it is painted. variant: of the colours of its surroundings. things: from the back to the front."""
+    """A photo before it is painted. variant: of the colours of its surroundings. things: from the back to the front."""
 
     image_id: int
     family: str
@@ -32,20 +28,20 @@ class Scene:
 
     @property
     def file_name(self) -> str:
-        """Of its picture."""
+        """Name of its picture."""
         return f"{self.image_id}.jpg"
 
-    def paint(self) -> Still:
-        """The picture of the scene."""
+    def paint(self) -> Photo:
+        """The photo of the scene."""
         painter = Painter()
-        SURROUNDINGS[self.family](painter, self.variant, self.extras)
+        FAMILIES[self.family].surroundings(painter, self.variant, self.extras)
         for thing in self.things:
             painter.add(thing)
         return painter.finish()
 
 
 def scenes() -> list[Scene]:
-    """All stills, in the order of their ids."""
+    """All photos, in the order of their ids."""
     looks = _Looks()
     found: list[Scene] = []
     for name, family in FAMILIES.items():
@@ -67,26 +63,21 @@ def _things(
     for kind, slot in zip(kinds, family.slots, strict=True):
         if not kind or kind in {thing.kind for thing in things} or not {slot.only_with} - {""} <= extras:
             continue
-        carrier = _carrier(slot, things)
-        if carrier is None and not isinstance(slot.support, str):
-            continue
-        look = looks.next(kind, held=carrier is not None and kind == "umbrella")
-        x, y, flip = slot.x, slot.y, False
-        if carrier is not None:
+        x, y, flip, support = slot.x, slot.y, False, slot.support
+        if isinstance(support, str):
+            look = looks.next(kind)
+            if support != "wall":
+                x += random.randint(-3, 3)
+                flip = kind not in _NEVER_MIRRORED and random.random() < 0.5
+        else:
+            carrier = next((thing for thing in things if thing.kind in support), None)
+            if carrier is None:
+                continue
+            look = looks.next(kind, held=kind == "umbrella")
             x, y = x + carrier.where[0], y + carrier.where[1] - KINDS[carrier.kind].top * carrier.zoom
-        elif isinstance(slot.support, str) and slot.support != "wall":
-            x += random.randint(-3, 3)
-            flip = kind not in _NEVER_MIRRORED and random.random() < 0.5
-        support = carrier.kind if carrier else str(slot.support)
+            support = carrier.kind
         things.append(Thing(kind, look, (x, y), slot.zoom, flip, support, slot.preposition))
     return tuple(things)
-
-
-def _carrier(slot: Slot, things: Sequence[Thing]) -> Thing | None:
-    """The thing that carries what comes to a slot."""
-    if isinstance(slot.support, str):
-        return None
-    return next((thing for thing in things if thing.kind in slot.support), None)
 
 
 def _dealt(kinds: Sequence[str], share: float, pictures: int, name: str) -> list[str]:
@@ -104,7 +95,7 @@ class _Looks:
         self._decks: dict[tuple[str, str], list[str]] = {}
         self._randoms: dict[tuple[str, str], Random] = {}
 
-    def next(self, kind: str, held: bool) -> Look:
+    def next(self, kind: str, held: bool = False) -> Look:
         """The look of the next thing of a kind; an umbrella that is held is open."""
         look = Look(**{of: self._dealt(kind, of, values) for of, values in KINDS[kind].choices.items()})
         return Look(color=look.color, pattern=look.pattern, state="open") if held else look

@@ -1,4 +1,4 @@
-"""The drawing surface of the stills: colours, and of every pixel the segment that it shows."""
+"""What photos are painted on: colours, and for every pixel the segment that it shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.miniature.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, shade
+from generators.builtin.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, ellipse_outline, shade
 from shards.kinds.samples import Pixels
 
 Labels = NDArray[np.uint8]
@@ -34,7 +34,7 @@ _PERIOD = 10.0  # of stripes and dots, in pixels of the picture
 
 @dataclass(frozen=True)
 class Look:
-    """What is to be seen of a thing: an attribute for each of its types, such as color: red; "" where it has none."""
+    """What a thing looks like: an attribute for each of its types, such as color: red; "" where it has none."""
 
     color: str = ""
     pattern: str = ""
@@ -56,18 +56,10 @@ class Look:
 class Sheet(Canvas):
     """A canvas whose shapes count as the current segment. x and y as in `Canvas`, enlarged by ``zoom``.
 
-    labels: (480, 640) uint8 number of the segment, as finely as the colours are drawn.
+    labels: (480, 640) uint8 number of the segment, as finely as the colours are painted.
     """
 
-    def __init__(
-        self,
-        pixels: Pixels,
-        labels: Labels,
-        segment: int = 0,
-        origin: Point = (0.0, 0.0),
-        flip: bool = False,
-        zoom: float = 1.0,
-    ) -> None:
+    def __init__(self, pixels: Pixels, labels: Labels, segment: int, origin: Point, flip: bool, zoom: float) -> None:
         super().__init__(pixels, origin, 0.0, flip)
         self.labels = labels
         self.segment = segment
@@ -77,10 +69,10 @@ class Sheet(Canvas):
     def empty(cls) -> Sheet:
         """A sheet on which all pixels are segment 0."""
         shape = (HEIGHT * SCALE, WIDTH * SCALE)
-        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8))
+        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8), 0, (0.0, 0.0), False, 1.0)
 
     def placed(self, segment: int, where: Point, zoom: float, flip: bool) -> Sheet:
-        """The same sheet for drawing one thing: its segment, where its foot is, how large, whether mirrored."""
+        """The same sheet for painting one thing: its segment, where its foot is, how large, whether mirrored."""
         return Sheet(self.large, self.labels, segment, where, flip, zoom)
 
     def segments(self) -> Labels:
@@ -97,26 +89,17 @@ class Sheet(Canvas):
         cv2.polylines(self.labels, [self._fixed(points)], False, self.segment, thickness, cv2.LINE_8, SHIFT)
 
     def shadow(self, centre: Point, across: float, high: float) -> None:
-        """Darkens the ground, which stays what it is."""
-        mask = np.zeros_like(self.labels)
-        turns = np.linspace(0, 2 * np.pi, 36, endpoint=False)
-        x, y = centre
-        outline = [(x + across * float(np.cos(turn)), y + high * float(np.sin(turn))) for turn in turns]
-        cv2.fillPoly(mask, [self._fixed(outline)], 1, cv2.LINE_8, SHIFT)
-        darker = self.large[mask > 0].astype(np.uint16) * 13 // 16
-        self.large[mask > 0] = darker.astype(np.uint8)
+        """Darkens the ground, which keeps its segment."""
+        inside = self._inside(ellipse_outline(centre, across, high))
+        self.large[inside] = (self.large[inside].astype(np.uint16) * 13 // 16).astype(np.uint8)
 
     def cloth(self, points: Sequence[Point], look: Look) -> None:
         """A filled polygon in a thing's colour and pattern."""
         self.polygon(points, look.rgb)
         if look.pattern not in ("striped", "dotted"):
             return
-        mask = np.zeros_like(self.labels)
-        fixed = self._fixed(points)
-        cv2.fillPoly(mask, [fixed], 1, cv2.LINE_8, SHIFT)
-        rows, columns = np.nonzero(mask)
-        x = (columns - columns.min()) / SCALE
-        y = (rows - rows.min()) / SCALE
+        rows, columns = np.nonzero(self._inside(points))
+        x, y = (columns - columns.min()) / SCALE, (rows - rows.min()) / SCALE
         if look.pattern == "striped":
             inked = x % _PERIOD > _PERIOD * 0.55
         else:
@@ -131,6 +114,12 @@ class Sheet(Canvas):
         x, y = centre
         self.stroke([(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turns], width, colour)
 
+    def _inside(self, points: Sequence[Point]) -> NDArray[np.bool_]:
+        """Which pixels a polygon covers."""
+        mask = np.zeros_like(self.labels)
+        cv2.fillPoly(mask, [self._fixed(points)], 1, cv2.LINE_8, SHIFT)
+        return mask > 0
+
     def _fixed(self, points: Sequence[Point]) -> NDArray[np.int32]:
         return super()._fixed([(x * self.zoom, y * self.zoom) for x, y in points])
 
@@ -138,15 +127,3 @@ class Sheet(Canvas):
 def darker(look: Look) -> Colour:
     """The colour of a thing's edges."""
     return shade(look.rgb, 0.75)
-
-
-def round_outline(across: float, high: float, centre: Point = (0.0, 0.0)) -> list[Point]:
-    """Corners of an ellipse."""
-    turns = np.linspace(0, 2 * np.pi, 36, endpoint=False)
-    x, y = centre
-    return [(x + across * float(np.cos(turn)), y + high * float(np.sin(turn))) for turn in turns]
-
-
-def box_outline(left: float, top: float, right: float, bottom: float) -> list[Point]:
-    """Corners of a rectangle."""
-    return [(left, top), (right, top), (right, bottom), (left, bottom)]

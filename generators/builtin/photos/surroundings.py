@@ -1,10 +1,10 @@
-"""Surroundings of the stills: a street, a park, a beach, a farm, a kitchen, a living room, and plain ones."""
+"""Surroundings of the photos: a street, a park, a beach, a farm, a kitchen, a living room, and plain ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Set
 
-from generators.builtin.miniature.canvas import HEIGHT, WIDTH, Colour, shade
+from generators.builtin.canvas import HEIGHT, WIDTH, Colour, shade
 from generators.builtin.photos.painter import Painter
 
 _SKIES: tuple[tuple[Colour, Colour], ...] = (
@@ -57,8 +57,7 @@ def street(painter: Painter, variant: int, extras: Set[str]) -> None:
     painter.fill("sidewalk", "pavement-merged", 142, 172, (206, 202, 196), (190, 186, 180))
     sheet = painter.fill("road", "road", 172, HEIGHT, (98, 100, 106), (84, 86, 92))
     sheet.box(0, 172, WIDTH, 174, (150, 148, 144))
-    for left in range(-10, WIDTH, 56):
-        sheet.box(left, 206, left + 30, 209.5, (240, 236, 220))
+    sheet.boxes([(left, 206, left + 30, 209.5) for left in range(-10, WIDTH, 56)], (240, 236, 220))
 
 
 def park(painter: Painter, variant: int, extras: Set[str]) -> None:
@@ -93,8 +92,7 @@ def beach(painter: Painter, variant: int, extras: Set[str]) -> None:
         sheet.stroke([(x, y), (x + 7, y - 2), (x + 14, y), (x + 21, y - 2), (x + 28, y)], 1.2, (206, 234, 242))
     sheet = painter.fill("sand", "sand", 136, HEIGHT, (238, 214, 160), (226, 196, 138))
     sheet.box(0, 136, WIDTH, 138, (250, 250, 244))
-    for n in range(30):
-        sheet.ellipse(((n * 89) % 316, 146 + (n * 37) % 92), 1.2, 0.8, (204, 172, 116))
+    sheet.ellipses([((n * 89) % 316, 146 + (n * 37) % 92) for n in range(30)], 1.2, 0.8, (204, 172, 116))
 
 
 def farm(painter: Painter, variant: int, extras: Set[str]) -> None:
@@ -105,18 +103,15 @@ def farm(painter: Painter, variant: int, extras: Set[str]) -> None:
     _meadow(painter, 90)
     if "road" in extras:
         sheet = painter.fill("road", "dirt-merged", 200, 236, (204, 170, 120), (188, 152, 104))
-        for y in (210, 226):
-            sheet.stroke([(0, y), (WIDTH, y)], 2.4, (170, 134, 88))
+        sheet.strokes([[(0, y), (WIDTH, y)] for y in (210, 226)], 2.4, (170, 134, 88))
 
 
 def kitchen(painter: Painter, variant: int, extras: Set[str]) -> None:
     """Cabinets below and above a counter; extras: a wooden floor instead of tiles."""
     wall = _WALLS[variant % len(_WALLS)]
     sheet = painter.fill("wall", "wall-other-merged", 0, 214, shade(wall, 1.03), wall)
-    for y in range(98, 130, 10):
-        sheet.stroke([(0, y), (WIDTH, y)], 0.8, shade(wall, 0.9))
-    for x in range(0, WIDTH, 14):
-        sheet.stroke([(x, 98), (x, 128)], 0.8, shade(wall, 0.9))
+    sheet.strokes([[(0, y), (WIDTH, y)] for y in range(98, 130, 10)], 0.8, shade(wall, 0.9))
+    sheet.strokes([[(x, 98), (x, 128)] for x in range(0, WIDTH, 14)], 0.8, shade(wall, 0.9))
     door: Colour = ((200, 158, 108), (176, 196, 204), (222, 206, 180))[variant % 3]
     sheet = painter.stuff("cabinets", "cabinet-merged")
     boxes = [(2, 0, 50, 48), (52, 0, 100, 48), *((x, 148, x + 48, 214) for x in (1, 51, 101, 151, 201))]
@@ -132,8 +127,7 @@ def kitchen(painter: Painter, variant: int, extras: Set[str]) -> None:
         _planks(painter, 214)
     else:
         sheet = painter.fill("floor", "floor-other-merged", 214, HEIGHT, (206, 204, 200), (190, 188, 186))
-        for x in range(-20, WIDTH, 32):
-            sheet.stroke([(x + 8, 214), (x - 4, HEIGHT)], 1, (166, 164, 162))
+        sheet.strokes([[(x + 8, 214), (x - 4, HEIGHT)] for x in range(-20, WIDTH, 32)], 1, (166, 164, 162))
         sheet.stroke([(0, 225), (WIDTH, 225)], 1, (166, 164, 162))
 
 
@@ -177,19 +171,5 @@ def tabletop(painter: Painter, variant: int, extras: Set[str]) -> None:
     painter.fill("wall", "wall-other-merged", 0, 168, shade(wall, 1.04), wall)
     wood: Colour = (178, 124, 74)
     sheet = painter.fill("table", "table-merged", 168, HEIGHT, shade(wood, 1.1), wood)
-    for y in (178, 191, 207):
-        sheet.stroke([(0, y), (WIDTH, y)], 1, shade(wood, 0.88))
+    sheet.strokes([[(0, y), (WIDTH, y)] for y in (178, 191, 207)], 1, shade(wood, 0.88))
     sheet.box(0, 226, WIDTH, HEIGHT, shade(wood, 0.72))
-
-
-SURROUNDINGS: dict[str, Callable[[Painter, int, Set[str]], None]] = {
-    "street": street,
-    "park": park,
-    "beach": beach,
-    "farm": farm,
-    "kitchen": kitchen,
-    "living room": living_room,
-    "snow": snow,
-    "lawn": lawn,
-    "tabletop": tabletop,
-}

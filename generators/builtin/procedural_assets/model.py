@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import trimesh
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from generators.builtin.canvas import Colour
 from generators.builtin.procedural_assets.surface import SIDES, Floats, Point2, Surface, around, box
 
-Colour = tuple[int, int, int]
 Paint = Colour | Image.Image
 CREASE = math.cos(math.radians(40))  # edges sharper than this stay sharp
 HULL_VERTICES = 64  # more would only slow the physics down
@@ -81,6 +82,13 @@ class Model:
     def collide_box(self, x: Point2, y: Point2, z: Point2) -> None:
         """An invisible box between two values of each coordinate."""
         self.collide([(a, b, c) for a in x for b in y for c in z])
+
+    def collide_along(self, path: Sequence[Sequence[float]], reach: Sequence[float], step: int) -> None:
+        """Invisible bars along a path: a hull for every ``step`` steps of it, ``reach`` to both sides of its points."""
+        offsets = list(product(*((-r, r) if r else (0.0,) for r in reach)))
+        for start in range(0, len(path) - step, step):
+            part = path[start : start + step + 1]
+            self.collide([(x + dx, y + dy, z + dz) for x, y, z in part for dx, dy, dz in offsets])
 
     def collide_walls(
         self, outer: Sequence[Point2], inner: Sequence[Point2], segments: int = 12, power: float = 2.0

@@ -1,24 +1,27 @@
-"""Pictures that are wrapped around things: fabrics, weaves, stripes and lettering, drawn with Pillow."""
+"""Pictures that are wrapped around things: fabrics, weaves, stripes and lettering, painted with Pillow."""
 
 from __future__ import annotations
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from generators.builtin.procedural_assets.model import Colour
+from generators.builtin.canvas import Colour
 
-WHITE, OFF_WHITE, BLACK = (238, 238, 236), (226, 222, 210), (22, 22, 24)
-SILVER = (196, 198, 202)
-STEEL_DARK = (70, 72, 76)
-RED, GREEN, BLUE, YELLOW = (196, 22, 28), (30, 140, 50), (28, 70, 190), (246, 200, 20)
-BROWN, PURPLE, PINK, GREY = (104, 60, 28), (112, 40, 160), (240, 120, 165), (128, 130, 134)
-SOIL = (62, 42, 28)
-
-
-def shade(colour: Colour, factor: float) -> Colour:
-    """A colour made darker (factor below 1) or lighter (above 1)."""
-    red, green, blue = (min(255, max(0, round(channel * factor))) for channel in colour)
-    return red, green, blue
+COLOURS: dict[str, Colour] = {
+    "red": (196, 22, 28),
+    "green": (30, 140, 50),
+    "blue": (28, 70, 190),
+    "yellow": (246, 200, 20),
+    "brown": (104, 60, 28),
+    "purple": (112, 40, 160),
+    "pink": (240, 120, 165),
+    "grey": (128, 130, 134),
+    "white": (238, 238, 236),
+    "silver": (196, 198, 202),
+}
+RED, YELLOW, WHITE, SILVER = (COLOURS[name] for name in ("red", "yellow", "white", "silver"))
+OFF_WHITE, BLACK = (226, 222, 210), (22, 22, 24)
+STEEL = (214, 216, 220)
 
 
 def canvas(width: int, height: int, colour: Colour) -> tuple[Image.Image, ImageDraw.ImageDraw]:

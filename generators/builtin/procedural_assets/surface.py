@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Point2 = tuple[float, float]
+UP = (0, 0, 1)
 SIDES = ("front", "back", "left", "right", "top", "bottom")  # -y, +y, -x, +x, +z, -z
 
 
@@ -122,12 +123,7 @@ def disc(radius: float, segments: int = 40, dome: float = 0.0) -> Surface:
 
 
 def tube(
-    path: ArrayLike,
-    radius: ArrayLike,
-    sides: int = 10,
-    closed: bool = False,
-    flat: float = 1.0,
-    up: ArrayLike = (0, 0, 1),
+    path: ArrayLike, radius: ArrayLike, sides: int = 10, closed: bool = False, flat: float = 1.0, up: ArrayLike = UP
 ) -> Surface:
     """A tube along a (k, 3) path, of one radius or one a point, rounded at its ends.
 

@@ -11,7 +11,7 @@ from diffusers import DPMSolverMultistepScheduler, StableDiffusionPipeline, UNet
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
 
-from generators.builtin.small_diffusion.scenes import draw_scene
+from generators.builtin.small_diffusion.scenes import sample_scene
 
 LENGTH = 24  # tokens of a caption, with its start and end
 WIDTH = 128  # of the text encoder
@@ -20,7 +20,7 @@ WIDTH = 128  # of the text encoder
 def new_tokenizer(folder: Path) -> Any:
     """A byte-pair tokenizer in CLIP's manner: the words of the small world are tokens, others fall into letters."""
     rng = np.random.default_rng(0)
-    captions = sorted({draw_scene(rng).caption() + "." for _ in range(4000)})
+    captions = sorted({sample_scene(rng).caption() + "." for _ in range(4000)})
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

@@ -1,4 +1,4 @@
-"""Draws scenes of the small world: flat objects before a wall or in a landscape, 64 x 64 pixels."""
+"""Paints scenes of the small world: flat objects before a wall or in a landscape, 64 x 64 pixels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from generators.builtin.small_diffusion.scenes import COLOURS, Scene
 from shards.kinds.samples import Pixels
 
 SIZE = 64  # pixels, width and height
-_FINER = 4  # drawn so many times larger, then averaged
+_FINER = 4  # painted this many times larger, then averaged
 HORIZON = 40
 FRAME = 4  # pixels of a painting's frame
 
@@ -35,53 +35,51 @@ FRAME_WOOD: Colour = (120, 80, 45)
 _FRAME_EDGE: Colour = (205, 170, 95)
 
 
-def silhouette(name: str) -> list[NDArray[np.float64]]:
-    """Outlines of an object, polygons of corners (n, 2) in a square from -0.5 to 0.5, y downwards."""
-    match name:
-        case "ball":
-            return [_arc(0, 0, 0.5, 0.5)]
-        case "box":
-            return [_corners((-0.46, -0.46), (0.46, -0.46), (0.46, 0.46), (-0.46, 0.46))]
-        case "star":
-            turns = [math.pi * (2 * i / 10 - 0.5) for i in range(10)]
-            radii = [0.54 if i % 2 == 0 else 0.23 for i in range(10)]
-            points = [(r * math.cos(t), r * math.sin(t) + 0.04) for r, t in zip(radii, turns, strict=True)]
-            return [_corners(*points)]
-        case "heart":
-            t = np.linspace(0, 2 * math.pi, 60, endpoint=False)
-            x = 16 * np.sin(t) ** 3
-            y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
-            return [np.stack([x / 33, -(y + 2.5) / 31], axis=1)]
-        case "house":
-            return [
-                _corners(
-                    (-0.4, -0.08),
-                    (0.4, -0.08),
-                    (0.4, 0.5),
-                    (0.14, 0.5),
-                    (0.14, 0.16),
-                    (-0.14, 0.16),
-                    (-0.14, 0.5),
-                    (-0.4, 0.5),
-                ),
-                _corners((0, -0.5), (0.52, -0.06), (-0.52, -0.06)),
-            ]
-        case "tree":
-            return [
-                _corners((0, -0.54), (0.3, -0.16), (-0.3, -0.16)),
-                _corners((0, -0.32), (0.42, 0.26), (-0.42, 0.26)),
-                _corners((-0.09, 0.24), (0.09, 0.24), (0.09, 0.52), (-0.09, 0.52)),
-            ]
-        case "fish":
-            return [_arc(-0.1, 0, 0.42, 0.27), _corners((0.18, 0), (0.54, -0.3), (0.54, 0.3))]
-        case "car":
-            return [
-                _corners((-0.54, -0.04), (0.54, -0.04), (0.54, 0.2), (-0.54, 0.2)),
-                _corners((-0.3, -0.3), (0.2, -0.3), (0.36, 0), (-0.42, 0)),
-                _arc(-0.28, 0.2, 0.14, 0.14),
-                _arc(0.28, 0.2, 0.14, 0.14),
-            ]
-    raise ValueError(f"{name!r} is no object of the small world")
+def _corners(*points: tuple[float, float]) -> NDArray[np.float64]:
+    return np.asarray(points, np.float64)
+
+
+def _arc(x: float, y: float, across: float, up: float) -> NDArray[np.float64]:
+    turns = np.linspace(0, 2 * math.pi, 48, endpoint=False)
+    return np.stack([x + across * np.cos(turns), y + up * np.sin(turns)], axis=1)
+
+
+def _star() -> NDArray[np.float64]:
+    turns = [math.pi * (2 * i / 10 - 0.5) for i in range(10)]
+    points = [(0.23 if i % 2 else 0.54, turn) for i, turn in enumerate(turns)]
+    return _corners(*((r * math.cos(turn), r * math.sin(turn) + 0.04) for r, turn in points))
+
+
+def _heart() -> NDArray[np.float64]:
+    t = np.linspace(0, 2 * math.pi, 60, endpoint=False)
+    y = 13 * np.cos(t) - 5 * np.cos(2 * t) - 2 * np.cos(3 * t) - np.cos(4 * t)
+    return np.stack([16 * np.sin(t) ** 3 / 33, -(y + 2.5) / 31], axis=1)
+
+
+_DOOR = ((0.14, 0.5), (0.14, 0.16), (-0.14, 0.16), (-0.14, 0.5))
+#: Outlines of each object: polygons of corners (n, 2) in a square from -0.5 to 0.5, y downwards.
+SILHOUETTES: dict[str, list[NDArray[np.float64]]] = {
+    "ball": [_arc(0, 0, 0.5, 0.5)],
+    "box": [_corners((-0.46, -0.46), (0.46, -0.46), (0.46, 0.46), (-0.46, 0.46))],
+    "star": [_star()],
+    "heart": [_heart()],
+    "house": [
+        _corners((-0.4, -0.08), (0.4, -0.08), (0.4, 0.5), *_DOOR, (-0.4, 0.5)),
+        _corners((0, -0.5), (0.52, -0.06), (-0.52, -0.06)),
+    ],
+    "tree": [
+        _corners((0, -0.54), (0.3, -0.16), (-0.3, -0.16)),
+        _corners((0, -0.32), (0.42, 0.26), (-0.42, 0.26)),
+        _corners((-0.09, 0.24), (0.09, 0.24), (0.09, 0.52), (-0.09, 0.52)),
+    ],
+    "fish": [_arc(-0.1, 0, 0.42, 0.27), _corners((0.18, 0), (0.54, -0.3), (0.54, 0.3))],
+    "car": [
+        _corners((-0.54, -0.04), (0.54, -0.04), (0.54, 0.2), (-0.54, 0.2)),
+        _corners((-0.3, -0.3), (0.2, -0.3), (0.36, 0), (-0.42, 0)),
+        _arc(-0.28, 0.2, 0.14, 0.14),
+        _arc(0.28, 0.2, 0.14, 0.14),
+    ],
+}
 
 
 def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
@@ -89,7 +87,9 @@ def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
     canvas = _background(scene, rng)
     colour = COLOURS[scene.colour or str(rng.choice(tuple(COLOURS)))]
     for x, y, extent in _layout(scene, rng):
-        _fill(canvas, silhouette(scene.object), (x, y), extent, colour)
+        for outline in SILHOUETTES[scene.object]:
+            corners = ((outline * extent + (x, y)) * _FINER).round().astype(np.int32)
+            cv2.fillPoly(canvas, [corners], colour)
     if scene.style == "painting":
         _frame(canvas)
     small = cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
@@ -143,18 +143,6 @@ def _background(scene: Scene, rng: np.random.Generator) -> NDArray[np.float32]:
     return canvas
 
 
-def _fill(
-    canvas: NDArray[np.float32],
-    outlines: list[NDArray[np.float64]],
-    centre: tuple[float, float],
-    extent: float,
-    colour: Colour,
-) -> None:
-    corners = [((outline * extent + centre) * _FINER).round().astype(np.int32) for outline in outlines]
-    for outline in corners:
-        cv2.fillPoly(canvas, [outline], colour)
-
-
 def _disc(canvas: NDArray[np.float32], x: float, y: float, radius: float, colour: Colour) -> None:
     cv2.circle(canvas, (round(x * _FINER), round(y * _FINER)), round(radius * _FINER), colour, -1)
 
@@ -164,12 +152,3 @@ def _frame(canvas: NDArray[np.float32]) -> None:
     for width, colour in ((edge, _FRAME_EDGE), (wood, FRAME_WOOD)):
         for band in (np.s_[:width], np.s_[-width:], np.s_[:, :width], np.s_[:, -width:]):
             canvas[band] = colour
-
-
-def _corners(*points: tuple[float, float]) -> NDArray[np.float64]:
-    return np.asarray(points, np.float64)
-
-
-def _arc(x: float, y: float, across: float, up: float) -> NDArray[np.float64]:
-    turns = np.linspace(0, 2 * math.pi, 48, endpoint=False)
-    return np.stack([x + across * np.cos(turns), y + up * np.sin(turns)], axis=1)

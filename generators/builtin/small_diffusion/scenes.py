@@ -1,4 +1,4 @@
-"""The small world: what can stand in a picture, how it is said, and which captions training never sees."""
+"""The small world: what a picture can show, how captions say it, and which captions training never sees."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ POSITIONS = ("", "on the left", "on the right", "at the top", "at the bottom")
 PLACES = ("", "on the grass", "in the desert", "in the snow")
 TIMES = ("", "at sunset", "at night")
 
-HELD_OUT = 20  # one caption in so many
+HELD_OUT = 20  # one caption in twenty
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """What a caption says; "" is what it leaves open.
 
-    colour "": any. size "": of medium size. position "": in the middle. place "": before a grey wall, without a time.
-    time "": by day. Several objects are of one kind and colour, and have neither size nor position.
+    Without a colour it is any, without a size medium, without a position in the middle, without a place before a grey
+    wall (then it has no time either), without a time by day. Several objects are of one kind and colour, and have
+    neither size nor position.
     """
 
     style: str = "photo"
@@ -68,7 +69,7 @@ class Scene:
 
 
 def normalised(scene: Scene) -> Scene:
-    """The scene without what cannot be: sizes and positions of several, a large thing at a side, an hour indoors."""
+    """The scene without impossible words: size or position of several objects, a large one at a side, time indoors."""
     if scene.number > 1:
         scene = replace(scene, size="", position="")
     if scene.size == "large":
@@ -76,8 +77,8 @@ def normalised(scene: Scene) -> Scene:
     return scene if scene.place else replace(scene, time="")
 
 
-def draw_scene(rng: np.random.Generator) -> Scene:
-    """A scene at random; several objects, words left out, places and hours all come often enough to be learned."""
+def sample_scene(rng: np.random.Generator) -> Scene:
+    """A random scene; several objects, words left out, places and times are all frequent enough to be learned."""
 
     def one(words: tuple[str, ...], weights: tuple[float, ...] | None = None) -> str:
         return str(rng.choice(words, p=weights))
@@ -97,19 +98,23 @@ def draw_scene(rng: np.random.Generator) -> Scene:
 
 
 def every_caption() -> set[str]:
-    """All that `draw_scene` can say."""
+    """Captions of all scenes that `sample_scene` can return."""
     words = (STYLES, COUNTS, SIZES, ("", *COLOURS), tuple(OBJECTS), POSITIONS, PLACES, TIMES)
     return {normalised(Scene(*chosen)).caption() for chosen in product(*words)}
 
 
 def is_held_out(caption: str) -> bool:
-    """Whether a caption is kept from training, so that measuring asks for what was never seen in this combination."""
+    """Whether a caption is kept out of training, so that measuring uses combinations that were never seen."""
     digest = hashlib.blake2b(caption.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % HELD_OUT == 0
 
 
 def read_caption(caption: str) -> Scene:
-    """The scene that a caption of this grammar says, capitals and a full stop allowed; raises ValueError for others."""
+    """The scene of a caption; capitals and a full stop are allowed.
+
+    Raises:
+        ValueError: The caption is not of this grammar.
+    """
     text = caption.strip().rstrip(".").lower()
     words: dict[str, tuple[str, ...]] = {
         "style": STYLES,
@@ -122,9 +127,7 @@ def read_caption(caption: str) -> Scene:
         "time": TIMES[1:],
     }
     if not text.startswith("a "):
-        raise ValueError(
-            f"{caption!r}: not a caption of the small world, which begin with 'a photo of' or 'a painting of'"
-        )
+        raise ValueError(f"{caption!r}: captions of the small world begin with 'a photo of' or 'a painting of'")
     rest, found = text[2:], {field.name: "" for field in fields(Scene)}
     for name, choices in words.items():
         for choice in choices:

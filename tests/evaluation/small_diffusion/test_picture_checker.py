@@ -12,7 +12,7 @@ import pytest
 from evaluation.small_diffusion.backdrop import object_mask
 from evaluation.small_diffusion.checker import judge, read_picture, stated
 from generators.builtin.small_diffusion.painter import SIZE, paint
-from generators.builtin.small_diffusion.scenes import Scene, draw_scene, normalised
+from generators.builtin.small_diffusion.scenes import Scene, normalised, sample_scene
 from shards.kinds.samples import Pixels
 
 
@@ -27,7 +27,7 @@ def test_painted_pictures_are_read_as_they_were_painted(noise: int) -> None:
     wrong: Counter[str] = Counter()
     for seed in range(200):
         rng = np.random.default_rng([noise, seed])
-        scene = draw_scene(rng)
+        scene = sample_scene(rng)
         picture = paint(scene, rng)
         seen = read_picture(worn(picture, rng, noise, 0.7) if noise else picture)
         wrong.update(name for name, right in judge(seen, scene).items() if not right)

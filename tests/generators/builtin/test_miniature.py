@@ -19,17 +19,15 @@ import pytest
 import filters
 import generators
 from generators.builtin import miniature
-from generators.builtin.miniature.canvas import Canvas
-from generators.builtin.miniature.cooking_videos import cooking_videos
-from generators.builtin.miniature.encode import write_video
-from generators.builtin.miniature.event_videos import event_videos
-from generators.builtin.miniature.figure import joint
-from generators.builtin.miniature.film import Film
-from generators.builtin.miniature.home_videos import home_videos
+from generators.builtin.canvas import Canvas
+from generators.builtin.miniature.actor import joint
+from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS
+from generators.builtin.miniature.event_videos import EVENT_VIDEOS
+from generators.builtin.miniature.film import Film, write_video
+from generators.builtin.miniature.home_videos import HOME_VIDEOS
 from generators.video import safe_pickle
 from generators.video.frame_pairs import FramePairCandidate
 from generators.video.frames import VideoFrame, read_frames
-from manifests.filter_settings import Faces
 from manifests.recipe import Recipe, load_recipe
 from shards.kinds.samples import Drop, Frame, Pixels, Source
 from shards.media.media_folder import MediaFolder
@@ -39,7 +37,7 @@ from shards.media.media_folder import MediaFolder
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The whole miniature, drawn once for this module."""
     folder = tmp_path_factory.mktemp("cache") / "miniature"
-    miniature.draw(folder)
+    miniature.paint(folder)
     return folder
 
 
@@ -50,13 +48,12 @@ def demo(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
     return load_recipe("demo")
 
 
-def films() -> dict[str, dict[str, Film]]:
-    """Every film by subset and video name."""
-    return {
-        "eq-ag": {name: film for name, (_, film) in home_videos().items()},
-        "eq-gebc": {name: film for name, (_, film, _) in event_videos().items()},
-        "eq-youcook2": {name: film for name, (_, film) in cooking_videos().items()},
-    }
+#: Every film by subset and video name.
+FILMS: dict[str, dict[str, Film[Any]]] = {
+    "eq-ag": {**HOME_VIDEOS},
+    "eq-gebc": {**EVENT_VIDEOS},
+    "eq-youcook2": {**COOKING_VIDEOS},
+}
 
 
 def planned(recipe: Recipe, name: str) -> list[FramePairCandidate]:
@@ -87,12 +84,12 @@ def face_found(pictures: list[Pixels]) -> list[bool]:
     return [isinstance(verdict, Drop) for verdict in judge(frames)]
 
 
-def test_two_draws_give_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
+def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
     again = tmp_path / "action_genome"
-    (again / "videos").mkdir(parents=True)
-    miniature.draw_action_genome(again)
+    again.mkdir()
+    miniature.write_action_genome(again)
     for name in ("-Ball0mini_", "_chair-Mini"):  # one mp4, one mkv
-        event_videos()[name][1].write(tmp_path, name)
+        EVENT_VIDEOS[name].write(tmp_path, name)
     pairs = [(path, drawn / path.relative_to(tmp_path)) for path in again.rglob("*") if path.is_file()]
     pairs += [(path, drawn / "gebc/videos" / path.name) for path in tmp_path.glob("*.m*")]
     assert len(pairs) == 9
@@ -103,9 +100,8 @@ def test_two_draws_give_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
 def test_a_finished_folder_is_kept_and_nothing_is_left_beside_it(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inode = drawn.stat().st_ino
     with monkeypatch.context() as patch:
-        for name in ("draw_action_genome", "draw_gebc", "draw_youcook2", "draw_stills"):
-            patch.setattr(miniature, name, lambda folder: (folder / "later").touch())
-        miniature.draw(drawn)  # as a second process that finishes later
+        patch.setattr(miniature, "SUBFOLDERS", {"gebc": lambda folder: (folder / "later").touch()})
+        miniature.paint(drawn)  # as a second process that finishes later
     assert not list(drawn.rglob("later"))
     monkeypatch.setattr(miniature, "miniature_folder", lambda: drawn)
     assert miniature.ensure() == drawn
@@ -117,23 +113,23 @@ def test_a_drawing_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(miniature, "draw_action_genome", full)
+    monkeypatch.setattr(miniature, "SUBFOLDERS", {"gebc": full})
     with pytest.raises(OSError, match="No space left"):
-        miniature.draw(tmp_path / "miniature")
+        miniature.paint(tmp_path / "miniature")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "pairs", "pictures"), [("eq-ag", 87, 52), ("eq-gebc", 32, 44), ("eq-youcook2", 60, 27)]
 )
-def test_every_planned_frame_shows_what_was_drawn_for_it(demo: Recipe, name: str, pairs: int, pictures: int) -> None:
+def test_every_planned_frame_shows_what_was_painted_for_it(demo: Recipe, name: str, pairs: int, pictures: int) -> None:
     assert len(planned(demo, name)) == pairs  # as the recipe's header says
-    expected, judged = films()[name], 0
+    expected, judged = FILMS[name], 0
     for video, address, frame in shown(demo, name):
         film = expected[video]
         times = film.times()
         index = int(address) - 1 if name == "eq-ag" else min(range(len(times)), key=lambda n: abs(times[n] - address))
-        off = np.abs(frame.pixels.astype(int) - film.picture(times[index])).mean()
+        off = np.abs(frame.pixels.astype(int) - film.show.picture(times[index])).mean()
         assert off < 6, (video, address, off)
         judged += 1
     assert judged == pictures
@@ -153,13 +149,13 @@ def test_the_demo_gives_every_filter_of_the_paper_work(demo: Recipe) -> None:
 
 
 def test_the_face_filter_finds_the_presenter_and_nobody_else(demo: Recipe) -> None:
-    recipes = {name: recipe for name, (recipe, _) in cooking_videos().items()}
     pictures, expected = [], []
     for video, address, frame in shown(demo, "eq-youcook2"):
-        middles = [(start + end) / 2 for start, end in recipes[video].segments()]
+        cooking = COOKING_VIDEOS[video].show
+        middles = [(start + end) / 2 for start, end in cooking.segments]
         step = min(range(len(middles)), key=lambda n: abs(middles[n] - address))
         pictures.append(frame.pixels)
-        expected.append(recipes[video].steps[step][1] is None)
+        expected.append(cooking.steps[step][1] is None)
     assert sum(expected) == 3
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as child:
         assert child.submit(face_found, pictures).result(timeout=120) == expected

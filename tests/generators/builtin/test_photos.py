@@ -1,4 +1,4 @@
-"""The miniature's stills: annotations that are true of the pictures, and enough of them for all that GeneCIS needs."""
+"""The miniature's photos: annotations that are true of the pictures, and enough of them for all that GeneCIS needs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from generators.builtin import photos
-from generators.builtin.photos import draw_stills
-from generators.builtin.photos.painter import Segment, Still
+from generators.builtin.photos.painter import Photo, Segment
 from generators.builtin.photos.relations import Relation, captions
 from generators.builtin.photos.scenes import Scene, scenes
 from generators.builtin.photos.sheet import COLOURS
@@ -27,22 +26,22 @@ from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.workers import parser_of
 from generators.triplets.ratings import load_ratings
 from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
-from shards.kinds.samples import Template
+from shards.kinds.template import Template
 
 Mask = NDArray[np.bool_]
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All stills, drawn once for this module."""
-    folder = tmp_path_factory.mktemp("stills")
-    draw_stills(folder)
+    """All photos, painted once for this module."""
+    folder = tmp_path_factory.mktemp("photos")
+    photos.write_photos(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def painted() -> list[tuple[Scene, Still]]:
-    """All stills with their segments."""
+def painted() -> list[tuple[Scene, Photo]]:
+    """All photos with their segments."""
     return [(scene, scene.paint()) for scene in scenes()]
 
 
@@ -55,10 +54,10 @@ def around(mask: Mask) -> Mask:
     return (cv2.dilate(mask.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0) & ~mask
 
 
-def test_two_draws_give_the_same_bytes(drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scenes()[::8]
     monkeypatch.setattr(photos, "scenes", lambda: chosen)
-    draw_stills(tmp_path)
+    photos.write_photos(tmp_path)
     assert len([path for path in drawn.rglob("*") if path.is_file()]) == 2 * len(scenes()) + 5
     pictures = sorted(path.relative_to(tmp_path) for path in tmp_path.glob("*/*"))
     assert len(pictures) == 2 * len(chosen)
@@ -126,22 +125,22 @@ def test_attributes_are_to_be_seen(drawn: Path) -> None:
             assert (off < 60).sum() > 60, instance
 
 
-def visible(still: Still, noun: str, said: str) -> Iterator[tuple[Segment, Mask]]:
-    """Parts of a still that a word of a caption can mean: with the look that it says, where it says one."""
-    for segment in still.segments:
+def visible(photo: Photo, noun: str, said: str) -> Iterator[tuple[Segment, Mask]]:
+    """Parts of a photo that a word of a caption can mean: with the look that it says, where it says one."""
+    for segment in photo.segments:
         look = set() if segment.thing is None else set(segment.thing.look.attributes().values())
         adjective = said.removesuffix(noun).split()[-1:]
         if segment.noun == noun and (set(adjective) <= {"a", "an", "the"} | look):
-            yield segment, still.labels == segment.number
+            yield segment, photo.labels == segment.number
 
 
-def holds(still: Still, relation: Relation) -> bool:
+def holds(photo: Photo, relation: Relation) -> bool:
     """Whether a relation is to be seen, from the pixels of what its words can mean."""
     whose, what = relation.said.split(f" {relation.preposition} ")
-    for subject, mask in visible(still, relation.subject, whose):
+    for subject, mask in visible(photo, relation.subject, whose):
         if relation.object in ("shirt", "dress"):
             return subject.thing is not None and what.split()[-2] == subject.thing.look.color
-        for _, other in visible(still, relation.object, what):
+        for _, other in visible(photo, relation.object, what):
             (rows, columns), (other_rows, other_columns) = np.nonzero(mask), np.nonzero(other)
             overlap = min(columns.max(), other_columns.max()) - max(columns.min(), other_columns.min())
             touch = (around(mask) & other).sum()
@@ -163,17 +162,17 @@ def holds(still: Still, relation: Relation) -> bool:
     return False
 
 
-def test_captions_say_what_is_to_be_seen(drawn: Path, painted: list[tuple[Scene, Still]]) -> None:
+def test_captions_say_what_is_to_be_seen(drawn: Path, painted: list[tuple[Scene, Photo]]) -> None:
     written = [caption for caption in read_coco(drawn / "captions.json") if isinstance(caption, Caption)]
-    said = [(scene, still, relation) for scene, still in painted for relation in captions(scene, still)]
+    said = [(scene, photo, relation) for scene, photo in painted for relation in captions(scene, photo)]
     assert [(one.image_id, one.caption) for one in written] == [(str(s.image_id), r.said) for s, _, r in said]
     assert len({one.caption_id for one in written}) == len(written) > 580
-    for scene, still, relation in said:
-        assert holds(still, relation), (scene.image_id, relation)
+    for scene, photo, relation in said:
+        assert holds(photo, relation), (scene.image_id, relation)
 
 
-def test_the_parser_finds_what_captions_say(drawn: Path, painted: list[tuple[Scene, Still]]) -> None:
-    said = [(scene, relation) for scene, still in painted for relation in captions(scene, still)]
+def test_the_parser_finds_what_captions_say(drawn: Path, painted: list[tuple[Scene, Photo]]) -> None:
+    said = [(scene, relation) for scene, photo in painted for relation in captions(scene, photo)]
     parser = parser_of(find_pipeline())
     found, images, objects = 0, defaultdict(set), defaultdict(set)
     ratings = load_ratings(drawn / "concreteness.txt", "strict")

@@ -20,6 +20,8 @@ import trimesh
 from PIL import Image
 
 from generators.builtin import procedural_assets
+from generators.builtin.procedural_assets.catalogue import Asset
+from generators.builtin.procedural_assets.model import Model
 from manifests.errors import WrongUse
 
 MEMBERS = {
@@ -36,7 +38,7 @@ MEMBERS = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All assets, built once for this module."""
     made = tmp_path_factory.mktemp("cache") / "assets"
-    procedural_assets.draw(made)
+    procedural_assets.build(made)
     return made
 
 
@@ -61,9 +63,9 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
-def test_drawing_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+def test_building_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        pool.submit(procedural_assets.draw, tmp_path / "again").result(timeout=120)
+        pool.submit(procedural_assets.build, tmp_path / "again").result(timeout=120)
     assert digests(tmp_path / "again") == digests(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["again"]
 
@@ -83,13 +85,13 @@ def test_ensure_builds_once_below_the_cache(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_an_asset_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken() -> Any:
+    def broken(model: Model) -> None:
         raise ValueError("no such shape")
 
-    names = {"first": procedural_assets.catalogue()["red-coffee-mug"], "second": ("Broken", broken)}
+    names = {"first": procedural_assets.catalogue()["red-coffee-mug"], "second": Asset("Broken", broken)}
     monkeypatch.setattr("generators.builtin.procedural_assets.catalogue", lambda: names)
     with pytest.raises(ValueError, match="no such shape"):
-        procedural_assets.draw(tmp_path / "assets")
+        procedural_assets.build(tmp_path / "assets")
     assert not list(tmp_path.iterdir())
 
 

@@ -8,17 +8,17 @@ import pytest
 from generators.builtin.small_diffusion.scenes import (
     HELD_OUT,
     Scene,
-    draw_scene,
     every_caption,
     is_held_out,
     normalised,
     read_caption,
+    sample_scene,
 )
 
 
 def drawn(number: int) -> list[Scene]:
     rng = np.random.default_rng(7)
-    return [draw_scene(rng) for _ in range(number)]
+    return [sample_scene(rng) for _ in range(number)]
 
 
 def test_a_caption_says_all_of_its_scene() -> None:

@@ -20,7 +20,8 @@ from generators.prompt_to_prompt import local_blend
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import Batching, OutOfMemory
-from shards.kinds.samples import Pair, Pixels, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Pixels, Rejected
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
 
 

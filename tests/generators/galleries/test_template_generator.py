@@ -21,7 +21,8 @@ from manifests.candidate import from_row, to_row
 from manifests.errors import WrongUse
 from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
 from manifests.recipe import Subset
-from shards.kinds.samples import Rejected, Template
+from shards.kinds.samples import Rejected
+from shards.kinds.template import Template
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
 
 FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")

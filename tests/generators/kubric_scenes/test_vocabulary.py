@@ -114,7 +114,9 @@ def test_drawn_assets_are_as_wide_and_deep_as_said() -> None:
     for name, entry in every_entry(load_vocabulary()).items():
         for use in entry.assets.procedural:
             assert (use.up, use.yaw) == ("z", 0)  # drawn assets stand up, their front towards -y
-            size = np.ptp(np.concatenate([surface.vertices for surface, _, _ in drawn[use.id][1]().surfaces]), axis=0)
+            size = np.ptp(
+                np.concatenate([surface.vertices for surface, _, _ in drawn[use.id].model().surfaces]), axis=0
+            )
             footprint = size[:2] * entry.extent / size.max()
             assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.video.action_genome import ActionGenomeGenerator
+from generators.video.action_genome import ActionGenome, ActionGenomeGenerator
 from generators.video.frame_pairs import FramePairCandidate
 from manifests.errors import WrongUse
-from manifests.source_settings import ActionGenome
+from shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/action_genome/ag_scene_graphs.jsonl"
 KINDS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
@@ -32,7 +32,7 @@ def saved(folder: Path, frames: Frames) -> Path:
 
 def generator(path: Path, skip: int = 1, exclusive: bool = False) -> ActionGenomeGenerator:
     source = ActionGenome(kind="action-genome", annotations=path, media=path.parent, skip=skip, exclusive=exclusive)
-    return ActionGenomeGenerator("eq-ag", source, "test")
+    return source.open(Context("eq-ag"))
 
 
 def planned(path: Path, skip: int = 1, exclusive: bool = False) -> list[FramePairCandidate]:
@@ -232,15 +232,34 @@ def wrong(path: Path) -> str:
     return str(raised.value)
 
 
+def test_one_bad_line_does_not_stop_the_plan(tmp_path: Path) -> None:
+    path = saved(tmp_path, story(HOLD, AWAY))
+    clean = planned(path)
+    dirty = [
+        b'{"frame": "A.mp4/000030.png", "objects": [{"class": "caf\xe9"}]}',
+        b'{"frame": ',
+        b'{"frame": "a", "frame": "b", "objects": []}',
+        b'{"frame": 3, "objects": []}',
+        b'["A.mp4/000030.png"]',
+        b'{"frame": "../A.mp4/000030.png", "objects": []}',
+        b'{"frame": "A.mp4/000040.png", "objects": [{"clazz": "bag"}, 3]}',
+        json.dumps({"frame": "A.mp4/000050.png", "objects": [thing("bag", "looking_at", [], [])]}).encode(),
+    ]
+    path.write_bytes(path.read_bytes() + b"\n".join(dirty))
+    made = generator(path)
+    assert list(made.plan()) == clean != []
+    reasons = ["not-utf-8", "not-json", "repeated-key", "frame-malformed", "frame-malformed", "unsafe-path"]
+    places = [f"graphs.jsonl line {number}" for number in (3, 4, 5, 6, 7, 8, 9, 9, 10)]
+    assert made.excluded.examples == list(zip([*reasons, *["object-malformed"] * 3], places, strict=True))
+
+
 def test_bad_files_say_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "graphs.jsonl"
-    path.write_text('{"frame": "A.mp4/000001.png", "objects": []}\n{"frame": 3}\n')
-    assert "line 2: not a frame's name with its list of objects; source.annotations must be" in wrong(path)
-    path.write_text('{"frame": "A.mp4/000001.png", "objects": [{"clazz": "bag"}]}\n')
-    assert "line 1: an object without a class" in wrong(path)
-    path.write_text(json.dumps({"frame": "A.mp4/000001.png", "objects": [thing("bag", "looking_at", [], [])]}))
-    assert "line 1: bag: relations must be lists of names" in wrong(path)
-    assert "media name '../A.mp4/000010.png' is refused" in wrong(saved(tmp_path, story(HOLD, video="../A.mp4")))
+    path.write_text('{"frame": 3}\n')
+    assert "nothing in it can be used (graphs.jsonl line 1: frame-malformed); source.annotations must be" in wrong(path)
+    assert "graphs.jsonl line 1: unsafe-path" in wrong(saved(tmp_path, story(HOLD, video="../A.mp4")))
+    path.write_text("not json\n")
+    assert "not one line is JSON (line 1: not-json)" in wrong(path)
     assert "cannot be read" in wrong(tmp_path / "none.jsonl")
     as_pickle = tmp_path / "graphs.pkl"
     as_pickle.write_bytes(pickle.dumps([1]))

@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import generators.video.frame_pairs as frame_pairs
-from generators.video.frame_pairs import Addressing, FramePairCandidate, make_pairs
+import generators.video.frame_making as frame_making
+from generators.video.frame_making import make_pairs
+from generators.video.frame_pairs import Addressing, FramePairCandidate
 from manifests.canonical import canonical_json
-from shards.kinds.samples import Pair, Rejected
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 from shards.media.media_folder import MediaFolder
 from tests.generators.video.numbered_videos import draw, make_video, read
 
@@ -74,9 +76,9 @@ def test_a_pair_holds_its_frames_source_and_provenance(tmp_path: Path) -> None:
 def test_pairs_of_a_video_share_frames_and_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_video(tmp_path / "clip.mp4")
     calls: list[Any] = []
-    read_frames, sha256_of_file = frame_pairs.read_frames, frame_pairs.sha256_of_file
-    monkeypatch.setattr(frame_pairs, "read_frames", lambda *asked: calls.append(asked) or read_frames(*asked))
-    monkeypatch.setattr(frame_pairs, "sha256_of_file", lambda path: calls.append(path) or sha256_of_file(path))
+    read_frames, sha256_of_file = frame_making.read_frames, frame_making.sha256_of_file
+    monkeypatch.setattr(frame_making, "read_frames", lambda *asked: calls.append(asked) or read_frames(*asked))
+    monkeypatch.setattr(frame_making, "sha256_of_file", lambda path: calls.append(path) or sha256_of_file(path))
     planned = [candidate("a", "clip", 0.4, 0.8), candidate("b", "clip", 0.41, 1.2), candidate("c", "clip", 0.8, 1.2)]
     a, b, c = (pair(result) for result in made(tmp_path, "seconds", *planned))
     assert a.image0 is b.image0 and a.image1 is c.image0 and b.image1 is c.image1
@@ -142,7 +144,7 @@ def test_trouble_of_the_machine_ends_the_shard(tmp_path: Path, monkeypatch: pyte
     def fail(path: Path) -> tuple[str, int]:
         raise OSError(number, "trouble")
 
-    monkeypatch.setattr(frame_pairs, "sha256_of_file", fail)
+    monkeypatch.setattr(frame_making, "sha256_of_file", fail)
     with pytest.raises(OSError, match="trouble"):
         made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
 
@@ -158,7 +160,7 @@ def test_a_disk_that_fails_while_decoding_is_no_broken_video(tmp_path: Path, mon
             raise answer
         return answer
 
-    monkeypatch.setattr(frame_pairs, "sha256_of_file", flaky)
+    monkeypatch.setattr(frame_making, "sha256_of_file", flaky)
     with pytest.raises(OSError, match="trouble"):
         made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
 
@@ -169,7 +171,7 @@ def test_a_file_that_may_not_be_read_is_rejected(tmp_path: Path, monkeypatch: py
     def refuse(path: Path) -> tuple[str, int]:  # root may read everything: permissions alone would not do
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(frame_pairs, "sha256_of_file", refuse)
+    monkeypatch.setattr(frame_making, "sha256_of_file", refuse)
     (result,) = made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
     assert rejected(result) == ("broken-media", "clip", size)
 

@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from filters.equal_captions import EqualCaptionsFilter
-from filters.motion_words import MotionWordsFilter
+from filters.motion_words import MotionWords
 from generators.video.frame_pairs import FramePairCandidate
-from generators.video.gebc import GebcGenerator
+from generators.video.gebc import Gebc, GebcGenerator
 from manifests.errors import WrongUse
-from manifests.filter_settings import MotionWords
-from manifests.source_settings import Gebc
+from shards.contracts import Context
 from shards.kinds.samples import Drop
 
 REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
@@ -33,7 +32,7 @@ THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundar
 
 
 def generator(path: Path, **settings: Any) -> GebcGenerator:
-    return GebcGenerator("eq-gebc", Gebc(kind="gebc", annotations=path, media=path.parent, **settings), "test")
+    return Gebc(kind="gebc", annotations=path, media=path.parent, **settings).open(Context("eq-gebc"))
 
 
 def saved(folder: Path, value: Any) -> Path:
@@ -149,12 +148,23 @@ def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:
     }
 
 
+def test_videos_that_cannot_be_used_are_named_and_the_others_planned(tmp_path: Path) -> None:
+    made = generator(saved(tmp_path, {"v": THREE, "w": {}, "../x": THREE}))
+    assert {pair.video for pair in made.plan()} == {"v"}
+    assert made.excluded == {"video-malformed": 1, "unsafe-path": 1}
+    assert made.excluded.examples == [
+        ("unsafe-path", "val.json video '../x'"),
+        ("video-malformed", "val.json video 'w'"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         ([], "not a mapping of videos to boundaries; source.annotations must be a GEBC file"),
-        ({"v": {}}, "video 'v': not a list of boundaries"),
-        ({"../v": []}, "media name '../v' is refused"),
+        ({"v": {}}, "nothing in it can be used (val.json video 'v': video-malformed); source.annotations must be"),
+        ({"../v": []}, "nothing in it can be used (val.json video '../v': unsafe-path)"),
+        ({}, "nothing in it can be used (it is empty)"),
     ],
 )
 def test_bad_files_say_what_to_do(tmp_path: Path, value: Any, message: str) -> None:
@@ -174,7 +184,7 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
     moments = json.loads(REAL.read_text("utf-8")).values()
     distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
     assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
-    motion, equal = MotionWordsFilter(MotionWords(kind="motion-words")), EqualCaptionsFilter()
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptionsFilter()
     kept = 0
     for pair in pairs:
         assert 0 <= pair.at0 < pair.at1

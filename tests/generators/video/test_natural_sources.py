@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from generators import create
-from manifests.recipe import Subset
-from shards.contracts import Generator
-from shards.kinds.samples import Pair, Rejected
+from manifests.registry import SOURCES
+from shards.contracts import Context, Generator
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Rejected
 
 FRAMES, RATE, STEP = 40, 10, 6
 
@@ -35,11 +35,11 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def generator(kind: str, annotation: str, media: Path, folder: Path, **settings: Any) -> Generator:
+def generator(kind: str, annotation: str, media: Path, folder: Path, **settings: Any) -> Generator[Any]:
     path = folder / "annotation.json"
     path.write_text(annotation, "utf-8")
     source = {"kind": kind, "annotations": str(path), "media": str(media), **settings}
-    return create("eq-test", Subset.model_validate({"source": source}), 0)
+    return SOURCES.find(kind).model_validate(source).open(Context("eq-test"))  # type: ignore[attr-defined,no-any-return]
 
 
 def relation_change() -> str:
@@ -67,7 +67,7 @@ def steps() -> str:
     return json.dumps({"database": {"v": {"annotations": annotations}}})
 
 
-def made(source: Generator) -> Pair | Rejected:
+def made(source: Generator[Any]) -> Pair | Rejected:
     (result,) = source.make(list(source.plan()))
     return result  # type: ignore[return-value]
 

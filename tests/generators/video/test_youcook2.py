@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from generators.video.frame_pairs import FramePairCandidate
-from generators.video.youcook2 import YouCook2Generator
+from generators.video.youcook2 import YouCook2, YouCook2Generator
 from manifests.errors import WrongUse
-from manifests.source_settings import YouCook2
+from shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/youcook2/youcookii_annotations_trainval.json"
 
@@ -19,8 +19,7 @@ def segment(name: Any, start: Any, end: Any, sentence: Any = "chop it") -> dict[
 
 
 def generator(path: Path) -> YouCook2Generator:
-    source = YouCook2(kind="youcook2", annotations=path, media=path.parent)
-    return YouCook2Generator("eq-youcook2", source, "test")
+    return YouCook2(kind="youcook2", annotations=path, media=path.parent).open(Context("eq-youcook2"))
 
 
 def saved(folder: Path, videos: dict[str, Any]) -> Path:
@@ -83,6 +82,7 @@ def test_unusable_segments_are_counted(tmp_path: Path) -> None:
     made = generator(saved(tmp_path, {"v": dirty, "w": []}))
     (pair,) = made.plan()
     assert (pair.at0, pair.at1) == (1.0, 8.0)
+    assert made.excluded.examples[0] == ("segment-repeated", "annotations.json video 'v' segment 2")
     assert made.excluded == {
         "segment-repeated": 2,
         "segment-without-time": 3,
@@ -96,9 +96,9 @@ def test_unusable_segments_are_counted(tmp_path: Path) -> None:
     [
         ([], "no mapping under 'database'; source.annotations must be"),
         ({"database": []}, "no mapping under 'database'"),
-        ({"database": {"v": []}}, "video 'v': no list under 'annotations'"),
-        ({"database": {"v": {"annotations": None}}}, "video 'v': no list under 'annotations'"),
-        ({"database": {"/v": {"annotations": []}}}, "media name '/v' is refused"),
+        ({"database": {"v": []}}, "nothing in it can be used (annotations.json video 'v': video-malformed)"),
+        ({"database": {"v": {"annotations": None}}}, "video 'v': video-malformed"),
+        ({"database": {"/v": {"annotations": []}}}, "video '/v': unsafe-path"),
     ],
 )
 def test_bad_files_say_what_to_do(tmp_path: Path, value: Any, message: str) -> None:

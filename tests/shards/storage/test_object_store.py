@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from shards.storage.store import Store
 from stages.finalise import disagreeing, drop_duplicates, remove_leftovers
 from stages.verify import verify_subset
 
+DROPPED = 0  # the server closes the connection instead of answering
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
 
 
@@ -49,7 +53,10 @@ def server() -> Iterator[str]:
 
 
 class Flaky(ThreadingHTTPServer):
-    """Passes requests on to an S3 server, but answers 500 to those that ``fails`` chooses by method and path."""
+    """Passes requests on to an S3 server, but not those that ``fails`` chooses by method and path.
+
+    failures: what happens to those, in turn: an HTTP status, or `DROPPED`. requests: method, path and headers of all.
+    """
 
     daemon_threads = True
 
@@ -57,6 +64,8 @@ class Flaky(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.target = target
         self.fails: Callable[[str, str], bool] = lambda method, path: False
+        self.failures: Iterator[int] = itertools.repeat(500)
+        self.requests: list[tuple[str, str, Message]] = []
 
     @property
     def url(self) -> str:
@@ -69,9 +78,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append((self.command, self.path, self.headers))
         if self.server.fails(self.command, self.path):
             answer = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
-            self.send_response(500)
+            if (status := next(self.server.failures)) == DROPPED:
+                self.close_connection = True
+                return
+            self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             if self.command != "HEAD":
@@ -211,6 +224,60 @@ def test_a_bucket_that_answers_500_twice_still_ends_well(
     whole_build(planned_build, Store(bucket))
     assert len(failed) == 2
     assert objects(server, bucket) == files_below(tmp_path / "out")
+
+
+def test_one_request_in_twenty_may_fail(
+    bucket: str, flaky: Flaky, server: str, tmp_path: Path, planned_build: Any, files_below: Any
+) -> None:
+    whole_build(planned_build, Store(str(tmp_path / "out")))
+    number = itertools.count(1)
+    flaky.fails = lambda method, path: next(number) % 20 == 0
+    flaky.failures = itertools.cycle([500, 503, DROPPED])
+    whole_build(planned_build, Store(bucket))
+    assert next(number) > 5 * 20
+    assert objects(server, bucket) == files_below(tmp_path / "out")
+
+
+def attempts(flaky: Flaky, bucket: str) -> tuple[str, str]:
+    """How a request that fails once is repeated: botocore's own words on the second, and the mode it names."""
+    number, flaky.requests = itertools.count(), []
+    flaky.fails = lambda method, path: next(number) == 0
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    Store(bucket).write("a", b"1")
+    headers = flaky.requests[1][2]
+    mode = re.search(r"cfg/retry-mode#(\w+)", str(headers["User-Agent"]))
+    assert mode is not None
+    return str(headers["amz-sdk-request"]).partition("attempt=")[2], mode[1]
+
+
+def test_requests_are_tried_ten_times_unless_the_user_says_otherwise(
+    bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert attempts(flaky, bucket) == ("2; max=10", "adaptive")
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"total_max_attempts": 4}}})
+    assert attempts(flaky, bucket)[0] == "2; max=4"
+    monkeypatch.delitem(fsspec.config.conf, "s3")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
+    monkeypatch.setenv("AWS_RETRY_MODE", "standard")
+    assert attempts(flaky, bucket) == ("2; max=3", "standard")
+
+
+def test_a_listing_of_a_bucket_takes_one_request(bucket: str, flaky: Flaky) -> None:
+    store = Store(bucket)
+    assert store.listing("a") == store.listing("") == {}
+    for number in range(30):
+        store.write(f"a/{number:02d}", b"x" * number)
+    store.write("a/below/file", b"")
+    flaky.requests.clear()
+    listed = store.listing("a")
+    assert [(method, "list-type=2" in path) for method, path, _ in flaky.requests] == [("GET", True)]
+    assert {name: entry.size for name, entry in listed.items()} == {f"{number:02d}": number for number in range(30)}
+    assert store.listing("a") == listed and store.listing("a/00") == {} and store.names("a/00") == []
+    store.write("a/07", b"y" * 7)
+    changed = store.listing("a")
+    assert {name for name in listed if listed[name] != changed[name]} == {"07"}
+    store.remove("a/07")
+    assert "07" not in store.listing("a")
 
 
 @pytest.mark.timeout(200)

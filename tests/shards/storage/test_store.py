@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from manifests.errors import WrongUse
-from shards.storage.store import SPOOL, Store
+from shards.storage.spool import SPOOL
+from shards.storage.store import Store
 
 
 @pytest.fixture
@@ -49,6 +50,24 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     store.remove("a/b/c.json")
     with pytest.raises(FileNotFoundError):
         store.read("a/b/c.json")
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_a_listing_tells_sizes_and_what_was_replaced(tmp_path: Path, kind: str) -> None:
+    store = Store(str(tmp_path / "out") if kind == "local" else f"memory://{tmp_path.name}/out")
+    assert store.listing("a") == store.listing("") == {}
+    contents = {"one": b"1", "two": b"22", "none": b""}
+    for name, content in contents.items():
+        store.write(f"a/{name}", content)
+    store.write("a/below/file", b"")
+    listed = store.listing("a")
+    assert {name: entry.size for name, entry in listed.items()} == {"one": 1, "two": 2, "none": 0}
+    assert store.listing("a") == listed and store.listing("a/one") == {} and store.names("a/one") == []
+    store.write("a/one", b"3")
+    changed = store.listing("a")
+    assert {name for name in listed if listed[name] != changed[name]} == {"one"}
+    store.remove("a/one")
+    assert sorted(store.listing("a")) == ["none", "two"]
 
 
 def test_a_reader_never_meets_half_a_file(tmp_path: Path) -> None:

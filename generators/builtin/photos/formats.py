@@ -1,27 +1,40 @@
-"""Annotations of the stills in the formats of COCO Captions, COCO Panoptic and VAW."""
+"""Annotations of the photos in the formats of COCO Captions, COCO Panoptic and VAW."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.photos.kinds import CATEGORIES, FIRST_STUFF, KINDS, SUPERCATEGORIES
-from generators.builtin.photos.painter import Still
+from generators.builtin.photos.kinds import CATEGORIES, FIRST_STUFF, SUPERCATEGORIES
+from generators.builtin.photos.painter import KINDS, Photo, extent
 from generators.builtin.photos.relations import VISIBLE, Relation
 from generators.builtin.photos.scenes import Scene
 
 LICENCES = [{"id": 1, "name": "CC0 1.0", "url": "https://creativecommons.org/publicdomain/zero/1.0/"}]
+#: Concreteness of the words of the captions, from 1 to 5: made up for this little world, rated by nobody.
+CONCRETENESS: dict[float, tuple[str, ...]] = {
+    5.0: ("apple", "banana", "ball", "bicycle", "car", "cat", "chair", "cup", "dog", "horse", "house", "tree"),
+    4.96: ("bird", "boat", "book", "bottle", "bus", "cow", "pizza", "rock", "sheep", "truck", "umbrella"),
+    4.93: ("backpack", "bed", "bench", "bowl", "box", "cake", "clock", "couch", "flower", "flowers", "table", "window"),
+    4.9: ("dress", "grass", "lamp", "laptop", "oven", "pillow", "refrigerator", "rug", "sand", "shirt", "sink", "vase"),
+    4.87: ("curtain", "fence", "kite", "microwave", "plant", "snow", "suitcase", "surfboard", "television", "towel"),
+    4.84: ("fire hydrant", "stop sign", "teddy bear", "traffic light", "man", "woman", "lake", "wall"),
+    4.72: ("building", "floor", "path", "road", "sidewalk"),
+    4.6: ("counter", "sea"),
+    4.45: ("sky",),
+    3.4: ("front",),
+}
 _NOT_LABELLED = {"man", "woman"}  # their colours are those of their clothes
 
 
-def image_record(scene: Scene, still: Still) -> dict[str, Any]:
+def image_record(scene: Scene, photo: Photo) -> dict[str, Any]:
     """An entry of COCO's ``images``."""
-    height, width = still.labels.shape
+    height, width = photo.labels.shape
     return {"id": scene.image_id, "file_name": scene.file_name, "width": width, "height": height, "license": 1}
 
 
@@ -33,28 +46,28 @@ def caption_annotations(scene: Scene, captions: Sequence[Relation]) -> list[dict
     ]
 
 
-def panoptic_annotation(scene: Scene, still: Still) -> tuple[dict[str, Any], NDArray[np.uint8]]:
+def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDArray[np.uint8]]:
     """An entry of COCO Panoptic's ``annotations`` and its PNG's pixels, (240, 320, 3): red is the id's lowest byte.
 
     Every thing is a segment, and all stuff of a category together is one.
     """
     members: dict[int, list[int]] = defaultdict(list)
-    for segment in still.segments:
-        if segment.number in still.extents:
+    for segment in photo.segments:
+        if segment.number in photo.extents:
             category = CATEGORIES[segment.category]
             identifier = category * 65536 + (0 if category >= FIRST_STUFF else segment.number * 251)
             members[identifier].append(segment.number)
-    pixels = np.zeros((*still.labels.shape, 3), np.uint8)
+    pixels = np.zeros((*photo.labels.shape, 3), np.uint8)
     infos = []
     for identifier, numbers in members.items():
-        mask = np.isin(still.labels, numbers)
+        mask = np.isin(photo.labels, numbers)
         pixels[mask] = (identifier % 256, identifier // 256 % 256, identifier // 65536)
         infos.append(
             {
                 "id": identifier,
                 "category_id": identifier // 65536,
                 "area": int(mask.sum()),
-                "bbox": list(_extent(mask)),
+                "bbox": list(extent(mask)),
                 "iscrowd": 0,
             }
         )
@@ -62,7 +75,7 @@ def panoptic_annotation(scene: Scene, still: Still) -> tuple[dict[str, Any], NDA
 
 
 def panoptic_categories() -> list[dict[str, Any]]:
-    """COCO Panoptic's ``categories``, those that the stills have, by their ids."""
+    """COCO Panoptic's ``categories``, those that the photos have, by their ids."""
     categories = [
         {"supercategory": above, "isthing": int(identifier < FIRST_STUFF), "id": identifier, "name": name}
         for above, names in SUPERCATEGORIES.items()
@@ -71,11 +84,10 @@ def panoptic_categories() -> list[dict[str, Any]]:
     return sorted(categories, key=lambda category: int(str(category["id"])))
 
 
-def attribute_instances(scene: Scene, still: Still) -> list[dict[str, Any]]:
+def attribute_instances(scene: Scene, photo: Photo) -> Iterator[dict[str, Any]]:
     """Instances of VAW: each thing that is to be seen, with all its attributes, and those that its kind could have."""
-    instances = []
-    for segment in still.segments:
-        mask = still.labels == segment.number
+    for segment in photo.segments:
+        mask = photo.labels == segment.number
         if segment.thing is None or segment.noun in _NOT_LABELLED or int(mask.sum()) < VISIBLE:
             continue
         attributes = segment.thing.look.attributes()
@@ -83,23 +95,20 @@ def attribute_instances(scene: Scene, still: Still) -> list[dict[str, Any]]:
             continue
         possible = KINDS[segment.noun].choices
         contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        instances.append(
-            {
-                "image_id": str(scene.image_id),
-                "instance_id": f"{scene.image_id}{segment.number:03d}",
-                "instance_bbox": [float(side) for side in still.extents[segment.number]],
-                "instance_polygon": [cv2.approxPolyDP(one, 1.0, True)[:, 0].astype(float).tolist() for one in contours],
-                "object_name": segment.noun,
-                "positive_attributes": list(attributes.values()),
-                "negative_attributes": [
-                    other
-                    for kind, attribute in attributes.items()
-                    for other in dict.fromkeys(possible[kind])
-                    if other != attribute
-                ],
-            }
-        )
-    return instances
+        yield {
+            "image_id": str(scene.image_id),
+            "instance_id": f"{scene.image_id}{segment.number:03d}",
+            "instance_bbox": [float(side) for side in photo.extents[segment.number]],
+            "instance_polygon": [cv2.approxPolyDP(one, 1.0, True)[:, 0].astype(float).tolist() for one in contours],
+            "object_name": segment.noun,
+            "positive_attributes": list(attributes.values()),
+            "negative_attributes": [
+                other
+                for kind, attribute in attributes.items()
+                for other in dict.fromkeys(possible[kind])
+                if other != attribute
+            ],
+        }
 
 
 def attribute_types() -> dict[str, list[str]]:
@@ -111,17 +120,12 @@ def attribute_types() -> dict[str, list[str]]:
     return {of: sorted(attributes) for of, attributes in sorted(found.items())}
 
 
-def ratings_table(ratings: Iterable[tuple[str, float]]) -> str:
+def ratings_table() -> str:
     """Concreteness ratings as in the file of Brysbaert et al. (2014): tab-separated, a word a line.
 
-    What that file counts of its raters is 0 here: there were none.
+    What that file counts of its raters is 0, since there were none.
     """
     lines = ["Word\tBigram\tConc.M\tConc.SD\tUnknown\tTotal\tPercent_known\tSUBTLEX\tDom_Pos"]
-    lines += [f"{word}\t{int(' ' in word)}\t{rating:g}\t0\t0\t0\t1.00\t0\tNoun" for word, rating in ratings]
+    for rating, words in CONCRETENESS.items():
+        lines += [f"{word}\t{int(' ' in word)}\t{rating:g}\t0\t0\t0\t1.00\t0\tNoun" for word in words]
     return "\n".join(lines) + "\n"
-
-
-def _extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    left, top = int(columns[0]), int(rows[0])
-    return left, top, int(columns[-1]) - left + 1, int(rows[-1]) - top + 1

@@ -1,9 +1,9 @@
-"""A small anti-aliased drawing surface on OpenCV: shapes in picture pixels, under a movable local frame."""
+"""A small anti-aliased canvas on OpenCV: shapes in picture pixels, under a movable local frame."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import cv2
@@ -16,7 +16,7 @@ Colour = tuple[int, int, int]
 Point = tuple[float, float]
 
 WIDTH, HEIGHT = 320, 240
-SCALE = 2  # shapes are drawn at twice the size and averaged down: smoother than OpenCV's own anti-aliasing
+SCALE = 2  # shapes are painted at twice the size and averaged down: smoother than OpenCV's own anti-aliasing
 SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
 
 
@@ -26,8 +26,20 @@ def shade(colour: Colour, factor: float) -> Colour:
     return red, green, blue
 
 
+def ellipse_outline(centre: Point, across: float, high: float) -> list[Point]:
+    """36 corners of an ellipse with half axes ``across`` and ``high``."""
+    x, y = centre
+    turns = np.linspace(0, 2 * math.pi, 36, endpoint=False)
+    return [(x + across * math.cos(turn), y + high * math.sin(turn)) for turn in turns]
+
+
+def box_outline(left: float, top: float, right: float, bottom: float) -> list[Point]:
+    """Corners of a rectangle."""
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
 class Canvas:
-    """Draws RGB shapes; x to the right and y downwards, in pixels of the finished 320 x 240 picture."""
+    """A picture to paint RGB shapes on; x to the right and y downwards, in pixels of the finished 320 x 240 picture."""
 
     def __init__(self, pixels: Pixels, origin: Point = (0.0, 0.0), angle: float = 0.0, flip: bool = False) -> None:
         self.large = pixels
@@ -41,7 +53,7 @@ class Canvas:
         return cls(np.full((HEIGHT * SCALE, WIDTH * SCALE, 3), colour, np.uint8))
 
     def copy(self) -> Canvas:
-        """The same picture, to be drawn over without touching this one."""
+        """A copy of the picture, so that painting leaves this one as it is."""
         return Canvas(self.large.copy(), self.origin)
 
     def at(self, where: Point, angle: float = 0.0, flip: bool = False) -> Canvas:
@@ -60,18 +72,36 @@ class Canvas:
 
     def box(self, left: float, top: float, right: float, bottom: float, colour: Colour) -> None:
         """A filled rectangle."""
-        self.polygon([(left, top), (right, top), (right, bottom), (left, bottom)], colour)
+        self.polygon(box_outline(left, top, right, bottom), colour)
 
     def ellipse(self, centre: Point, across: float, high: float, colour: Colour) -> None:
         """A filled ellipse with half axes ``across`` and ``high``."""
-        steps = np.linspace(0, 2 * math.pi, 36, endpoint=False)
-        x, y = centre
-        self.polygon([(x + across * math.cos(step), y + high * math.sin(step)) for step in steps], colour)
+        self.polygon(ellipse_outline(centre, across, high), colour)
+
+    def discs(self, *discs: tuple[float, Colour]) -> None:
+        """Filled circles around the origin, each a radius and a colour, one over the other."""
+        for radius, colour in discs:
+            self.ellipse((0, 0), radius, radius, colour)
 
     def stroke(self, points: Sequence[Point], width: float, colour: Colour) -> None:
         """A line through points with round joints and ends."""
         thickness = max(1, round(width * SCALE))
         cv2.polylines(self.large, [self._fixed(points)], False, colour, thickness, cv2.LINE_AA, SHIFT)
+
+    def boxes(self, boxes: Iterable[tuple[float, float, float, float]], colour: Colour) -> None:
+        """Several rectangles."""
+        for left, top, right, bottom in boxes:
+            self.box(left, top, right, bottom, colour)
+
+    def ellipses(self, centres: Iterable[Point], across: float, high: float, colour: Colour) -> None:
+        """Several ellipses of one size."""
+        for centre in centres:
+            self.ellipse(centre, across, high, colour)
+
+    def strokes(self, lines: Iterable[Sequence[Point]], width: float, colour: Colour) -> None:
+        """Several lines."""
+        for points in lines:
+            self.stroke(points, width, colour)
 
     def limb(self, points: Sequence[Point], start: float, end: float, colour: Colour) -> None:
         """A tapering limb, ``start`` thick at its first point and ``end`` at its last, darker along its edge."""

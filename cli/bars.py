@@ -1,0 +1,74 @@
+"""Progress bars on a terminal: a line a stage with rate and time left, or with what runs while nothing is counted."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from stages.progress import Progress, Silent
+
+
+@contextlib.contextmanager
+def bars() -> Iterator[Progress]:
+    """Bars on stderr where it is a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield Silent()
+        return
+    shown = Bars()
+    with shown.progress:
+        yield shown
+
+
+class Bars:
+    """One bar a stage; counts all shards, those of earlier runs too."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = ("{task.description}", BarColumn(), "{task.fields[shown]}", TimeRemainingColumn())
+        self.progress = Progress(
+            *(TextColumn(one) if isinstance(one, str) else one for one in columns), console=Console(stderr=True)
+        )
+        self._began: dict[str, tuple[float, int]] = {}
+        self._done: dict[str, int] = {}
+        self._total: dict[str, int] = {}
+        self._tasks: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """As `stages.progress.Progress.begin`."""
+        with self._lock:
+            self._total[stage], self._done[stage] = total, done
+            self._began.setdefault(stage, (time.monotonic(), done))
+            self._update(stage, total=total, completed=done)
+
+    def advance(self, stage: str) -> None:
+        """As `stages.progress.Progress.advance`."""
+        with self._lock:
+            self._done[stage] += 1
+            self._update(stage, completed=self._done[stage])
+
+    def phase(self, stage: str, doing: str) -> None:
+        """As `stages.progress.Progress.phase`."""
+        with self._lock:
+            if doing:
+                self._update(stage, shown=doing)
+            elif stage in self._total:
+                self._update(stage)
+            elif stage in self._tasks:
+                self.progress.remove_task(self._tasks.pop(stage))  # type: ignore[arg-type]
+
+    def _update(self, stage: str, shown: str = "", **values: int) -> None:
+        if stage not in self._tasks:
+            self._tasks[stage] = self.progress.add_task(stage, total=None, shown="")
+        self.progress.update(self._tasks[stage], shown=shown or self._counted(stage), **values)  # type: ignore[arg-type]
+
+    def _counted(self, stage: str) -> str:
+        began, before = self._began.get(stage, (time.monotonic(), 0))
+        made, seconds = self._done.get(stage, 0) - before, max(time.monotonic() - began, 1e-6)
+        rate = f", {made / seconds:.2f}/s" if made else ""
+        return f"{self._done.get(stage, 0):,} of {self._total.get(stage, 0):,} shards{rate}"

@@ -1,0 +1,103 @@
+"""What each command does, in terms of `twinset`'s functions and words for people."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import twinset
+from cli.interrupts import ending_at_once
+from cli.tables import print_counts, print_problems
+from manifests.errors import WrongUse
+from manifests.recipe import Recipe, parse_recipe
+
+
+def plan(asked: argparse.Namespace) -> int:
+    """``twinset plan``."""
+    _show(asked, twinset.plan(asked.recipe, asked.out, asked.only, asked.set), planning=True)
+    return 0
+
+
+def build(asked: argparse.Namespace) -> int:
+    """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
+    recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
+    _show(asked, _built(recipe, asked.out, asked.workers, asked.runner))
+    return 0
+
+
+def parse(asked: argparse.Namespace) -> int:
+    """``twinset parse``: a build of one stage, the scene graphs of captions."""
+    source: dict[str, Any] = {"kind": "scene-graphs", "captions": [os.path.abspath(path) for path in asked.captions]}
+    if asked.pipeline is not None:
+        folder = Path(asked.pipeline).is_dir()
+        source["pipeline"] = os.path.abspath(asked.pipeline) if folder else asked.pipeline
+    raw = {"name": "parse", "subsets": {GRAPHS: {"source": source, "shard_size": 2048}}}
+    counts = _built(parse_recipe(raw), asked.to, asked.workers, "threads")
+    left_out = twinset.status(asked.to)["subsets"][GRAPHS]["examples"]
+    for reason, place in left_out:
+        print(f"{place}: left out, {reason}", file=sys.stderr)
+    _show(asked, counts)
+    return 0
+
+
+GRAPHS = "scene-graphs"
+
+
+def status(asked: argparse.Namespace) -> int:
+    """``twinset status``."""
+    _show(asked, twinset.status(asked.out))
+    return 0
+
+
+def verify(asked: argparse.Namespace) -> int:
+    """``twinset verify``; exit code 1 when there is a problem."""
+    found = twinset.verify(asked.out, asked.only, asked.media)
+    if asked.json:
+        print(json.dumps(found))
+    return 1 if print_problems(found, counted=not asked.json) else 0
+
+
+def look(asked: argparse.Namespace) -> int:
+    """``twinset look``."""
+    from cards.page import write_look
+    from shards.storage.store import Store
+    from stages.overview import published
+
+    if asked.count < 1:
+        raise WrongUse("--count: at least 1 sample a subset")
+    store = Store(asked.out)
+    for path in write_look(store, published(store, asked.only), asked.count):
+        print(f"{store.root}/{path}")
+    return 0
+
+
+def export(asked: argparse.Namespace) -> int:
+    """``twinset export``."""
+    count = twinset.export(asked.out, asked.format, asked.to, asked.only)
+    print(f"{count:,} samples in {asked.to}")
+    return 0
+
+
+def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
+    if os.environ.get("PREFECT_API_URL"):
+        from flows.from_here import build_in_prefect
+
+        with ending_at_once():
+            return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]
+    if runner not in ("threads", "processes"):
+        raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
+    from cli.bars import bars
+
+    with ending_at_once(), bars() as progress:
+        return twinset.build(recipe, out, workers=workers, runner=runner, progress=progress)  # type: ignore[arg-type]
+
+
+def _show(asked: argparse.Namespace, counts: dict[str, Any], planning: bool = False) -> None:
+    if asked.json:
+        print(json.dumps(counts))
+    else:
+        print_counts(counts, planning)

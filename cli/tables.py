@@ -1,0 +1,52 @@
+"""Counts as tables for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
+    """Print what `twinset.plan`, `build` or `status` returned. planning: without what only shards can tell."""
+    from rich.console import Console
+    from rich.table import Table
+
+    stages = {**counts.get("stages", {}), **counts["subsets"]}
+    if planning:
+        table = Table("stage", "reads", "planned", "shards", "state")
+    else:
+        table = Table("subset", "planned", "kept", "rejected", "shards")
+    for name, row in stages.items():
+        shards = f"{row['done']:,} of {row['shards']:,}" if "done" in row else _number(row["shards"])
+        if row.get("stale"):
+            shards += f", {len(row['stale'])} stale"
+        planned, rejected = _number(row["planned"]), ", ".join(f"{n:,} {why}" for why, n in row["rejected"].items())
+        if planning:
+            table.add_row(name, ", ".join(row["reads"]), planned, shards, row["state"])
+        else:
+            table.add_row(name, planned, f"{row['kept']:,}", rejected, shards)
+    Console().print(table)
+    for name, row in stages.items():
+        for reason, count in row.get("excluded", {}).items():
+            print(f"{name}: {count:,} left out by the plan: {reason}")
+        for number, why in row.get("stale", {}).items():
+            print(f"{name} shard {number}: stale, {why}")
+        for problem in row.get("problems", []):
+            print(problem)
+
+
+def print_problems(found: dict[str, Any], counted: bool) -> int:
+    """Print what `twinset.verify` found on stderr, and with ``counted`` a line a stage; returns how many problems."""
+    problems = 0
+    for name, row in {**found["stages"], **found["subsets"]}.items():
+        problems += len(row["problems"])
+        for problem in row["problems"]:
+            print(problem, file=sys.stderr)
+        if counted:
+            numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}
+            print(f"{name}:", ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in numbers.items()))
+    return problems
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"

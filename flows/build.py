@@ -1,0 +1,141 @@
+"""The flows ``build-eqben`` and ``build-genecis``: one body with the names of the benchmarks that recipes follow.
+
+Each stage is a task that waits for those it reads, so Prefect runs the recipe's DAG; shards are made by `build_shards`,
+here or in the work pool that the stage asks for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from prefect import flow, get_run_logger, task
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import PrefectFuture
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from flows.artifacts import describe_build
+from flows.build_shards import SHARDS_A_RUN, build_shards
+from flows.pools import Range, run_ranges
+from flows.reporting import Artifacts
+from flows.runners import Runner
+from manifests.errors import BuildFailed, TwinsetError
+from manifests.recipe import Recipe, load_recipe
+from shards.storage.store import Store
+from stages.build import MakeShards, build_stage, finish
+from stages.job import Job, check_devices, check_inputs
+from stages.status import StageState
+
+
+@task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
+def stage_task(job: Job, name: str, make: MakeShards, progress: Artifacts) -> str:
+    """Plan a stage, have its shards made and write its index."""
+    build_stage(job, name, make, progress)
+    return name
+
+
+@task(name="finish", cache_policy=NO_CACHE, persist_result=False)
+def finish_task(job: Job, make: MakeShards, progress: Artifacts) -> dict[str, Any]:
+    """Duplicates, missing media and the dataset's descriptions, once all stages are done."""
+    return finish(job, make, progress)
+
+
+def build_recipe(
+    recipe: str,
+    out: str,
+    only: list[str] | None = None,
+    settings: list[str] | None = None,
+    workers: int = 0,
+    runner: Runner | None = None,
+    pools: bool = False,
+    shards_a_run: int = 100,
+) -> dict[str, Any]:
+    """Build the subsets of a recipe and the stages that they read; whatever is done already stays.
+
+    Args:
+        recipe: name of a shipped recipe or path of a YAML file.
+        out: folder or fsspec URL.
+        only: subsets; all by default.
+        settings: overrides ``KEY.PATH=VALUE``.
+        workers: shards at a time; 0: one a core, or as the pool's deployment says.
+        runner: threads by default.
+        pools: whether shards go to the deployments ``build-shards/POOL`` of each stage's pool, or are made here.
+        shards_a_run: shards of one flow run in a pool.
+
+    Returns:
+        ``{"subsets": {NAME: counts}}``.
+
+    Raises:
+        WrongUse: before any work.
+        BuildFailed: after all that could be done was done.
+    """
+    return build_loaded(load_recipe(recipe, settings or ()).only(only or ()), out, workers, runner, pools, shards_a_run)
+
+
+def build_loaded(
+    recipe: Recipe, out: str, workers: int, runner: Runner | None, pools: bool, shards_a_run: int
+) -> dict[str, Any]:
+    """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
+    check_inputs(recipe, ("annotations", "media", "models"))
+    if not pools:
+        check_devices(recipe)
+    job, progress = Job(recipe, Store(out)), Artifacts()
+    make: MakeShards = (
+        partial(_make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
+        if pools
+        else partial(_make_here, workers=workers, runner=runner or "threads", progress=progress)
+    )
+    futures: dict[str, PrefectFuture[Any]] = {}
+    for name in recipe.all:
+        reads = [futures[one] for one in recipe.reads(name)]
+        futures[name] = stage_task.submit(job, name, make, progress, wait_for=reads)  # type: ignore[call-overload]
+    failures = [problem for future in futures.values() if (problem := _problem(future))]
+    if failures:
+        raise BuildFailed("\n".join(failures))
+    counts: dict[str, Any] = finish_task(job, make, progress)
+    describe_build(job)
+    return counts
+
+
+STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
+build_eqben = flow(name="build-eqben", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+
+
+def _problem(future: PrefectFuture[Any]) -> str:
+    future.wait()
+    error = future.state.result(raise_on_failure=False)
+    if future.state.is_completed():
+        return ""
+    if isinstance(error, TwinsetError | OSError):
+        return str(error)
+    # A stage whose earlier one failed never ran, and says so by its state alone.
+    return "" if future.state.name == "NotReady" else f"{future.state.name}: {future.state.message}"
+
+
+def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner, progress: Artifacts) -> list[str]:
+    """Make what is not done in subflows of this run; returns what failed."""
+    failures = []
+    for start in range(0, len(state.todo), SHARDS_A_RUN):
+        part = state.todo[start : start + SHARDS_A_RUN]
+        try:
+            build_shards(job.store.root, state.home, part[0], part[-1], workers, runner)
+        except BuildFailed as error:
+            failures.append(str(error))
+    return failures
+
+
+def _make_in_pools(
+    job: Job, name: str, state: StageState, workers: int, runner: Runner | None, shards_a_run: int
+) -> list[str]:
+    """Make what is not done in the work pool that the stage asks for; returns what failed."""
+    pool, ranges = job.recipe[name].pool, []
+    for first in sorted({number // shards_a_run * shards_a_run for number in state.todo}):
+        last = min(first + shards_a_run, len(state.planned)) - 1
+        ranges.append(Range(job.store.root, state.home, pool, state.stage.content, state.stage.plan, first, last))
+    get_run_logger().info("%s: %d of %d shards to make in pool %s", name, len(state.todo), len(state.planned), pool)
+    try:
+        run_ranges(ranges, workers, runner)
+    except BuildFailed as error:
+        return [str(error)]
+    return []

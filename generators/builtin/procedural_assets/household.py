@@ -1,0 +1,272 @@
+"""Household things: toaster, milk frother, pressure cooker, frying pan, scissors, hammer, alarm clock, gift box."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from generators.builtin.canvas import shade
+from generators.builtin.procedural_assets.model import Model
+from generators.builtin.procedural_assets.paint import (
+    BLACK,
+    RED,
+    SILVER,
+    STEEL,
+    WHITE,
+    YELLOW,
+    brushed,
+    canvas,
+    lettering,
+)
+from generators.builtin.procedural_assets.surface import (
+    Point2,
+    Surface,
+    box,
+    disc,
+    lathe,
+    loft,
+    rounded,
+    sheet,
+    slab,
+    tube,
+)
+
+DARK = (26, 26, 28)
+
+
+def label(radius: float, angle: float, columns: int, heights: Point2) -> Surface:
+    """A label bent around the front of a cylinder, ``angle`` to both sides, between two heights."""
+    turns = np.linspace(-angle, angle, columns) - math.pi / 2
+    return sheet([[(radius * math.cos(a), radius * math.sin(a), z) for a in turns] for z in heights])
+
+
+def toaster(model: Model) -> None:
+    """A steel toaster for two slices: slots with toast in them, lever and dial on its black right end."""
+    wide, deep, tall = 26.0, 16.0, 18.0
+    shine = brushed(STEEL, 2)
+    for side in box((wide, deep, tall), 3.2, 4).values():
+        model.add(side.moved(0, 0, 1.2), shine, "steel")
+    model.add_box((wide - 1, deep - 0.6, 2.0), (0, 0, 0), DARK, radius=0.6)
+    for y in (-3.2, 3.2):
+        model.add_box((18.5, 2.9, 0.5), (0, y, tall + 0.92), SILVER, "steel", 0.2)
+        model.add_box((17.2, 1.9, 0.2), (0, y, tall + 1.28), BLACK, "matte", 0.08)
+        model.add_box((11.5, 1.3, 4.2), (0, y, tall - 0.2), (222, 160, 84), "matte", 0.6, top=(236, 196, 130))
+    for end in (-1, 1):
+        model.add_box((1.6, deep - 3.4, tall - 3.2), (end * (wide / 2 - 0.1), 0, 1.4), DARK, radius=0.7)
+    right = wide / 2 + 0.7
+    model.add_box((0.3, 0.9, 9.0), (right, -2.6, 6.6), (4, 4, 4), radius=0.1)
+    model.add_box((2.6, 3.6, 1.4), (right + 1.0, -2.6, 12.4), SILVER, "steel", 0.4)
+    dial = lathe(rounded([(1.7, 0), (1.5, 1.4), (0, 1.4)], 0.3), 28).turned("y", 90)
+    model.add(dial.moved(right, 3.0, 6.0), SILVER, "steel")
+    model.add_box((0.2, 0.3, 1.4), (right + 1.4, 3.0, 6.2), (200, 30, 30), radius=0.08)
+    plate, pen = canvas(160, 40, (206, 208, 212))
+    lettering(pen, (80, 20), "TOASTER", 26, (40, 40, 44))
+    model.add_box((7.0, 0.12, 1.7), (0, -deep / 2 - 0.02, 4.0), (206, 208, 212), radius=0.05, front=plate)
+    model.collide_box((-12.5, 12.5), (-7.5, 7.5), (0, 2))
+    model.collide(np.concatenate([side.moved(0, 0, 1.2).vertices for side in box((wide, deep, tall), 3.2).values()]))
+
+
+def milk_frother(model: Model) -> None:
+    """A steel jug with a spout, a black handle and a lid with a knob, on its black heating base with a lit button."""
+    base: list[Point2] = [(0, 0), (7.0, 0), (7.4, 0.5), (7.2, 2.0), (5.6, 3.0), (0, 3.0)]
+    model.add(lathe(rounded(base, 0.5), 40), DARK)
+    jug: list[Point2] = [(5.3, 3.0), (5.5, 3.2), (5.5, 15.6), (5.7, 16.2)]
+    model.add(lathe(rounded(jug, 0.3), 48), brushed(STEEL), "steel")
+    lid = [(5.75, 16.2), (5.75, 16.9), (4.8, 17.7), (1.4, 18.1)]
+    knob = [(1.1, 18.8), (1.5, 19.8), (1.2, 20.3), (0, 20.4)]
+    model.add(lathe(rounded([*lid, *knob], 0.4), 40), DARK, "gloss")
+    spout = tube([(-4.6, 0, 12.6), (-5.9, 0, 14.2), (-7.0, 0, 15.8)], (2.2, 1.9, 1.4), 12, up=(0, 1, 0))
+    model.add(spout, STEEL, "steel")
+    handle = [(x, 0.0, z) for x, z in rounded([(5.2, 14.8), (8.6, 15.2), (9.6, 13.6), (9.0, 6.4), (5.3, 5.6)], 1.6, 4)]
+    model.add(tube(handle, 0.75, 10, flat=1.3, up=(0, 1, 0)), DARK)
+    button = lathe(rounded([(1.0, 0), (1.0, 0.5), (0, 0.6)], 0.2), 24).turned("x", 90).moved(0, -6.9, 1.4)
+    model.add(button, SILVER, "steel")
+    model.add(lathe([(0.5, 0.62), (0, 0.66)], 16).turned("x", 90).moved(0, -6.9, 1.4), (60, 160, 255), "gloss")
+    sign, pen = canvas(200, 84, (206, 208, 212))
+    lettering(pen, (100, 24), "MILK", 34, (40, 40, 44))
+    lettering(pen, (100, 60), "FROTHER", 30, (40, 40, 44))
+    model.add(label(5.54, 0.62, 9, (8.4, 11.6)), sign, "satin")
+    model.collide(lathe(base, 20).vertices)
+    model.collide(lathe([(5.5, 3.0), (5.7, 16.9), (4.8, 17.7)], 20).vertices)
+    model.collide(lathe([(1.4, 17.7), (1.5, 19.8), (1.2, 20.4)], 12).vertices)
+    model.collide_along(handle, (0.6, 0.8, 0), 4)
+
+
+def pressure_cooker(model: Model) -> None:
+    """A black electric pressure cooker: steel band, control panel with display, domed lid with handle and valve."""
+    pot: list[Point2] = [(0, 0), (11.5, 0), (12.4, 1.0), (13.0, 3.0), (13.0, 17.6)]
+    model.add(lathe(rounded(pot, 0.6), 56), (24, 24, 26), "gloss")
+    model.add(lathe([(13.05, 4.0), (13.15, 4.2), (13.15, 6.0), (13.05, 6.2)], 56), STEEL, "steel")
+    model.add(lathe(rounded([(13.0, 17.4), (13.8, 17.6), (13.8, 19.0), (13.0, 19.2)], 0.3), 56), STEEL, "steel")
+    lid: list[Point2] = [(13.2, 19.0), (13.2, 20.2), (11.0, 22.6), (6.5, 24.0), (0, 24.4)]
+    model.add(lathe(rounded(lid, 1.5, 4), 56), (30, 30, 32), "gloss")
+    model.add_box((13.0, 3.6, 1.6), (0, 0, 26.2), DARK, radius=0.7)
+    for x in (-5.2, 5.2):
+        model.add_box((2.0, 3.0, 3.4), (x, 0, 23.6), DARK, radius=0.6)
+    valve = lathe(rounded([(1.2, 0), (1.2, 1.2), (0.8, 2.2), (0, 2.2)], 0.3), 20)
+    model.add(valve.moved(0, 7.6, 23.2), SILVER, "steel")
+    model.add(lathe(rounded([(0.8, 0), (0.8, 0.9), (0, 0.9)], 0.2), 16).moved(4.0, 6.0, 23.4), (200, 30, 30))
+    panel, pen = canvas(260, 230, (44, 44, 48))
+    pen.rounded_rectangle((4, 4, 256, 226), 16, outline=(150, 152, 156), width=4)
+    pen.rectangle((70, 22, 190, 76), (20, 60, 40))
+    lettering(pen, (130, 49), "12:30", 46, (120, 255, 150))
+    lettering(pen, (130, 100), "PRESSURE COOKER", 22, WHITE)
+    for number, word in enumerate(("SOUP", "MEAT", "RICE", "FISH", "BEAN", "SLOW", "TIME", "STOP", "WARM")):
+        x, y = 26 + number % 3 * 74, 122 + number // 3 * 34
+        pen.rounded_rectangle((x, y, x + 60, y + 22), 8, (90, 92, 98))
+        lettering(pen, (x + 30, y + 11), word, 15, WHITE)
+    model.add(label(13.3, 0.48, 11, (6.4, 17.0)), panel)
+    for side in (-1, 1):
+        model.add_box((3.2, 5.4, 1.8), (side * 14.0, 0, 14.4), DARK, radius=0.7)
+        model.collide_box((side * 12, side * 15.5), (-2.6, 2.6), (14.4, 16.2))
+    model.collide(lathe([(11.5, 0), (13.0, 3.0), (13.8, 19.0), (11.0, 22.6), (6.5, 24.2)], 24).vertices)
+    model.collide_box((-6.4, 6.4), (-1.8, 1.8), (23.8, 27.8))
+
+
+def frying_pan(model: Model) -> None:
+    """A black frying pan: flared wall, dull coating, long handle with a steel neck and a hanging hole."""
+    wall: list[Point2] = [(0, 0), (9.8, 0), (10.4, 0.3), (13.2, 4.4), (13.2, 4.8), (12.8, 4.8), (10.0, 0.9)]
+    model.add(lathe(rounded(wall, 0.5), 56), (24, 24, 26), "satin")
+    coat, pen = canvas(64, 128, (36, 36, 40))
+    for row in range(8, 128, 12):
+        pen.line((0, row, 64, row), (46, 46, 50), 2)
+    model.add(lathe([(10.0, 0.9), (0, 0.85)], 56), coat, "satin")
+    model.add(lathe([(13.22, 4.4), (13.26, 4.85), (12.78, 4.85)], 56), (120, 122, 126), "steel")
+    neck = [(12.2, 0, 3.2), (14.4, 0, 4.4), (16.4, 0, 5.2)]
+    model.add(tube(neck, (1.5, 1.1, 1.0), 10, flat=0.5, up=(0, 0, 1)), STEEL, "steel")
+    grip = [(15.8, 0, 5.0), (18.5, 0, 5.9), (23, 0, 6.6), (28, 0, 6.7), (31.5, 0, 6.4)]
+    model.add(tube(grip, (1.2, 1.35, 1.3, 1.5, 1.6), 14, flat=0.55), (20, 20, 22))
+    ring = [(31.2 + 0.8 * math.cos(a), 0.8 * math.sin(a), 7.2) for a in np.arange(20) * math.tau / 20]
+    model.add(tube(ring, 0.25, 6, closed=True), SILVER, "steel")
+    model.add(lathe([(0.7, 0), (0, 0)], 16).moved(31.2, 0, 7.28), (4, 4, 4), "matte")
+    rivet = lathe(rounded([(0.45, 0), (0.3, 0.3), (0, 0.35)], 0.1), 12).turned("y", -60)
+    for y in (-1.0, 1.0):
+        model.add(rivet.moved(11.6, y, 2.6), SILVER, "steel")
+    model.collide_walls([(9.8, 0.0), (10.4, 0.4), (13.2, 4.8)], [(9.6, 0.9), (10.0, 0.9), (12.8, 4.8)])
+    model.collide_along([neck[0], neck[2], grip[1]], (0, 1, 0.5), 2)
+    model.collide_along(grip[1:], (0, 1.3, 0.7), 3)
+    # A heavy bottom keeps it from tipping over its handle.
+    for _ in range(3):
+        model.collide(lathe([(9.8, 0), (9.8, 0.9)], 20).vertices)
+
+
+BRASS = (206, 160, 70)
+
+
+def scissors(model: Model) -> None:
+    """Scissors lying half open: two pointed blades that cross at a screw, red ring handles."""
+    for side in (-1, 1):
+        lift = 0.45 if side < 0 else 0.95
+        blade = [(-1.5, -0.75), (4, -0.8), (9, -0.45), (11.5, 0.0), (11.3, 0.15), (6, 0.6), (0, 0.75), (-1.5, 0.75)]
+        outline = (np.array(blade) * (1, side))[::side]
+        angle = side * 13.0
+        model.add(slab(outline, 0.4, 0.1).turned("z", angle).moved(0, 0, lift), STEEL, "steel")
+        a = np.arange(28) * math.tau / 28
+        ring = np.stack([-7.2 + 2.9 * np.cos(a), side * (-2.3 + 2.0 * np.sin(a)), np.full(28, 0.62)], 1)
+        model.add(tube(ring, 0.62, 10, closed=True).turned("z", angle * 0.6), RED, "gloss")
+        shank = [(-4.6, side * -1.6, 0.62), (-3.0, side * -0.7, 0.75)]
+        shank += [(-1.2, side * -0.1, lift + 0.2), (0.6, 0, lift + 0.2)]
+        model.add(tube(shank, (0.62, 0.62, 0.6, 0.5), 10, flat=0.8).turned("z", angle * 0.6), RED, "gloss")
+        model.collide(slab(outline, 0.9, 0.1).turned("z", angle).moved(0, 0, 0.0 if side < 0 else 0.45).vertices)
+        for quarter in range(8):
+            arc = [ring[(quarter * 3 + quarter // 2 + i) % 28] for i in range(5)]
+            model.collide(tube(arc, 0.62, 6).turned("z", angle * 0.6).vertices)
+        model.collide(tube(shank, 0.62, 6, flat=0.8).turned("z", angle * 0.6).vertices)
+    model.add(lathe(rounded([(0.75, 0), (0.7, 0.3), (0, 0.35)], 0.12), 24).moved(0, 0, 1.35), SILVER, "steel")
+    model.add_box((0.9, 0.14, 0.05), (0, 0, 1.67), BLACK, radius=0.02)
+
+
+def hammer(model: Model) -> None:
+    """A claw hammer lying on its side: steel head, black and yellow grip."""
+    grip, pen = canvas(64, 256, YELLOW)
+    pen.rectangle((0, 150, 64, 256), (24, 24, 26))
+    pen.rectangle((0, 60, 64, 76), (24, 24, 26))
+    pen.rectangle((0, 0, 64, 24), (24, 24, 26))
+    for y in range(160, 246, 14):
+        pen.line((0, y, 64, y), YELLOW if y in (160, 244) else (60, 60, 64), 3)
+    lift = 1.35
+    handle = [(x, 0, lift) for x in (-16, -14, -9, -3, 2, 8.5)]
+    model.add(tube(handle, (1.55, 1.7, 1.45, 1.5, 1.05, 0.95), 16, flat=0.78), grip, "satin")
+    model.add_box((3.0, 4.2, 2.7), (9.6, 0.6, 0), (90, 92, 98), "steel", 0.5)
+    face = lathe(rounded([(0, 0), (1.35, 0), (1.35, 1.5), (1.0, 2.0), (0.9, 3.6)], 0.25), 24).turned("x", -90)
+    model.add(face.moved(9.6, -5.2, lift), STEEL, "steel")
+    for side in (-1, 1):
+        sections = []
+        for t in np.linspace(0, 1, 9):
+            y, x = 2.4 + 4.6 * t, 9.6 - 2.2 * t * t
+            wide, thick = 0.62 * (1 - 0.55 * t), 1.15 * (1 - 0.8 * t) + 0.06
+            z = lift + side * (0.62 + 0.35 * t)
+            sections.append([(x + sx * thick, y, z + sz * wide) for sx, sz in ((-1, -1), (-1, 1), (1, 1), (1, -1))])
+        model.add(loft(sections, caps=True), STEEL, "steel", solid=True)
+    model.collide(tube(handle, (1.5, 1.7, 1.5, 1.5, 1.1, 1.0), 8, flat=0.8).vertices)
+    model.collide_box((8.1, 11.1), (-1.5, 2.7), (0, 2.7))
+    model.collide(face.moved(9.6, -5.2, lift).vertices)
+
+
+def alarm_clock(model: Model) -> None:
+    """A twin-bell alarm clock of brass: dial with numbers and hands, bells, striker, handle, feet."""
+    dial, pen = canvas(256, 256, (248, 242, 222))
+
+    def at(degrees: float, radius: float) -> Point2:
+        return 128 + radius * math.cos(math.radians(degrees)), 128 + radius * math.sin(math.radians(degrees))
+
+    for hour in range(1, 13):
+        lettering(pen, at(hour * 30 - 90, 92), str(hour), 34, BLACK)
+    for minute in range(60):
+        inner, width = (112, 2) if minute % 5 else (108, 4)
+        pen.line([at(minute * 6, inner), at(minute * 6, 120)], BLACK, width)
+    for degrees, length, width in ((-150, 54, 10), (-30, 78, 7), (80, 30, 3)):
+        pen.line([(128, 128), at(degrees, length)], (20, 20, 24), width)
+    pen.ellipse((118, 118, 138, 138), BLACK)
+    middle = 8.2
+    profile = [(0, -2.6), (5.4, -2.6), (6.2, -1.6), (6.3, 2.0), (6.5, 2.4), (6.5, 2.9), (5.9, 3.0), (5.6, 2.5)]
+    case = lathe(rounded(profile, 0.35), 48).turned("x", 90).moved(0, 0, middle)
+    model.add(case, BRASS, "steel")
+    model.add(disc(5.7, 48).turned("x", 90).moved(0, -2.5, middle), dial, "satin")
+    bell = lathe(rounded([(2.5, 0), (2.7, 0.15), (2.5, 1.0), (1.6, 2.1), (0.5, 2.5), (0.4, 2.9), (0, 3.0)], 0.4), 32)
+    under = lathe([(0, 0), (2.5, 0)], 32)
+    for side in (-1, 1):
+        hung, dark = (part.turned("y", side * 32).moved(side * 4.0, 0, middle + 5.9) for part in (bell, under))
+        model.add(hung, BRASS, "steel")
+        model.add(dark, shade(BRASS, 0.5))
+        stem = [(side * 3.0, 0, middle + 5.0), (side * 4.1, 0, middle + 6.6)]
+        model.add(tube(stem, 0.35, 8, up=(0, 1, 0)), BRASS, "steel")
+        foot = [(side * 3.4, 0, middle - 5.0), (side * 4.6, 0, 0.75)]
+        model.add(tube(foot, (0.55, 0.7), 12, up=(0, 1, 0)), BRASS, "steel")
+        model.collide(hung.vertices)
+        leg = [(side * 3.4, 0, middle - 5.0), (side * 3.4, 0, 3.0)]
+        model.collide(tube(leg, 0.55, 6, up=(0, 1, 0)).vertices)
+        model.collide([(side * x, y, z) for y in (2.2, -2.2) for x in (4.0, 5.2) for z in (0.0, 0.5)])
+        model.collide([(side * (4.6 + x), y, z) for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0.1, 4.0)])
+        model.add_box((1.5, 4.6, 0.6), (side * 4.6, 0, 0), BRASS, "steel", 0.25)
+    model.add(tube([(0, 0, middle + 5.8), (0, 0, middle + 8.4)], 0.22, 8, up=(0, 1, 0)), SILVER, "steel")
+    striker = lathe(rounded([(0, -0.5), (0.6, -0.5), (0.6, 0.5), (0, 0.5)], 0.2), 16).turned("y", 90)
+    model.add(striker.moved(0, 0, middle + 8.5), SILVER, "steel")
+    arc = [(3.9 * math.cos(a), 0.0, middle + 8.2 + 2.9 * math.sin(a)) for a in np.linspace(0.12, math.pi - 0.12, 17)]
+    model.add(tube(arc, 0.32, 8, up=(0, 1, 0)), BRASS, "steel")
+    model.collide(case.vertices)
+    model.collide_along(arc, (0, 0.3, 0.3), 4)
+
+
+def gift_box(model: Model) -> None:
+    """A white gift box with a lid, red straps both ways and a red bow."""
+    model.add_box((14, 14, 10), (0, 0, 0), WHITE, "satin", 0.25)
+    model.add_box((14.8, 14.8, 3.0), (0, 0, 8.2), WHITE, "satin", 0.3)
+    strap = (206, 18, 26)
+    for long, high, base in ((14.25, 10.0, 0.0), (15.1, 3.16, 8.15)):
+        model.add_box((2.4, long, high), (0, 0, base), strap, "gloss", 0.12)
+        model.add_box((long, 2.4, high), (0, 0, base), strap, "gloss", 0.12)
+    top, bow = 11.3, []
+    for turned in (25, 75, 205, 255):
+        a = np.linspace(0, math.tau, 20)
+        line = np.stack([0 * a, 4.8 * np.sin(a / 2), 0.3 + 1.2 * (1 - np.cos(a)) + 1.7 * np.sin(a)], 1)
+        bow.append(tube(line, 0.12, 12, flat=9.0, up=(1, 0, 0)).turned("z", turned))
+    for turned in (140, 320):
+        tail = np.array([(0, 0, 0.5), (0, 2.4, 0.7), (0, 4.8, 0.35), (0, 6.2, 0.25)])
+        bow.append(tube(tail, 1.0, 12, flat=0.12).turned("z", turned))
+    for ribbon in bow:
+        model.add(ribbon.moved(z=top), strap, "gloss", solid=True)
+    model.add_box((2.2, 2.2, 1.8), (0, 0, top), shade(strap, 0.85), "gloss", 0.7, solid=True)
+    model.collide_box((-7.1, 7.1), (-7.1, 7.1), (0, 8.2))
+    model.collide_box((-7.5, 7.5), (-7.5, 7.5), (8.2, 11.3))

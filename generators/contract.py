@@ -1,0 +1,135 @@
+"""The contract that every source keeps, as a check that any test can call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from manifests.candidate import SPLIT, Candidate, from_row, to_row
+from shards.contracts import EXAMPLES, Context, Generator, Source
+from shards.kinds.samples import Rejected, TableRows
+
+
+class BrokenContract(AssertionError):
+    """A source does what the engine does not expect; the message says what, and what to correct."""
+
+
+def check_source(source: Source, context: Context, most: int = 1000, make: int = 8) -> None:
+    """Raise `BrokenContract` when a source does not keep the contract of `shards.contracts`.
+
+    Settings survive the way to a worker; two plans are equal; keys and identities differ; groups are contiguous; all
+    reasons are explained; what is left out is named with its place; each candidate is answered once, in order.
+
+    Args:
+        source: settings whose inputs are at hand.
+        context: of the stage. Make one with `shards.contracts.Context`.
+        most: candidates that are planned.
+        make: candidates that are made; 0 where that takes too long for a test.
+    """
+    travelled = type(source).model_validate(source.model_dump(mode="json"))
+    _expect(travelled == source, "settings change on the way through JSON; use types that pydantic writes and reads")
+    first, second = source.open(context), source.open(context)
+    _expect(first.inputs() == second.inputs(), "inputs() differs between two generators of the same settings")
+    planned = _planned(first, most)
+    _expect(bool(planned), "nothing is planned; give the check inputs of which something is")
+    _expect(
+        planned == _planned(second, most), "two plans differ; plan in a fixed order, sample from context.seed alone"
+    )
+    _expect(planned == _planned(first, most), "a second plan() of one generator differs; keep no state between plans")
+    _check_candidates(source, first, planned, context)
+    _expect(first.excluded == second.excluded, "two plans leave out other records")
+    _check_left_out(source, first)
+    if make:
+        _check_made(source, first, planned[:make])
+
+
+def _planned(generator: Generator[Any], most: int) -> list[Candidate]:
+    return list(islice(generator.plan(), most))
+
+
+def _check_candidates(
+    source: Source, generator: Generator[Any], planned: Sequence[Candidate], context: Context
+) -> None:
+    for one in planned:
+        _expect(type(one) is generator.candidate, f"{one.key}: a {type(one).__name__}, not the class's candidate")
+        _expect(from_row(type(one), to_row(one)) == one, f"{one.key}: fields change on the way through Parquet")
+        own = re.fullmatch(rf"{re.escape(context.name)}-[a-z0-9]+", one.key)
+        _expect(own is not None, f"{one.key}: not a key of manifests.canonical.sample_key(self.name, ...)")
+        _expect(bool(one.identity), f"{one.key}: no identity; give identity_of() what sample_key() hashes")
+        _expect(re.fullmatch(SPLIT, one.split) is not None, f"{one.key}: split {one.split!r} is not a word")
+    for name in ("key", "identity"):
+        if repeated := _repeated(getattr(one, name) for one in planned):
+            raise BrokenContract(f"{name} {repeated!r} is that of two candidates; leave one out, or tell them apart")
+    groups = [one.group for one, before in zip(planned, [None, *planned], strict=False) if _begins(one, before)]
+    if repeated := _repeated(groups):
+        raise BrokenContract(f"candidates of group {repeated!r} do not follow each other; plan group by group")
+
+
+def _check_left_out(source: Source, generator: Generator[Any]) -> None:
+    total, named = sum(generator.excluded.values()), len(generator.excluded.examples)
+    _expect(named == min(total, EXAMPLES), f"{total} records are left out, {named} are named; use excluded.add()")
+    _expect(all(place for _, place in generator.excluded.examples), "a record is left out without its place")
+    _check_explained(source, generator.excluded)
+
+
+def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[Candidate]) -> None:
+    made = list(generator.make(candidates))
+    answered = [one.key for one in made]
+    asked = [one.key for one in candidates]
+    _expect(answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order")
+    for one in made:
+        if isinstance(one, Rejected):
+            _check_explained(source, [one.reason])
+            _check_media(source, one)
+        elif isinstance(one, TableRows):
+            _expect(source.makes == "table", f"{one.key}: rows of a table from a source that makes {source.makes}s")
+            columns = generator.columns.names if generator.columns is not None else []
+            _expect(all(list(row) == columns for row in one.rows), f"{one.key}: rows have other columns than {columns}")
+        else:
+            kind = type(one).kind.name
+            _expect(kind == source.makes, f"{one.key}: a {kind} from a source that makes {source.makes}s")
+
+
+def _check_media(source: Source, rejected: Rejected) -> None:
+    """A missing file that appears must be noticed: it is looked for where the source says its media are."""
+    if rejected.media is None:
+        return
+    media = source.media_files()
+    _expect(media is not None, f"{rejected.key}: {rejected.media} is missing, but media_files() is None")
+    if media is not None:
+        found = media.size(rejected.media)
+        _expect(
+            found == rejected.media_size,
+            f"{rejected.key}: media_files() finds {found} bytes as {rejected.media}, the rejection says "
+            f"{rejected.media_size}; both must look in one place",
+        )
+
+
+def _check_explained(source: Source, reasons: Iterable[str]) -> None:
+    for reason in reasons:
+        _expect(
+            reason in source.reasons, f"reason {reason!r} is not explained; add it to {type(source).__name__}.reasons"
+        )
+
+
+def _begins(one: Candidate, before: Candidate | None) -> bool:
+    return before is None or before.group != one.group
+
+
+def _repeated(values: Iterable[str]) -> str | None:
+    return next(_again(values), None)
+
+
+def _again(values: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            yield value
+        seen.add(value)
+
+
+def _expect(kept: bool, problem: str) -> None:
+    if not kept:
+        raise BrokenContract(problem)

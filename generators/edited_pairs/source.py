@@ -1,0 +1,197 @@
+"""The settings of EQ-SD, and what its card says (EqBen, section B.5 and Figure 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from generators.papers import EQBEN
+from manifests.errors import WrongUse
+from manifests.locations import SMALL, is_model_folder, model_name, small_model_folder
+from manifests.source import Need, Place, Reference
+from shards.contracts import Context, Source
+from shards.media.media_folder import MediaFolder
+from shards.media.source_media import Media
+
+if TYPE_CHECKING:
+    from generators.edited_pairs.generator import EditedPairGenerator
+
+#: What goes with the model where the recipe does not say: what it can draw, how well it does, on what terms.
+OF_MODEL: dict[str, dict[str, Any]] = {
+    SMALL: {
+        "vocabulary": "small-world",
+        "scheduler": "dpm-solver++",
+        "steps": 20,
+        "guidance": 3.0,
+        "self_replace_steps": 0.0,  # more makes edits fail and keeps no more: evaluation/small_diffusion/sweep.py
+        "blend": True,
+        "licence": "CC0-1.0 (drawn by the model of twinset)",
+    },
+    "CompVis/stable-diffusion-v1-4": {
+        "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
+    },
+}
+
+
+class StableDiffusion(Source):
+    """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
+
+    model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
+    in diffusers' layout: one that is there, or a path that is absolute or begins with ``.`` or ``~``.
+    vocabulary: of captions: ``figure-15`` (the paper's) or ``small-world`` (what `small` can draw; its default).
+    resolution: side of an image in pixels; what the model was trained at when absent.
+    steps: of denoising. guidance: scale of classifier-free guidance. scheduler: the sampler.
+    cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
+    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
+    edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
+    precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
+    scorer: a CLIP model, named as ``model`` is, that scores how well the change of the images follows that of the
+    captions; rejects nothing. None: no such score.
+    device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
+    torch's, of each process. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
+    licence: of what the model draws, copied into every sample and the card; must be given for a model not known here.
+    """
+
+    kind: Literal["stable-diffusion"]
+    model: Annotated[str, Place("model", "models")] = Field(default=SMALL, min_length=1)
+    vocabulary: Literal["figure-15", "small-world"] = "figure-15"
+    resolution: int | None = Field(default=None, ge=32, le=2048, multiple_of=8)
+    steps: int = Field(default=50, ge=1, le=1000)
+    guidance: float = Field(default=7.5, ge=0, le=50)
+    scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
+    cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
+    self_replace_steps: float = Field(default=0.4, ge=0, le=1)
+    blend: bool = False
+    precision: Literal["auto", "float32", "float16"] = "auto"
+    scorer: Annotated[str, Place("model", "models"), Field(min_length=1)] | None = None
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+    micro_batch: int = Field(default=4, ge=1, le=1024)
+    licence: str
+
+    reference = Reference(
+        "prompt-to-prompt",
+        "https://arxiv.org/abs/2208.01626",
+        """@inproceedings{hertz2023prompt,
+  title     = {Prompt-to-Prompt Image Editing with Cross-Attention Control},
+  author    = {Hertz, Amir and Mokady, Ron and Tenenbaum, Jay and Aberman, Kfir and Pritch, Yael and Cohen-Or, Daniel},
+  booktitle = {ICLR},
+  year      = {2023}
+}
+
+@inproceedings{rombach2022high,
+  title     = {High-Resolution Image Synthesis with Latent Diffusion Models},
+  author    = {Rombach, Robin and Blattmann, Andreas and Lorenz, Dominik and Esser, Patrick and Ommer, Bj{\\"o}rn},
+  booktitle = {CVPR},
+  year      = {2022}
+}""",
+    )
+    paper = EQBEN
+    group = "drawing"
+    verb = "drawn with"
+    unbounded = True
+    synthetic = True
+    execution = ("device", "threads", "micro_batch")
+    reasons: ClassVar[Mapping[str, str]] = {
+        "caption-unfit": "the model cannot read a caption: too many words, or two tokenizers at odds on it",
+        "not-finite": "numbers of the network overflowed, and a picture has none",
+        "identical": "not one pixel of the two pictures differs",
+        "blank": "all pixels of a picture are equal",
+    }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_goes_with_the_model(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        model = given.get("model", SMALL)
+        return {**(OF_MODEL.get(model, {}) if isinstance(model, str) else {}), **given}
+
+    @model_validator(mode="after")
+    def _model_knows_the_words(self) -> StableDiffusion:
+        # It spells words that it does not know, and would draw something else for them.
+        if self.model == SMALL and self.vocabulary != "small-world":
+            raise ValueError("the small model knows only the words of vocabulary small-world; leave vocabulary out")
+        return self
+
+    def notes(self) -> str:
+        """What no count tells of drawn pairs."""
+        scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
+        if self.scorer is None:
+            scorer = "None was measured."
+        phrase = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
+        return (_SMALL if self.model == SMALL else "") + _NOTES.format(scorer=scorer, phrase=phrase)
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return f"vocabulary {self.vocabulary}"
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """One on a GPU, which its shards would share; else one a core."""
+        return 1 if self.device == "gpu" else 0
+
+    def media_files(self) -> Media | None:
+        """The model's files; None where the hub's cache holds them, under names that are their digests."""
+        if self.model == SMALL:
+            return MediaFolder(small_model_folder())
+        return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`: the files of both models."""
+        from generators.edited_pairs.scorer_files import scorer_folder
+        from generators.prompt_to_prompt.model_files import ModelMissing, model_folder
+
+        if "models" not in needs:
+            return
+        setting = "model"
+        try:
+            model_folder(model_name(self.model))
+            setting = "scorer"
+            if self.scorer is not None:
+                scorer_folder(self.scorer)
+        except ModelMissing as error:
+            raise WrongUse(f"{key}.{setting}: {error}") from error
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        if self.device == "cpu":
+            return
+        try:
+            from generators.edited_pairs.gpu import check_gpu
+        except ImportError as error:
+            raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
+        try:
+            check_gpu()
+        except WrongUse as error:
+            raise WrongUse(f"{key.removesuffix('source')}{error}") from error
+
+    def open(self, context: Context) -> EditedPairGenerator:
+        """As `Source.open`."""
+        from generators.edited_pairs.generator import EditedPairGenerator
+
+        return EditedPairGenerator(self, context)
+
+
+_NOTES = """\
+* Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
+  (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513 pairs.
+* No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
+  right. {scorer}
+* `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
+  model's attention for the words of the edited object (1: an edit of the whole picture), `similarity_inside` and
+  `similarity_outside` say how alike the two pictures are within and without it (1: equal).
+* One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
+  from the same noise. Which of the two it is changes from pair to pair.
+* Some pairs are with and without {phrase}: the shorter caption does not mention it, and is true of both.
+* Captions come from a few templates, and are repeated with another noise when there are more pairs than wordings.
+"""
+_SMALL = """\
+* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
+  ground, no texture, no people. A painting is a picture with a frame around it, nothing else. These pairs are for
+  trying the tool; scores on them say little about photographs.
+"""

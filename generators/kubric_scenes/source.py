@@ -1,0 +1,138 @@
+"""The settings of EQ-Kubric, and what its card says (EqBen, section B.4 and Figure 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from generators.papers import EQBEN
+from manifests.errors import WrongUse
+from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
+from manifests.source import Need, Place, Reference
+from shards.contracts import Context, Source
+from shards.media.media_folder import MediaFolder
+from shards.media.source_media import Media
+
+if TYPE_CHECKING:
+    from generators.kubric_scenes.generator import KubricGenerator
+
+DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
+
+
+class Kubric(Source):
+    """Rendered scenes of objects that a vocabulary names.
+
+    assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
+    Google Scanned Objects; decides which objects of the vocabulary can be planned.
+    backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
+    resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
+    device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
+    as there are cores are made at a time unless --workers says otherwise.
+    size_ratio: how much longer a large object is than a small one. attempts: sub-seeds tried before a pair is rejected.
+    masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
+    licence: of the assets, copied into every sample and the card; must be given for those that twinset did not draw.
+    """
+
+    kind: Literal["kubric"]
+    aspect: Literal["location", "counting", "attribute"]
+    assets: Annotated[str, Place("file", "media")] = PROCEDURAL
+    backgrounds: Annotated[Location, Place("folder", "media")] | None = None
+    resolution: int = Field(default=512, ge=64, le=4096)
+    samples: int = Field(default=128, ge=1, le=4096)
+    denoise: bool = True
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=0)
+    size_ratio: float = Field(default=1.8, gt=1, le=4)
+    attempts: int = Field(default=8, ge=1, le=100)
+    masks: bool = False
+    licence: str = DRAWN_LICENCE
+
+    reference = Reference(
+        "Kubric",
+        "https://github.com/google-research/kubric",
+        """@inproceedings{greff2022kubric,
+  title     = {Kubric: A Scalable Dataset Generator},
+  author    = {Greff, Klaus and Belletti, Francois and Beyer, Lucas and others},
+  booktitle = {CVPR},
+  year      = {2022}
+}""",
+    )
+    paper = EQBEN
+    group = "scene"
+    verb = "rendered with"
+    unbounded = True
+    synthetic = True
+    execution = ("device", "threads")
+    reasons: ClassVar[Mapping[str, str]] = {
+        "missing-media": "the archive of an asset is not where the manifest says",
+        "broken-media": "the archive of an asset cannot be used",
+        "no-room": "could not place all objects without overlap",
+        "never-still": "what was dropped on another object was still moving after three seconds",
+        "not-on-top": "what was dropped on another object does not rest on it",
+        "wrong-relation": "as the viewer sees it, the relation is not true, or another one is as well",
+        "wrong-count": "there are more or fewer objects than the caption says",
+        "hidden": "too little of an object is seen",
+        "foot-hidden": "what stands behind shows too little of its foot, and seems to stand on what is before it",
+        "cut-off": "the border of the picture cuts an object",
+        "too-small": "an object takes too little of the picture",
+        "change-not-seen": "the changed object looks alike in both pictures",
+        "differs-elsewhere": "what did not change differs too, by shadow or light of the changed object",
+        "name-unmapped": "names of the vocabulary for which the asset source has nothing",
+        "name-unpaired": "names that are left without another one to differ from",
+    }
+
+    @model_validator(mode="after")
+    def _foreign_assets_have_a_licence(self) -> Kubric:
+        if self.assets != PROCEDURAL and self.licence == DRAWN_LICENCE:
+            raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
+        return self
+
+    def notes(self) -> str:
+        """What no count tells of rendered pairs."""
+        return _NOTES
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.manifest
+
+    @property
+    def manifest(self) -> str:
+        """Path or URL of the manifest of assets."""
+        return str(procedural_assets_folder() / "manifest.json") if self.assets == PROCEDURAL else self.assets
+
+    def media_files(self) -> Media | None:
+        """The asset archives, when the manifest is a file of this machine."""
+        return None if "://" in self.manifest else MediaFolder(Path(self.manifest).parent)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; draws the procedural assets where this machine does not have them yet."""
+        if self.assets == PROCEDURAL:
+            from generators.builtin import procedural_assets
+
+            procedural_assets.ensure()
+        elif "://" not in self.assets and not Path(self.assets).is_file():
+            raise WrongUse(
+                f"{key}.assets: there is no file {self.assets}; name a manifest with --set {key}.assets=FILE"
+            )
+        if self.backgrounds is not None and not self.backgrounds.is_dir():
+            raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
+
+    def open(self, context: Context) -> KubricGenerator:
+        """As `Source.open`."""
+        from generators.kubric_scenes.generator import KubricGenerator
+
+        return KubricGenerator(self, context)
+
+
+_NOTES = """\
+* Few objects on a bare floor or before a background picture: no clutter, no people, nothing cut off or much hidden.
+* Left, right, in front and behind are the viewer's, whichever way an object faces.
+* Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are sampled for each caption on its
+  own: the captions of a pair may differ in words that change nothing.
+* A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
+  holds boxes, visible shares and poses of all objects.
+"""

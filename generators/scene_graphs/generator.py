@@ -1,0 +1,125 @@
+"""Plans captions, a candidate each, and parses them into rows, a relation each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import pyarrow as pa
+
+from generators.repeated_ids import Ids
+from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
+from generators.scene_graphs.captions import Caption
+from generators.scene_graphs.pipelines import LIBRARIES, Pipeline, find_pipeline
+from generators.scene_graphs.relations import BATCH, Relation, parser_of
+from generators.scene_graphs.source import SceneGraphs
+from manifests.candidate import Candidate
+from manifests.canonical import identity_of, sample_key
+from manifests.errors import WrongUse
+from shards.contracts import Context, Generator, LeftOut
+from shards.kinds.samples import Rejected, TableRows
+
+TEXTS = ("caption_id", "image_id", "caption", "image")
+WORDS = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
+SPANS = ("subject_start", "subject_end", "object_start", "object_end")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionCandidate(Candidate):
+    """A caption of an image, as `generators.scene_graphs.captions.Caption` has it."""
+
+    caption_id: str
+    image_id: str
+    caption: str
+    image: str
+    place: str
+
+
+class SceneGraphGenerator(Generator[SceneGraphs]):
+    """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
+
+    version = 1
+    isolation = "process"  # spaCy holds the interpreter's lock
+    candidate = CaptionCandidate
+    libraries = LIBRARIES
+    columns = pa.schema(
+        [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
+        + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
+    )
+
+    def __init__(self, source: SceneGraphs, context: Context) -> None:
+        super().__init__(source, context)
+        self.micro_batch = BATCH
+
+    def inputs(self) -> str:
+        """Digest of the captions."""
+        return self._captions.digest()
+
+    def device(self) -> str:
+        """The parser is a neural network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """The pipeline's digest."""
+        return {"pipeline": self._pipeline.digest}
+
+    def plan(self) -> Iterator[CaptionCandidate]:
+        """Captions in the order of the files; memory grows by 8 bytes a caption.
+
+        Raises `WrongUse` when nothing of a source can be read, or an id is that of two captions.
+        """
+        self.excluded = LeftOut()
+        met = Ids()
+        for read in self._captions.read():
+            if isinstance(read, Caption):
+                met.add(read.caption_id)
+                yield self._planned(read)
+            else:
+                self.excluded.add(read.reason, read.place)
+        if suspects := met.suspects():
+            for read in self._captions.read():
+                if isinstance(read, Caption) and (before := suspects.place_before(read.caption_id, read.place)):
+                    raise WrongUse(
+                        f"caption id {read.caption_id[:100]!r} is duplicated, at {before} and {read.place}; ids tell "
+                        "captions apart: correct or remove one"
+                    )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when the pipeline cannot be used."""
+        captions = cast(Sequence[CaptionCandidate], candidates)
+        found = parser_of(self._pipeline).relations([one.caption for one in captions])
+        for caption, relations in zip(captions, found, strict=True):
+            if relations:
+                yield TableRows(caption.key, [_row(caption, relation) for relation in relations])
+            else:
+                yield Rejected(caption.key, "no-relation")
+
+    def _planned(self, caption: Caption) -> CaptionCandidate:
+        key = sample_key(self.name, caption.caption_id)
+        return CaptionCandidate(
+            key=key,
+            identity=identity_of(caption.caption_id),
+            group=key,
+            split=self.split,
+            caption_id=caption.caption_id,
+            image_id=caption.image_id,
+            caption=caption.caption,
+            image=caption.image,
+            place=caption.place,
+        )
+
+    @cached_property
+    def _captions(self) -> CaptionSources:
+        return caption_sources(self.source.captions)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.source.pipeline)
+
+
+def _row(caption: CaptionCandidate, relation: Relation) -> dict[str, str | int]:
+    texts = {name: getattr(caption, name) for name in TEXTS}
+    words = {name: getattr(relation, name) for name in WORDS}
+    return {**texts, **words, **dict(zip(SPANS, (*relation.subject_span, *relation.object_span), strict=True))}

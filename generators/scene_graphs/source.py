@@ -1,0 +1,88 @@
+"""Captions as a source of relations: a table for later stages, such as GeneCIS's triplets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field
+
+from generators.papers import GENECIS
+from generators.scene_graphs.captions import CAPTION_REASONS
+from generators.scene_graphs.pipelines import EMBEDDED, LIBRARIES, find_pipeline
+from manifests.errors import WrongUse
+from manifests.locations import Location
+from manifests.source import Need, Place, Reference
+from shards.contracts import Context, Source
+
+if TYPE_CHECKING:
+    from generators.scene_graphs.generator import SceneGraphGenerator
+
+
+def _listed(value: Any) -> Any:
+    """One location as a list of one."""
+    return [value] if isinstance(value, str | Path) else value
+
+
+class SceneGraphs(Source):
+    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+
+    captions: files or folders of captions, read in this order (`generators.scene_graphs.caption_sources`).
+    pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
+    """
+
+    kind: Literal["scene-graphs"]
+    captions: Annotated[
+        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(_listed), Field(min_length=1)
+    ]
+    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    reference = Reference(
+        "captions such as those of Conceptual Captions",
+        "https://ai.google.com/research/ConceptualCaptions",
+        """@inproceedings{sharma2018conceptual,
+  title     = {Conceptual Captions: A Cleaned, Hypernymed, Image Alt-text Dataset For Automatic Image Captioning},
+  author    = {Sharma, Piyush and Ding, Nan and Goodman, Sebastian and Soricut, Radu},
+  booktitle = {ACL},
+  year      = {2018}
+}""",
+    )
+    paper = GENECIS
+    group = "caption"
+    verb = "parsed from"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **CAPTION_REASONS,
+        "no-relation": "the parser finds no relation in the caption",
+    }
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also what kind of captions there are, and whether the parser is installed."""
+        super().check_inputs(key, needs)
+        if "annotations" in needs:
+            from generators.scene_graphs.caption_sources import caption_sources
+
+            try:
+                caption_sources(self.captions)
+            except WrongUse as error:
+                raise WrongUse(f"{key}.captions: {error}") from error
+        if "models" in needs:
+            try:
+                for library in LIBRARIES:
+                    version(library)
+                find_pipeline(self.pipeline)
+            except PackageNotFoundError as error:
+                raise WrongUse(
+                    f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
+                ) from error
+            except WrongUse as error:
+                raise WrongUse(f"{key}.pipeline: {error}") from error
+
+    def open(self, context: Context) -> SceneGraphGenerator:
+        """As `Source.open`."""
+        from generators.scene_graphs.generator import SceneGraphGenerator
+
+        return SceneGraphGenerator(self, context)

@@ -1,0 +1,80 @@
+"""Object stores by fsspec URL: how requests are repeated, and what their errors mean."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import fsspec
+
+from manifests.errors import WrongUse
+
+CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
+ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
+
+
+def connect(root: str) -> tuple[Any, str]:
+    """The file system of a URL, and the root's path in it.
+
+    Raises:
+        WrongUse: this kind of URL cannot be written, or it names no bucket.
+    """
+    scheme = urlsplit(root).scheme
+    options: dict[str, Any] = {"use_listings_cache": False}  # other workers write here too
+    if scheme in ("s3", "s3a"):
+        options["config_kwargs"] = _s3_options()
+    try:
+        files, base = cast(Any, fsspec.core.url_to_fs(root, **options))
+    except (ImportError, ValueError) as error:
+        raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
+    if not urlsplit(root).netloc and "::" not in root and scheme != "memory":
+        raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
+    return files, base.rstrip("/")
+
+
+def _s3_options() -> dict[str, Any]:
+    """Adaptive retries of botocore, unless the user chose others: by variables of AWS, or in fsspec's configuration.
+
+    botocore repeats requests that fail, s3fs those whose answer is cut short (`s3fs.S3FileSystem.retries`).
+    """
+    retries: dict[str, Any] = {}
+    if "AWS_RETRY_MODE" not in os.environ:
+        retries["mode"] = "adaptive"
+    if "AWS_MAX_ATTEMPTS" not in os.environ:
+        retries["total_max_attempts"] = ATTEMPTS
+    return {"retries": retries, **fsspec.config.conf.get("s3", {}).get("config_kwargs", {})}
+
+
+def stamp(entry: dict[str, Any]) -> str:
+    """What changes when an object is replaced: its ETag, else when it was written (names differ between stores)."""
+    names = ("ETag", "etag", "LastModified", "last_modified", "updated", "mtime", "created")
+    return next((str(entry[name]) for name in names if entry.get(name)), "")
+
+
+@contextlib.contextmanager
+def explaining(url: str) -> Iterator[None]:
+    """Turn the errors of an object store's client into OSErrors that name the object and what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise FileNotFoundError(errno.ENOENT, f"{error}; does the bucket exist?", url) from error
+    except PermissionError as error:
+        remedy = "the credentials do not allow this (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE)"
+        raise PermissionError(errno.EACCES, f"{error}; {remedy}", url) from error
+    except NotImplementedError as error:
+        raise WrongUse(f"{url}: this kind of URL cannot be written; use a folder or s3://…") from error
+    except Exception as error:
+        if not isinstance(error, OSError) and not of_client(error):
+            raise
+        remedy = "is the store reachable (AWS_ENDPOINT_URL, credentials)? Run the same command again to resume"
+        code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        raise OSError(code, f"{error}; {remedy}", url) from error
+
+
+def of_client(error: Exception) -> bool:
+    """Whether an error is of the client's own kind, not an OSError."""
+    return type(error).__module__.partition(".")[0] in CLIENTS

@@ -1,0 +1,102 @@
+"""Where unfinished files lie, and what to do when the disk does not take them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+SPOOL = "_spool"
+ATTEMPTS = 10  # to create a folder below one that another process's sweep removes when it is empty
+
+
+class Spool:
+    """Folders of unfinished files, one for each use, named after host and process.
+
+    Those of a local store lie inside it, so that finished files can be renamed to their places; those of an object
+    store lie in the temporary folder.
+    """
+
+    def __init__(self, store: Path | None) -> None:
+        """store: folder of a local store; None for an object store."""
+        self._store = store
+        self._prefix = f"{'twinset-' if store is None else ''}{socket.gethostname()}."
+
+    @property
+    def parent(self) -> Path:
+        """The folder that the spool's folders lie in."""
+        return Path(tempfile.gettempdir()) if self._store is None else self._store / SPOOL
+
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A new folder, removed at the end.
+
+        Raises:
+            OSError: the store cannot be written; the message says what to do.
+        """
+        created: Path | None = None
+        try:
+            created = self._create()
+            yield created
+        except OSError as error:
+            raise self._explained(error) from error
+        finally:
+            if created is not None:
+                shutil.rmtree(created, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove what killed processes of this machine left."""
+        try:
+            names = os.listdir(self.parent)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for name in names:
+            owner = re.fullmatch(re.escape(self._prefix) + r"(\d+)\.[^.]+", name)
+            if owner and not psutil.pid_exists(int(owner[1])):
+                shutil.rmtree(self.parent / name, ignore_errors=True)
+        if self._store is not None:
+            with contextlib.suppress(OSError):
+                self.parent.rmdir()
+
+    def _create(self) -> Path:
+        attempt = 1
+        while True:
+            try:
+                self.parent.mkdir(parents=True, exist_ok=True)
+                return Path(tempfile.mkdtemp(prefix=f"{self._prefix}{os.getpid()}.", dir=self.parent))
+            except (FileNotFoundError, FileExistsError):
+                # Another process's sweep can remove the empty parent at any time: before mkdtemp, or while mkdir looks
+                # at what is in its way.
+                if attempt == ATTEMPTS:
+                    raise
+                attempt += 1
+
+    def _explained(self, error: OSError) -> OSError:
+        """The same error and what to do about it, if it is about writing here."""
+        place = self._store or self.parent
+        elsewhere = error.filename is not None and not Path(os.fsdecode(error.filename)).is_relative_to(place)
+        # A failed write names no file. During a render or the unpacking of an asset it is the temporary folder that is
+        # full, not the store.
+        here = "here or where TMPDIR points" if self._store is not None else "or set TMPDIR to a larger folder"
+        full = f"free some room, {here},"
+        remedy = {
+            errno.ENOSPC: f"the disk is full; {full} and run the same command again, finished shards stay",
+            errno.EDQUOT: f"the disk quota is used up; {full} and run the same command again",
+            errno.EROFS: "the file system is read-only; name another --out",
+            errno.EACCES: "no permission to write; correct the permissions or name another --out",
+            errno.EPERM: "no permission to write; correct the permissions or name another --out",
+            errno.ENOTDIR: "a part of this path is a file; name another --out",
+            errno.EISDIR: "a folder lies where a file belongs; remove it and run the same command again",
+            errno.EEXIST: "a part of this path is a file; name another --out",
+        }.get(error.errno or 0)
+        if remedy is None or elsewhere or str(place) in str(error.strerror):
+            return error
+        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)

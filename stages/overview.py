@@ -1,0 +1,123 @@
+"""Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from manifests.errors import TwinsetError, WrongUse
+from shards.records import stages_in, subsets_in, unplanned_in
+from shards.storage.store import Store
+from stages.job import Job, job_of
+from stages.plan import count_plan, prepare
+from stages.status import StageState, missing_problem, state_of
+from stages.verify import verify_stage
+
+_NOTHING: dict[str, Any] = {"planned": 0, "kept": 0, "rejected": {}, "shards": 0}  # of a stage without a plan
+
+
+def plan_states(job: Job, write: bool) -> dict[str, Any]:
+    """Counts and state of every stage of a recipe, in the order of the DAG.
+
+    Args:
+        write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
+    """
+    found: dict[str, Any] = {"stages": {}, "subsets": {}}
+    for name in job.recipe.all:
+        part = "stages" if name in job.recipe.stages else "subsets"
+        found[part][name] = {**_planned(job, name, write), "reads": job.recipe.reads(name)}
+    return found
+
+
+def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
+    for earlier in job.recipe.reads(name):
+        try:
+            job.earlier(earlier)
+        except WrongUse:
+            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None, "excluded": {}}
+            return {**counts, "state": f"waits for {earlier}"}
+    if not write:
+        return {**count_plan(job.maker(name)), "state": "counted"}
+    stage = prepare(job, name)
+    state = state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
+    return {**state.counts(), "excluded": stage.excluded, "state": _in_words(state)}
+
+
+def stage_status(job: Job, name: str) -> dict[str, Any]:
+    """Counts of a built stage, its shards by state, and what to do where something is wrong."""
+    home, maker = job.recipe.home(name), job.maker(name)
+    state = state_of(job.store, home, maker.source.media_files())
+    problem = missing_problem(job.recipe, name, state)
+    return {
+        **state.counts(),
+        "excluded": state.stage.excluded,
+        "examples": state.stage.examples,
+        "done": len(state.done),
+        "missing": len(state.missing),
+        "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
+        "missing_media": state.missing_media(),
+        "problems": [problem] if problem else [],
+    }
+
+
+def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
+    """Counts of a stage and everything that is wrong with it, after all was hashed again."""
+    home, maker = job.recipe.home(name), job.maker(name)
+    files = maker.source.media_files()
+    state = state_of(job.store, home, files)
+    problems = list(verify_stage(job.store, state, maker, files if media else None))
+    problems += [problem] if (problem := missing_problem(job.recipe, name, state)) else []
+    return {**state.counts(), "problems": problems}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Stages below a dataset's folder: homes of those with a plan, and of others what to do about each."""
+
+    planned: list[str]
+    lost: dict[str, str]
+
+
+def chosen(store: Store, only: Iterable[str]) -> Found:
+    """The stages below OUT, or those named; raises `WrongUse` when there are none, or a name is unknown."""
+    planned, lost, wanted = stages_in(store), unplanned_in(store), list(only)
+    if not planned and not lost:
+        raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
+    names = {home.rsplit("/", 1)[-1]: home for home in (*planned, *lost)}
+    for name in wanted:
+        if name not in names:
+            raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(names)}")
+    homes = {names[name] for name in wanted} or set(names.values())
+    return Found([one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes})
+
+
+def published(store: Store, only: Iterable[str]) -> list[str]:
+    """The subsets to show or export; raises `WrongUse` when there are none, or a named one has no plan."""
+    only = list(only)
+    found = chosen(store, only)
+    subsets = [home for home in found.planned if home in subsets_in(store)]
+    if found.lost and (only or not subsets):
+        raise WrongUse("\n".join(found.lost.values()))
+    return subsets
+
+
+def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[str, Any]]) -> dict[str, Any]:
+    """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``."""
+    found = chosen(store, only)
+    results = {home: {**_NOTHING, "done": 0, "problems": [why]} for home, why in found.lost.items()}
+    for home in found.planned:
+        try:
+            results[home] = look(*job_of(store, home))
+        except TwinsetError as error:
+            results[home] = {**_NOTHING, "done": 0, "problems": [str(error)]}
+    split: dict[str, Any] = {"subsets": {}, "stages": {}}
+    for home, counts in results.items():
+        split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = counts
+    return split
+
+
+def _in_words(state: StageState) -> str:
+    done, total = len(state.done), len(state.planned)
+    words = "done" if done == total else f"{done:,} of {total:,} shards" if done else "planned"
+    return f"{words}, {len(state.stale):,} stale" if state.stale else words

@@ -1,0 +1,36 @@
+"""Every filter that a recipe can name: its settings open it, and explain what it drops samples for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from manifests.registry import FILTERS, SOURCES
+from shards.contracts import CaptionFilter, Filter, FrameFilter, PairFilter
+
+KINDS = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
+
+
+@pytest.mark.parametrize("kind", FILTERS.kinds())
+def test_settings_open_a_filter_of_what_they_judge(kind: str) -> None:
+    settings = FILTERS.find(kind).model_validate({"kind": kind})
+    assert isinstance(settings, Filter) and settings.reasons
+    opened = settings.open()
+    assert isinstance(opened, KINDS[settings.judges])
+    assert opened.version >= 1 and opened.isolation in ("thread", "process")
+
+
+def test_looking_up_settings_imports_nothing_heavy() -> None:
+    """A recipe is checked, and status is shown, in a second."""
+    heavy = ("torch", "av", "cv2", "bpy", "spacy", "diffusers", "dlib", "PIL", "trimesh", "inflect")
+    code = (
+        "import sys; from manifests.registry import FILTERS, SOURCES\n"
+        "for registry in (FILTERS, SOURCES):\n"
+        "    for kind in registry.kinds(): registry.find(kind)\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    assert SOURCES.kinds()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

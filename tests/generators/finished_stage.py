@@ -1,0 +1,60 @@
+"""A finished table stage, written without the engine: what a generator plans and makes, as later stages read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.canonical import digest, sha256_of_file
+from manifests.index_record import IndexRecord
+from manifests.stage import Stage
+from shards.contracts import Context, Generator, Source
+from shards.earlier import Earlier
+from shards.kinds.samples import TableRows
+from shards.storage import layout
+from shards.storage.store import Store
+
+
+def finish(source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000) -> Earlier:
+    """Plan and make all of a table source below a folder."""
+    generator: Generator[Any] = source.open(Context(name))
+    planned, rows = 0, []
+    for candidates in _batches(list(generator.plan()), generator.micro_batch or 1):
+        planned += len(candidates)
+        for made in generator.make(candidates):
+            if isinstance(made, TableRows):
+                rows += [{"key": made.key, **row} for row in made.rows]
+    assert generator.columns is not None
+    store, facts = Store(str(folder)), {"inputs": generator.inputs()}
+    index = folder / layout.meta(name, "index.parquet")
+    index.parent.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema([pa.field("key", pa.string()), *generator.columns])
+    pq.write_table(pa.Table.from_pylist(rows, schema), index, row_group_size=row_group)
+    sha256, size = sha256_of_file(index)
+    stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})
+    record = IndexRecord(
+        content=stage.content,
+        plan=stage.plan,
+        digest=digest(rows),
+        planned=planned,
+        kept=len({row["key"] for row in rows}),
+        rows=len(rows),
+        sha256=sha256,
+        size=size,
+    )
+    store.write(layout.meta(name, "stage.json"), stage.to_bytes())
+    store.write(layout.meta(name, "index.json"), record.to_bytes())
+    return Earlier(store, name)
+
+
+def finished(folder: Path, home: str = "scene-graphs") -> Callable[[str], Earlier]:
+    """What `shards.contracts.Context.earlier` is for sources that read that stage."""
+    return lambda stage: Earlier(Store(str(folder)), home)
+
+
+def _batches(candidates: list[Any], size: int) -> list[list[Any]]:
+    return [candidates[start : start + size] for start in range(0, len(candidates), size)]

@@ -1,0 +1,158 @@
+"""twinset for notebooks and for other people's sources: what the command line does, as functions.
+
+    import twinset
+
+    twinset.plan("demo")                                    # counts, nothing written
+    twinset.build("demo", "out/demo", only=["eq-ag"])       # or resume it
+    for sample in twinset.load("out/demo", "eq-ag"):
+        sample.image0, sample.caption0, sample.json.change
+
+The contracts to write a source or a filter against are here as well: see docs/extending.md.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from manifests.candidate import Candidate, CaptionedCandidate
+from manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
+from manifests.errors import BuildFailed, TwinsetError, WrongUse
+from manifests.recipe import Recipe, load_recipe
+from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, MediaSource, Place, Reads, Reference
+
+if TYPE_CHECKING:
+    from shards.kinds.kind import Stored
+    from stages.progress import Progress
+
+__all__ = [
+    "AnnotationFile",
+    "BuildFailed",
+    "Candidate",
+    "CaptionedCandidate",
+    "FilterSettings",
+    "MediaFolderPath",
+    "MediaSource",
+    "Place",
+    "Reads",
+    "Recipe",
+    "Reference",
+    "TwinsetError",
+    "WrongUse",
+    "build",
+    "export",
+    "generator_for",
+    "identity_of",
+    "load",
+    "load_recipe",
+    "plan",
+    "sample_key",
+    "sha256_of_file",
+    "status",
+    "verify",
+]
+
+
+def plan(
+    recipe: str | Recipe, out: str | None = None, only: Iterable[str] = (), settings: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Count what a recipe would make; media are not needed.
+
+    Args:
+        recipe: name of a shipped recipe, path of a YAML file, or a loaded recipe.
+        out: folder or fsspec URL below which plans are written; nothing is written when None.
+        only: subsets; all when empty.
+        settings: overrides ``KEY.PATH=VALUE``.
+
+    Returns:
+        ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
+        and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
+    """
+    from shards.storage.store import Store
+    from stages.job import Job, check_inputs
+    from stages.overview import plan_states
+
+    loaded = _recipe(recipe, settings).only(only)
+    check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
+    with tempfile.TemporaryDirectory() as nothing:
+        return plan_states(Job(loaded, Store(out or nothing)), write=out is not None)
+
+
+def build(
+    recipe: str | Recipe,
+    out: str,
+    only: Iterable[str] = (),
+    settings: Iterable[str] = (),
+    workers: int = 0,
+    runner: Literal["threads", "processes"] = "threads",
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Build a recipe in this process and its children, or resume it; whatever is done stays.
+
+    Args:
+        recipe, only, settings: as `plan`.
+        out: folder or fsspec URL of the dataset.
+        workers: shards at a time; 0: one a core.
+        runner: ``threads`` where a source allows it, or ``processes`` for all.
+        progress: reported to while it runs (`stages.progress.Progress`).
+
+    Returns:
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards"}}}``.
+
+    Raises:
+        WrongUse: before any work, when the recipe or an input is wrong.
+        BuildFailed: some shards could not be made; the same call resumes.
+    """
+    from stages.run_here import build_here
+
+    return build_here(_recipe(recipe, settings).only(only), out, workers, runner, progress)
+
+
+def status(out: str) -> dict[str, Any]:
+    """What is done, missing and stale below ``out``: ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}``."""
+    from shards.storage.store import Store
+    from stages.overview import of_all, stage_status
+
+    return of_all(Store(out), (), stage_status)
+
+
+def verify(out: str, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
+    """Hash everything below ``out`` again; of each stage its counts and its ``problems``, sentences with a remedy.
+
+    Args:
+        media: hash the source media too.
+    """
+    from shards.storage.store import Store
+    from stages.overview import of_all, stage_verdict
+
+    return of_all(Store(out), only, lambda job, name: stage_verdict(job, name, media))
+
+
+def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
+    """The samples of a subset in plan order, images encoded as they are stored; holds one at a time."""
+    from shards.read import read_samples
+    from shards.storage.store import Store
+    from stages.overview import published
+
+    store = Store(out)
+    return read_samples(store, published(store, [subset])[0], limit)
+
+
+def export(out: str, format: str, to: str | Path, only: Iterable[str] = ()) -> int:
+    """Write subsets in another tool's format (``eqben``, ``openclip``, ``genecis``); returns the number of samples."""
+    from shards.export.formats import export as write
+    from shards.storage.store import Store
+    from stages.overview import published
+
+    store = Store(out)
+    return write(store, published(store, only), format, Path(to))
+
+
+def _recipe(recipe: str | Recipe, settings: Iterable[str]) -> Recipe:
+    if isinstance(recipe, Recipe):
+        if list(settings):
+            raise WrongUse("settings: overrides belong to a recipe by name or path; change the loaded recipe instead")
+        return recipe
+    return load_recipe(recipe, settings)
