@@ -49,7 +49,7 @@ def _what(source: Mapping[str, Any], key: str) -> str:
     kind = source.get("kind")
     for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
         try:
-            settings = registry.find(kind)
+            settings = registry.find(str(kind))
         except WrongUse:
             continue  # said when the recipe is checked
         place = settings.place(key)
