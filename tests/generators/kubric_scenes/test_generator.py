@@ -11,8 +11,8 @@ import pytest
 
 from generators import create
 from generators.builtin import procedural_assets
-from generators.kubric_scenes.composition import compose
 from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricGenerator, read_drawn
+from generators.kubric_scenes.scene.composition import compose
 from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
 from manifests.recipe import Subset
