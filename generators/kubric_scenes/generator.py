@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from generators.kubric_scenes.assets.manifest import AssetManifest, UnusableAsset, read_manifest
-from generators.kubric_scenes.scene.composition import Composition, NoRoom, Standing, compose
-from generators.kubric_scenes.proof.evidence import Instance, foresee, measure
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
+from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
+from generators.kubric_scenes.proof.evidence import Instance, foresee, measure
 from generators.kubric_scenes.proof.proof import Refuted, prove_change, prove_image
+from generators.kubric_scenes.scene.composition import Composition, NoRoom, Standing, compose
 from generators.kubric_scenes.scene.parts import Drawn, Placement, Settled, Thing
 from generators.kubric_scenes.source import Kubric
-from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
