@@ -34,8 +34,10 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from filters.faces import FacesFilter  # noqa: E402
-from filters.faces import Faces  # noqa: E402
+from filters.faces import (
+    Faces,
+    FacesFilter,
+)
 from shards.kinds.samples import Drop, Frame, Source
 
 Mode = Literal["exact", "fast"]

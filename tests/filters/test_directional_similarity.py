@@ -31,7 +31,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scoring(clip: Path, **settings: Any) -> DirectionalSimilarityFilter:
     chosen = DirectionalSimilarity(kind="directional-similarity", model=str(clip), **settings)
-    made = create(chosen)
+    made = chosen.open()
     assert isinstance(made, DirectionalSimilarityFilter)
     return made
 
