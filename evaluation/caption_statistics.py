@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import get_args
 
-from generators.kubric_scenes.pair_sampling import Planned, draw_pairs
-from generators.kubric_scenes.scene import Aspect
-from generators.kubric_scenes.vocabulary import load_vocabulary
+from generators.kubric_scenes.captions.pair_sampling import Planned, draw_pairs
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from generators.kubric_scenes.scene.parts import Aspect
 
 PAIRS = 2000  # an aspect, as published
 ORDINARY = "(none)"  # a size that is not said

@@ -18,6 +18,7 @@ from shards.records import read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
+from stages.status import StageState
 
 
 class Job:
@@ -25,6 +26,7 @@ class Job:
 
     def __init__(self, recipe: Recipe, store: Store) -> None:
         self.recipe, self.store = recipe, store
+        self.settled: dict[str, StageState] = {}  # stages that this process has brought to their end
         self._makers: dict[str, Maker] = {}
         self._lock = threading.Lock()  # stages run side by side
 

@@ -50,11 +50,11 @@ def test_templates_are_counted(made_templates: MadeDataset) -> None:
     assert next(iter(numbers.frequent)) == "blue" and len(numbers.frequent) <= FREQUENT
     assert LONG[:LONGEST] in numbers.frequent and numbers.condition_words == {1: 6, 11: 1, 2000: 1}
     assert numbers.galleries == {10: 8} and (numbers.distinct_images, numbers.image_templates) == (88, {1: 88})
-    assert numbers.distracting_targets == 0.0 and not numbers.change
+    assert numbers.distracting_targets == 0.0
     assert (numbers.sampled, sum(numbers.image_sizes.values()), numbers.types) == (8, 8, {"color": 8})
-    made_templates.index("change-object")
-    objects = template.statistics(made_templates.store, "change-object")
-    assert objects.galleries == {15: 8} and objects.types == {} and objects.change
+    made_templates.index("focus-object")
+    objects = template.statistics(made_templates.store, "focus-object")
+    assert objects.galleries == {15: 8} and objects.types == {}
     assert len(template.TEMPLATES.panels(numbers)) == 3 and len(template.TEMPLATES.panels(objects)) == 2
 
 

@@ -31,9 +31,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scoring(clip: Path, **settings: Any) -> DirectionalSimilarityFilter:
     chosen = DirectionalSimilarity(kind="directional-similarity", model=str(clip), **settings)
-    made = chosen.open()
-    assert isinstance(made, DirectionalSimilarityFilter)
-    return made
+    return chosen.open()
 
 
 def pair(image0: Pixels, image1: Pixels, captions: tuple[str, str] = CAPTIONS) -> Pair:

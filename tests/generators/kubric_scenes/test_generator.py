@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from generators.builtin import procedural_assets
-from generators.kubric_scenes.composition import compose
 from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricGenerator, read_drawn
+from generators.kubric_scenes.scene.composition import compose
 from generators.kubric_scenes.source import Kubric
 from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
