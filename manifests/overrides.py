@@ -11,20 +11,21 @@ import yaml
 
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, is_symbolic
-from manifests.registry import SOURCES
+from manifests.registry import FILTERS, SOURCES
 from manifests.strict_yaml import load_yaml
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
 
 
 def absolute(raw: Mapping[str, Any], base: Path) -> None:
-    """Make the places of every stage's source absolute paths; relative ones count from ``base``."""
+    """Make the places of all sources and filters absolute paths; relative ones count from ``base``."""
     for part in PARTS:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
-            source = stage.get("source") if isinstance(stage, dict) else None
-            if isinstance(source, dict):
-                source.update({key: _located(source, key, value, base) for key, value in source.items()})
+            filters = stage.get("filters") if isinstance(stage, dict) else None
+            for settings in (stage.get("source") if isinstance(stage, dict) else None, *(filters or ())):
+                if isinstance(settings, dict):
+                    settings.update({key: _located(settings, key, value, base) for key, value in settings.items()})
 
 
 def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
@@ -46,14 +47,14 @@ def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any
 def _what(source: Mapping[str, Any], key: str) -> str:
     """What kind of place a setting of a source is: of `manifests.source.Place`, or ``stage``; empty for none."""
     kind = source.get("kind")
-    try:
-        settings = SOURCES.find(kind) if isinstance(kind, str) else None
-    except WrongUse:
-        settings = None  # said when the recipe is checked
-    if settings is None:
-        return ""
-    place = settings.place(key)
-    return place.what if place is not None else "stage" if settings.is_stage(key) else ""
+    for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
+        try:
+            settings = registry.find(str(kind))
+        except WrongUse:
+            continue  # said when the recipe is checked
+        place = settings.place(key)
+        return place.what if place is not None else "stage" if settings.is_stage(key) else ""
+    return ""
 
 
 def override(raw: dict[str, Any], setting: str) -> None:
@@ -84,12 +85,15 @@ def override(raw: dict[str, Any], setting: str) -> None:
 
 
 def _source_of(raw: Mapping[str, Any], parts: list[str]) -> Mapping[str, Any] | None:
-    """The source that a key path leads into, as it stands in the recipe."""
-    if len(parts) != 4 or parts[2] != "source":
+    """The source or filter that a key path leads into, as it stands in the recipe."""
+    if len(parts) not in (4, 5) or parts[2] != ("source" if len(parts) == 4 else "filters"):
         return None
     here: Any = raw
-    for part in parts[:3]:
-        here = here.get(part) if isinstance(here, Mapping) else None
+    for part in parts[:-1]:
+        if isinstance(here, list) and part.isdecimal() and len(part) < 10:
+            here = here[int(part)] if int(part) < len(here) else None
+        else:
+            here = here.get(part) if isinstance(here, Mapping) else None
     return here if isinstance(here, Mapping) else None
 
 

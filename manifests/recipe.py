@@ -16,6 +16,7 @@ from manifests.errors import WrongUse
 from manifests.overrides import PARTS, absolute, cut, override, spelled_out
 from manifests.recipe_models import LONGEST_NAME, STAGES, SUBSET_NAME, Encoding, Recipe, Subset, content_of
 from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
+from manifests.source import FilterSettings, SourceSettings
 from manifests.strict_yaml import MOST_BYTES, load_yaml
 
 __all__ = [
@@ -105,13 +106,8 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
     try:
         recipe = Recipe.model_validate(parsed)
     except ValidationError as error:
-        # What a source or filter lacks was said already, better.
-        known = {problem.where for problem in problems}
-        found = [Problem(tuple(map(str, one["loc"])), one["type"], one["msg"]) for one in error.errors()]
-        problems += [
-            one for one in found if not any(one.where[: len(where)] == where[: len(one.where)] for where in known)
-        ]
-        raise InvalidRecipe(problems or found) from error
+        problems += [Problem(tuple(map(str, one["loc"])), one["type"], one["msg"]) for one in error.errors()]
+        raise InvalidRecipe(problems) from error
     if problems:
         raise InvalidRecipe(problems)
     return recipe
@@ -130,18 +126,26 @@ def _stage(raw: Any, where: tuple[str, ...], problems: list[Problem]) -> Any:
     return parsed
 
 
+class _UnknownFilter(FilterSettings):
+    """Stands for a filter whose problems are known, so that the rest of the recipe is checked too."""
+
+    judges = "frames"
+
+
 def _of_kind(registry: Registry[Any], raw: Any, where: tuple[str, ...], problems: list[Problem]) -> Any:
+    """The settings of a source or filter; something that stands for them where they have problems."""
+    stand_in = SourceSettings.model_construct() if registry is SOURCES else _UnknownFilter.model_construct(kind="")
     if not isinstance(raw, Mapping):
         return raw
     kind = raw.get("kind")
     if not isinstance(kind, str):
         problems.append(Problem((*where, "kind"), "missing" if kind is None else "kind", "a kind is a name"))
-        return raw
+        return stand_in
     try:
         settings = registry.find(kind)
     except UnknownKind as error:
         problems.append(Problem((*where, "kind"), "kind", str(error)))
-        return raw
+        return stand_in
     try:
         return settings.model_validate(raw)
     except ValidationError as error:
@@ -149,7 +153,7 @@ def _of_kind(registry: Registry[Any], raw: Any, where: tuple[str, ...], problems
             loc = tuple(map(str, one["loc"]))
             known = _keys_at(settings, loc[:-1]) if one["type"] == "extra_forbidden" else ()
             problems.append(Problem((*where, *loc), one["type"], one["msg"], known))
-        return raw
+        return stand_in
 
 
 def _keys_at(settings: type[BaseModel], where: tuple[str, ...]) -> tuple[str, ...]:

@@ -140,6 +140,8 @@ class Recipe(Settings):
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a stage's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
     settings = subset.model_dump(mode="json", exclude={"pool", "count"})
-    for key in {*subset.source.locations, *subset.source.execution}:
-        settings["source"].pop(key)
+    described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
+    for placed, values in described:
+        for key in {*placed.locations, *placed.execution}:
+            values.pop(key)
     return {"seed": seed, **settings}

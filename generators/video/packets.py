@@ -11,8 +11,10 @@ from functools import cached_property
 class PacketTable:
     """The packets of a video stream in decoding order, without their data: one entry a packet in every column.
 
-    pts, dts, durations: in ticks of the stream. keys: whether it holds a key frame. shown: False for what an edit list
-    hides. damaged: pts of packets that are cut short. truncated: whether the file ends before it should.
+    pts, dts, durations: in ticks of the stream.
+    keys: whether it holds a key frame. shown: False for what an edit list hides.
+    damaged: places (0-based) of packets that are cut short, or after which packets are missing.
+    truncated: whether the file ends before it should.
     """
 
     pts: Sequence[int | None] = ()
@@ -20,7 +22,7 @@ class PacketTable:
     durations: Sequence[int] = ()
     keys: Sequence[bool] = ()
     shown: Sequence[bool] = ()
-    damaged: frozenset[int | None] = frozenset()
+    damaged: frozenset[int] = frozenset()
     truncated: bool = False
 
     @cached_property
@@ -35,17 +37,14 @@ class PacketTable:
         once = bool(known) and len(self.place) == len(known) == len(self.pts)
         return once and self.keys[0] and known[0] == min(known)
 
-    def entrance(self, tick: int) -> int:
-        """Place of the last key frame before a frame that is also shown no later than it.
+    def entrance(self, place: int) -> int:
+        """Place of the last key frame that is decoded before a frame, or with it, and shown no later than it.
 
         A frame that follows an open GOP's key frame in the file but is shown before it needs the key frame before.
         """
-        for n in range(self.place[tick], -1, -1):
+        tick = self.pts[place]
+        for n in range(place, -1, -1):
             pts = self.pts[n]
-            if self.keys[n] and pts is not None and pts <= tick:
+            if self.keys[n] and pts is not None and tick is not None and pts <= tick:
                 return n
         return 0
-
-    def key_before(self, place: int) -> int:
-        """Place of the key frame before a place; the first place where there is none."""
-        return next((n for n in range(place - 1, -1, -1) if self.keys[n]), 0)

@@ -22,9 +22,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.video.youcook2 import YouCook2Generator  # noqa: E402
+from generators.video.youcook2 import YouCook2, YouCook2Generator  # noqa: E402
 from manifests.plan import write_plan  # noqa: E402
-from manifests.source_settings import YouCook2  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
 
 GOAL_MB = 100

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.made_datasets import made, made_pairs, made_templates, made_triplets, test_sources
+from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets, test_sources
 
-__all__ = ["made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
+__all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.generator import KubricGenerator
-from generators.kubric_scenes.vocabulary import load_vocabulary
 from manifests.errors import BuildFailed
 from manifests.recipe import load_recipe
 from shards.storage import layout

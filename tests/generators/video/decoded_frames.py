@@ -23,7 +23,7 @@ def sequential(path: Path) -> list[str]:
     """Digest of every frame, decoded one after the other."""
     convert = RgbConverter()
     with VideoFile(path) as file:
-        return [digest(convert(frame)) for frame in file.decode(file.packets())]
+        return [digest(convert(frame)) for _, frame in file.decode(file.packets())]
 
 
 def digest(pixels: np.ndarray) -> str:

@@ -17,7 +17,7 @@ CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 
 def indexed(path: Path) -> PacketTable | None:
     with VideoFile(path) as file:
-        return indexed_packets(path, file.stream, next(file.packets()).pts or 0)
+        return indexed_packets(path, file.stream, next(file.packets())[1].pts or 0)
 
 
 def read_through(path: Path, monkeypatch: pytest.MonkeyPatch) -> PacketTable:

@@ -1,0 +1,88 @@
+"""Rows of samples and of tables: written column by column, read back, and the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from manifests.candidate import Candidate
+from shards.kinds.kind import SampleKind
+from shards.kinds.registry import KINDS
+from shards.kinds.samples import Rejected, Source, TableRows
+from shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, write_rows
+from shards.table_rows import table_schema, write_table_rows
+
+COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])
+OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_path: Path) -> None:
+    kept = Row(
+        kind=kind,
+        key="a",
+        identity='["video",1]',
+        group="g",
+        split="test",
+        verdict=KEPT,
+        words={name: f"word of {name}" for name in kind.described},
+        images={role: "0" * 64 for role in kind.images if role not in kind.optional},
+        content="c",
+        sources=(Source("7.jpg", 5, "1" * 64),),
+    )
+    lost = Row(
+        kind=kind, key="b", identity='["video",2]', group="g", split="test", verdict=REJECTED, filter="generator",
+        reason="missing-media", score=0.5, detail="gone", words=dict.fromkeys(kind.described, "said"),
+    )  # fmt: skip
+    write_rows([kept, lost], tmp_path / "rows")
+    content = (tmp_path / "rows").read_bytes()
+    assert read_rows(io.BytesIO(content)) == [kept, lost]
+    assert pq.read_schema(io.BytesIO(content)).names == schema_of(kind).names
+    assert schema_of(kind).names[:3] == ["key", "identity", "group"]
+    write_rows([kept, lost], tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == content
+
+
+def test_rows_of_no_kind_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"key": ["a"]}), tmp_path / "rows")
+    with pytest.raises(ValueError, match="columns key are of no kind"):
+        read_rows(io.BytesIO((tmp_path / "rows").read_bytes()))
+
+
+def candidate(number: int) -> Candidate:
+    return Candidate(key=f"t-{number}", group=f"g{number // 2}", split="train", identity=f"[{number}]")
+
+
+def test_a_table_has_a_row_for_each_of_a_candidates_and_one_for_a_rejected(tmp_path: Path) -> None:
+    results = [
+        (candidate(0), TableRows("t-0", [{"caption": "one", "words": 1}, {"caption": "two"}])),
+        (candidate(1), Rejected("t-1", "no-words", "line 7")),
+        (candidate(2), TableRows("t-2", [{"words": 3, "caption": None}])),
+    ]
+    write_table_rows(iter(results), OWN, tmp_path / "rows")
+    content = (tmp_path / "rows").read_bytes()
+    found = pq.read_table(io.BytesIO(content))
+    assert found.schema.names == table_schema(OWN).names
+    assert found["key"].to_pylist() == ["t-0", "t-0", "t-1", "t-2"]
+    assert found["identity"].to_pylist() == ["[0]", "[0]", "[1]", "[2]"]
+    assert found["group"].to_pylist() == ["g0", "g0", "g0", "g1"] and set(found["split"].to_pylist()) == {"train"}
+    assert found["verdict"].to_pylist() == [KEPT, KEPT, REJECTED, KEPT]
+    assert found["filter"].to_pylist() == ["", "", "generator", ""]
+    assert found["reason"].to_pylist() == ["", "", "no-words", ""] and found["detail"][2].as_py() == "line 7"
+    assert found["caption"].to_pylist() == ["one", "two", None, None]
+    assert found["words"].to_pylist() == [1, None, None, 3] and found["score"].null_count == 4
+    write_table_rows(results, OWN, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == content
+
+
+def test_a_table_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'score' of its own; rename"):
+        table_schema(COLUMNS)
+    with pytest.raises(ValueError, match=r"t-0: .* gave no row"):
+        write_table_rows([(candidate(0), TableRows("t-0", []))], OWN, tmp_path / "rows")
+    with pytest.raises(pa.ArrowException):
+        write_table_rows([(candidate(0), TableRows("t-0", [{"words": "many"}]))], OWN, tmp_path / "rows")
