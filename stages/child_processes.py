@@ -21,7 +21,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from manifests.errors import BuildFailed, TwinsetError
+from manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 0.5
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
@@ -105,8 +105,7 @@ def _make(root: str, home: str, number: int) -> dict[str, Any]:
     except Exception as error:
         # Others may not survive the way between processes, and their traceback does not.
         traceback.print_exc()
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise BuildFailed(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})") from None
+        raise BuildFailed(in_words(error)) from None
 
 
 def _begin(parent: int, scratch: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from manifests.candidate import SPLIT
 from manifests.parquet import read_parquet
@@ -28,7 +29,12 @@ from shards.storage.store import Entry, Store
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 LEDGER = "log/ledger.parquet"
 
-_NESTED = ("rejected", "missing", "duplicates")  # mappings, kept as JSON
+#: Mappings, kept as JSON.
+_NESTED: dict[str, TypeAdapter[Any]] = {
+    "rejected": TypeAdapter(dict[str, int]),
+    "missing": TypeAdapter(dict[str, int | None]),
+    "duplicates": TypeAdapter(dict[str, str]),
+}
 _TYPES = {"str": pa.string(), "int": pa.int64()}
 _FIELDS = {
     name: pa.string() if name in _NESTED else _TYPES[str(field.annotation.__name__)]  # type: ignore[union-attr]
@@ -125,8 +131,21 @@ def _known(store: Store, home: str) -> pa.Table:
             table = read_parquet(stream)
     except (FileNotFoundError, NotADirectoryError, pa.ArrowException):
         return SCHEMA.empty_table()
-    sound = table.schema.equals(SCHEMA) and all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
-    return table if sound else SCHEMA.empty_table()  # a split becomes part of a path, and the file may not be ours
+    return table if _is_sound(table) else SCHEMA.empty_table()
+
+
+def _is_sound(table: pa.Table) -> bool:
+    """Whether a ledger holds what receipts hold: it may be damaged, or come from elsewhere with the dataset."""
+    if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
+        return False
+    try:
+        for name, values in _NESTED.items():
+            for text in table[name].unique().to_pylist():
+                values.validate_json(text, strict=True)
+    except ValidationError:
+        return False
+    # A split becomes part of a path.
+    return all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
 
 
 def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:

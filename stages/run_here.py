@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pebble import ProcessExpired
 
-from manifests.errors import TwinsetError
+from manifests.errors import in_words
 from manifests.recipe import Recipe
 from shards.storage.store import Store
 from stages.build import build
@@ -119,15 +119,18 @@ class Here:
             try:
                 return make(root, home, number)
             except OSError as error:
-                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(2**attempt):
+                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(_delay(attempt)):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+
+def _delay(attempt: int) -> float:
+    """Seconds until a shard is tried again."""
+    return float(2**attempt)
 
 
 def reason(error: BaseException, home: str) -> str:
     """Why a shard failed, in words."""
     if isinstance(error, ProcessExpired):
         error = crashed(home, error)
-    if isinstance(error, TwinsetError | OSError):
-        return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
-    return f"{type(error).__name__}: {error}"
+    return in_words(error)
