@@ -24,7 +24,7 @@ SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 
 
 def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Retry when the network or a disk had trouble that may pass; waiting does not mend a full disk or a wrong input."""
+    """Retry when the network or a disk had trouble that may pass; waiting mends no full disk and no wrong input."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, OSError) and error.errno not in HOPELESS
 
