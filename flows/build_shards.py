@@ -24,7 +24,7 @@ SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 
 
 def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether to retry: the network or a disk had trouble that may pass, unlike a full disk or a wrong input."""
+    """Retry when the network or a disk had trouble that may pass; a full disk or a wrong input stays."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, OSError) and error.errno not in HOPELESS
 

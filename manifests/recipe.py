@@ -80,7 +80,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
             shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
             raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
     if not raw.get("subsets"):
-        raise WrongUse(f"{path}: names no subsets; add one under the key subsets")
+        raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets")
     try:
         return parse_recipe(raw)
     except InvalidRecipe as error:

@@ -71,6 +71,11 @@ def _plan_again(home: str) -> str:
     return f"remove {layout.meta(home, 'stage.json')} and run the same build again; shards that agree stay"
 
 
+def _make_again(home: str, receipt: Receipt) -> str:
+    # Without the removal a build would trust what it hashed once, if the damage changed no stamp.
+    return f"remove {layout.receipt(home, receipt.shard)} and run the same build again"
+
+
 def _plan_problems(store: Store, home: str, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
     name, row_group = plan_file(planned.shard)
     path = layout.plan(home, name)
@@ -85,8 +90,7 @@ def _plan_problems(store: Store, home: str, planned: PlannedShard, kind: type[Ca
 
 
 def _row_problems(store: Store, home: str, receipt: Receipt) -> Generator[str, None, pa.Table | None]:
-    path = layout.rows(home, receipt.shard)
-    again = "run the same build again"
+    path, again = layout.rows(home, receipt.shard), _make_again(home, receipt)
     try:
         sha256, _ = store.sha256(path)
         if sha256 != receipt.rows_sha256:
@@ -112,7 +116,7 @@ def _tar_problems(store: Store, home: str, receipt: Receipt, kept: list[str]) ->
         return
     sha256, _ = store.sha256(path)
     if sha256 != receipt.tar_sha256:
-        yield f"{path}: sha256 {sha256}, its receipt says {receipt.tar_sha256}; run the same build again"
+        yield f"{path}: sha256 {sha256}, its receipt says {receipt.tar_sha256}; {_make_again(home, receipt)}"
         return
     try:
         with store.open(path) as stream:
@@ -121,7 +125,8 @@ def _tar_problems(store: Store, home: str, receipt: Receipt, kept: list[str]) ->
         yield str(error)
         return
     if list(keys) != kept:
-        yield f"{path}: its samples are not those that {layout.rows(home, receipt.shard)} keeps"
+        keeps = f"that {layout.rows(home, receipt.shard)} keeps"
+        yield f"{path}: its samples are not those {keeps}; {_make_again(home, receipt)}"
 
 
 class _Keys:

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -143,14 +143,16 @@ CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
 def test_sources() -> Iterator[None]:
     """Sources and a filter of these tests, as if a package had brought them."""
 
+    @cache
     def installed(group: str) -> dict[str, EntryPoint]:
         base = SourceSettings if group == "twinset.sources" else FilterSettings
         classes = {
             str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
         }
-        return {
+        own = {
             kind: EntryPoint(kind, f"tests.made_datasets:{found.__name__}", group) for kind, found in classes.items()
         }
+        return {**{one.name: one for one in entry_points(group=group)}, **own}
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "_installed", installed)

@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets, test_sources
-
-__all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
-
 
 @pytest.fixture
 def mlcroissant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -211,7 +211,7 @@ def test_a_problem_of_a_source_does_not_hide_the_others(recipe: Path) -> None:
 def test_a_wrong_type_and_a_missing_key_are_named(recipe: Path) -> None:
     assert re.search(r"subsets\.eq-youcook2\.shard_size: .*integer", changed(recipe, "shard_size: 16", "shard_size: x"))
     recipe.write_text("name: small\n")
-    assert refused(recipe) == f"{recipe}: subsets: missing; add it to the recipe or pass it with --set"
+    assert refused(recipe) == f"{recipe}: subsets: missing; name at least one under the key subsets"
     recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
     assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
 

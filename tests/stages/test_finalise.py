@@ -1,111 +1,16 @@
-"""The end of a build: duplicates go whatever the order, what disagrees is found, older plans leave nothing behind."""
+"""The end of a stage: what disagrees with its receipt is found, older plans leave nothing behind."""
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from manifests.receipt import Receipt
-from shards.read import read_samples
-from shards.rows import DUPLICATE, read_rows
 from shards.storage.store import Store
-from stages.finalise import disagreeing, drop_duplicates, forget, remove_leftovers
-from stages.verify import verify_subset
+from stages.finalise import disagreeing, forget, remove_leftovers
 
-# (1, 2) is in every subset and twice in eq-a; (4, 3) mirrors (3, 4), which asks the same question.
-SUBSETS = {
-    "eq-a": [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2)],
-    "eq-b": [("a", 1, 2), ("b", 4, 3), ("c", 7, 8)],
-    "eq-c": [("d", 1, 2), ("e", 9, 10)],
-}
-
-
-def finish(builds: dict[str, Any]) -> None:
-    """What the flow does after making: drop duplicates, make again what must be, until nothing changes."""
-    for _ in range(3):
-        again = drop_duplicates(next(iter(builds.values())).store, {name: one.state() for name, one in builds.items()})
-        for name, numbers in again.items():
-            forget(builds[name].store, name, numbers)
-            builds[name].make_all()
-        if not again:
-            return
-    raise AssertionError("finalising does not settle")
-
-
-def questions(build: Any) -> list[tuple[str, str]]:
-    return [(one.caption0, one.caption1) for one in read_samples(build.store, build.stage.name)]
-
-
-def build_all(planned_build: Any, out: Path, names: tuple[str, ...], backwards: bool = False) -> dict[str, Any]:
-    store, builds = Store(str(out)), {}
-    for name in names:
-        builds[name] = planned_build(store, name, SUBSETS[name], shard_size=1)
-        for number in builds[name].state().todo[:: -1 if backwards else 1]:
-            builds[name].make(number)
-    return builds
-
-
-def test_one_of_each_question_stays(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
-    asked = [frozenset(one) for build in builds.values() for one in questions(build)]
-    assert len(asked) == len(set(asked)) == 5
-    assert ("grey 3", "grey 4") in questions(builds["eq-a"])
-    for build in builds.values():
-        state = build.state()
-        assert state.todo == [] and disagreeing(build.store, state) == []
-        assert list(verify_subset(build.store, state, build.generator.candidate)) == []
-        counts = state.counts()
-        assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values())
-    # The eq-b shard that held nothing else has no tar any more.
-    assert builds["eq-b"].state().counts() == {"planned": 3, "kept": 1, "rejected": {DUPLICATE: 2}, "shards": 3}
-    assert builds["eq-b"].store.names("eq-b/test") == ["00002.tar"]
-
-
-def test_the_same_bytes_whatever_is_built_first_and_finished_in_between(
-    tmp_path: Path, planned_build: Any, files_below: Any
-) -> None:
-    expected: dict[str, bytes] = {}
-    for number, order in enumerate(itertools.permutations(SUBSETS)):
-        out = tmp_path / f"out{number}"
-        builds: dict[str, Any] = {}
-        for name in order:
-            builds |= build_all(planned_build, out, (name,), backwards=number % 2 == 1)
-            finish(builds)
-        expected = expected or files_below(out)
-        assert files_below(out) == expected, order
-
-
-def test_a_duplicate_whose_twin_is_gone_is_made_again(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", ("eq-a", "eq-b", "eq-c"))
-    finish(builds)
-    # eq-a is planned anew, without what eq-b and eq-c shared with it.
-    builds["eq-a"] = planned_build(builds["eq-a"].store, "eq-a", [("a", 5, 6)], shard_size=1)
-    builds["eq-a"].make_all()
-    remove_leftovers(builds["eq-a"].store, builds["eq-a"].state())
-    finish(builds)
-    assert questions(builds["eq-b"]) == [("grey 1", "grey 2"), ("grey 4", "grey 3"), ("grey 7", "grey 8")]
-    assert questions(builds["eq-c"]) == [("grey 9", "grey 10")]
-    with builds["eq-c"].store.open("eq-c/_meta/rows/00000.parquet") as stream:
-        kept = builds["eq-b"].candidates(0)[0].key
-        assert read_rows(stream)[0].detail == f"same as {kept}"
-
-    other = build_all(planned_build, tmp_path / "other", ("eq-c", "eq-b"))
-    other["eq-a"] = planned_build(other["eq-b"].store, "eq-a", [("a", 5, 6)], shard_size=1)
-    other["eq-a"].make_all()
-    finish(other)
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "other")
-
-
-def test_finalising_twice_changes_nothing(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.tar")}
-    finish(builds)
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.tar")} == times
+SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2)]
 
 
 @pytest.mark.parametrize("file", ["eq-a/test/00001.tar", "eq-a/_meta/rows/00001.parquet"])
@@ -113,27 +18,28 @@ def test_finalising_twice_changes_nothing(tmp_path: Path, planned_build: Any) ->
 def test_a_tar_or_rows_that_disagree_with_their_receipt_are_found(
     tmp_path: Path, planned_build: Any, file: str, damage: str
 ) -> None:
-    build = build_all(planned_build, tmp_path / "out", ("eq-a",))["eq-a"]
+    build = planned_build(Store(str(tmp_path / "out")), "eq-a", SCENES, 1)
+    build.make_all()
     state, path = build.state(), tmp_path / "out" / file
     whole = path.read_bytes()
     if damage == "gone":
         path.unlink()
     else:
         path.write_bytes(whole[:600] + bytes([whole[600] ^ 1]) + whole[601:])
-    assert disagreeing(build.store, state) == [1]
+    assert disagreeing(build.store, state)[1] == [1]
     forget(build.store, "eq-a", [1])
     build.make_all()
-    assert path.read_bytes() == whole and disagreeing(build.store, build.state()) == []
+    assert path.read_bytes() == whole and disagreeing(build.store, build.state())[1] == []
 
 
 def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
     tmp_path: Path, planned_build: Any, files_below: Any
 ) -> None:
     store = Store(str(tmp_path / "out"))
-    older = planned_build(store, "eq-a", [*SUBSETS["eq-a"], ("d", 30, 31)], shard_size=1, splits={"d": "train"})
+    older = planned_build(store, "eq-a", [*SCENES, ("d", 30, 31)], shard_size=1, splits={"d": "train"})
     older.make_all()
     (tmp_path / "out/eq-a/_meta/plan/00001.parquet").write_bytes(b"of shards 1000 to 1999")
-    newer = planned_build(store, "eq-a", SUBSETS["eq-a"][:2], shard_size=2)
+    newer = planned_build(store, "eq-a", SCENES[:2], shard_size=2)
     newer.make_all()
     mine = tmp_path / "out/eq-a/test/00003.idx"
     mine.write_text("an index that somebody made beside the tars")
@@ -141,47 +47,13 @@ def test_what_an_older_and_longer_plan_left_is_removed_and_nothing_else(
     assert "eq-a/train/00003.tar" in removed and "eq-a/_meta/plan/00001.parquet" in removed
     assert mine.exists()
     mine.unlink()
-    planned_build(Store(str(tmp_path / "fresh")), "eq-a", SUBSETS["eq-a"][:2], shard_size=2).make_all()
+    planned_build(Store(str(tmp_path / "fresh")), "eq-a", SCENES[:2], shard_size=2).make_all()
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
 
-def test_a_crash_while_dropping_duplicates_ends_in_the_same_bytes(
-    tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = build_all(planned_build, tmp_path / "whole", tuple(SUBSETS))
-    finish(whole)
-    for published in range(6):
-        out = tmp_path / f"out{published}"
-        builds = build_all(planned_build, out, tuple(SUBSETS))
-        store = builds["eq-a"].store
-        move_in, left = store.move_in, [None] * published
-
-        def crashes(spooled: Path, path: str, move_in: Any = move_in, left: list[None] = left) -> None:
-            if not left:
-                raise OSError(5, "Input/output error")
-            left.pop()
-            move_in(spooled, path)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(store, "move_in", crashes)
-            with pytest.raises(OSError, match="Input/output error"):
-                finish(builds)
-        for build in builds.values():
-            build.make_all()
-        finish(builds)
-        assert files_below(out) == files_below(tmp_path / "whole")
-
-
-def test_receipts_of_duplicates_name_the_sample_that_stays(tmp_path: Path, planned_build: Any) -> None:
-    builds = build_all(planned_build, tmp_path / "out", tuple(SUBSETS))
-    finish(builds)
-    receipts: dict[int, Receipt] = builds["eq-c"].state().done
-    first = min(builds["eq-a"].candidates(0)[0].key, builds["eq-a"].candidates(2)[0].key)
-    assert receipts[0].duplicates == {builds["eq-c"].candidates(0)[0].key: first}
-
-
 def test_tars_that_somebody_keeps_beside_the_splits_stay(tmp_path: Path, planned_build: Any) -> None:
-    build = build_all(planned_build, tmp_path / "out", ("eq-a",))["eq-a"]
+    build = planned_build(Store(str(tmp_path / "out")), "eq-a", SCENES, 1)
+    build.make_all()
     backup = tmp_path / "out/eq-a/backup/00000.tar"
     backup.parent.mkdir()
     backup.write_bytes(b"somebody's")
@@ -190,7 +62,7 @@ def test_tars_that_somebody_keeps_beside_the_splits_stay(tmp_path: Path, planned
 
 
 def test_a_split_of_another_name_leaves_no_tar_behind(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
-    store, scenes = Store(str(tmp_path / "out")), SUBSETS["eq-a"]
+    store, scenes = Store(str(tmp_path / "out")), SCENES
     planned_build(store, "eq-a", scenes, shard_size=1).make_all()
     for out in (store, Store(str(tmp_path / "fresh"))):
         renamed = planned_build(out, "eq-a", scenes, shard_size=1, splits=dict.fromkeys("abc", "val"), seed=1)

@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from generators.video.frame_pairs import FramePairCandidate
-from manifests.candidate import Candidate
 from manifests.errors import BuildFailed
-from shards.contracts import Isolation
-from shards.kinds.kind import Sample
-from shards.kinds.samples import Rejected
 from shards.storage.store import Store
-from stages.finalise import drop_duplicates
-from stages.make import make_shard
-from stages.maker import Workshop
-from stages.verify import verify_subset
+from stages.duplicates import drop_duplicates
+from stages.verify import verify_stage
+from tests.stages.drawn_sources import MEANWHILE
 
 SCENES = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
 
 
-@dataclass
-class Overtaken:
-    """A generator that makes its samples, and then sleeps while ``meanwhile`` happens."""
-
-    inner: Any
-    meanwhile: Callable[[], None]
-
-    version: ClassVar[int] = 1
-    isolation: ClassVar[Isolation] = "thread"
-    candidate: ClassVar[type[Candidate]] = FramePairCandidate
-    libraries: ClassVar[tuple[str, ...]] = ()
-
-    def plan(self) -> Iterator[Candidate]:
-        yield from self.inner.plan()
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
-        made = list(self.inner.make(candidates))
-        self.meanwhile()
-        yield from made
-
-
 def late(build: Any, shard: int, meanwhile: Callable[[], None]) -> Any:
-    shop = Workshop(build.shop.subset, Overtaken(build.generator, meanwhile), ())
-    return make_shard(build.store, build.stage, build.planned[shard], build.candidates(shard), shop)
+    """Make a shard while other workers, which are not late, do something."""
+
+    def once() -> None:
+        MEANWHILE.clear()
+        meanwhile()
+
+    MEANWHILE.append(once)
+    return build.make(shard)
 
 
 def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
@@ -56,7 +34,7 @@ def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_b
 
     def others_finish() -> None:
         build.make_all()
-        assert drop_duplicates(build.store, {"eq-x": build.state()}) == {}
+        assert drop_duplicates(build.store, {"eq-x": build.state()}) == ({"eq-x"}, {})
         finished.update(files_below(tmp_path / "out"))
 
     dropped = _later(build)
@@ -65,12 +43,12 @@ def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_b
     build.store.sweep()
     assert {name for name in after if after[name] != finished.get(name)} == set()
     assert receipt == build.state().done[dropped] and receipt.duplicates
-    assert list(verify_subset(build.store, build.state(), FramePairCandidate)) == []
+    assert list(verify_stage(build.store, build.state(), build.maker)) == []
 
 
 def _later(build: Any) -> int:
-    """The shard whose sample goes: that with the greater key."""
-    return int(build.candidates(0)[0].key < build.candidates(1)[0].key)
+    """The shard whose sample goes: that with the greater identity."""
+    return int(build.candidates(0)[0].identity < build.candidates(1)[0].identity)
 
 
 def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planned_build: Any, files_below: Any) -> None:
@@ -82,11 +60,11 @@ def test_a_late_worker_of_an_older_plan_publishes_nothing(tmp_path: Path, planne
         planned_build(store, "eq-x", [("c", 7, 8), ("d", 9, 10)], shard_size=1, seed=1).make_all()
         finished.update(files_below(tmp_path / "out"))
 
-    with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not published.*planned anew meanwhile"):
+    with pytest.raises(BuildFailed, match=r"eq-x: shard 00001 is not written.*planned again meanwhile"):
         late(older, 1, others_build_anew)
     assert files_below(tmp_path / "out") == finished
 
-    with pytest.raises(BuildFailed, match="planned anew meanwhile"):
+    with pytest.raises(BuildFailed, match="planned again meanwhile"):
         late(planned_build(store, "eq-x", SCENES, shard_size=1), 0, lambda: store.remove("eq-x/_meta/stage.json"))
 
 

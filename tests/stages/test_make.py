@@ -8,49 +8,18 @@ import tarfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from manifests.errors import BuildFailed
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Frame, Keep, Score, Verdict
 from shards.rows import KEPT, REJECTED, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.make import make_shard
+from stages.make import make_one, make_shard
+from tests.stages.drawn_sources import DarkFilter
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
-
-
-class Dark:
-    """Drops frames brighter than 100, scores the others, and remembers what it was shown."""
-
-    judges: ClassVar[Any] = "frames"
-    version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ()
-    isolation: ClassVar[Any] = "thread"
-
-    def __init__(self) -> None:
-        self.shown: Counter[str] = Counter()
-
-    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
-        self.shown.update(frame.id for frame in frames)
-        grey = [float(frame.pixels.mean()) for frame in frames]
-        return [Drop("bright", one) if one > 100 else Score("grey", one) for one in grey]
-
-
-class Apart:
-    """Drops pairs whose frames are 1 grey level apart, scores the others."""
-
-    judges: ClassVar[Any] = "pairs"
-    version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ()
-    isolation: ClassVar[Any] = "thread"
-
-    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]:
-        distances = [abs(float(one.image0.pixels.mean() - one.image1.pixels.mean())) for one in samples]
-        return [Drop("near", one) if one <= 1 else Keep() for one in distances]
 
 
 def rows_of(store: Store, name: str, shard: int) -> list[Row]:
@@ -71,18 +40,20 @@ def samples_of(tar: bytes) -> dict[str, dict[str, bytes]]:
 
 def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build: Any) -> None:
     store = Store(str(tmp_path / "out"))
-    build = planned_build(store, "eq-x", SCENES, shard_size=6, filters=[("dark", Dark()), ("apart", Apart())])
+    build = planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-dark", "test-apart"])
     receipt = build.make(0)
     rows = rows_of(store, "eq-x", 0)
     assert [row.key for row in rows] == [candidate.key for candidate in build.candidates(0)]
     assert [(row.verdict, row.filter, row.reason) for row in rows] == [
-        (REJECTED, "apart", "near"),
+        (REJECTED, "test-apart", "near"),
         (KEPT, "", ""),
-        (REJECTED, "apart", "near"),
+        (REJECTED, "test-apart", "near"),
         (REJECTED, "generator", "missing-media"),
-        (REJECTED, "apart", "near"),
-        (REJECTED, "dark", "bright"),
+        (REJECTED, "test-apart", "near"),
+        (REJECTED, "test-dark", "bright"),
     ]
+    assert [row.identity for row in rows] == [json.dumps(one, separators=(",", ":")) for one in map(list, SCENES)]
+    assert [row.words["caption1"] for row in rows] == [f"grey {scene[2]}" for scene in SCENES]
     assert rows[5].score == 200.0 and rows[0].score == 1.0 and rows[3].detail == "absent"
     assert receipt.planned == 6 == receipt.kept + sum(receipt.rejected.values())
     assert receipt.rejected == {"bright": 1, "missing-media": 1, "near": 3}
@@ -95,10 +66,10 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
 
 
 def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
-    dark = Dark()
     scenes = [("a", one, other) for one in range(8) for other in range(one)]
-    planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=[("dark", dark)]).make(0)
-    assert len(scenes) == 28 and len(dark.shown) == 8 and set(dark.shown.values()) == {1}
+    planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=["test-dark"]).make(0)
+    shown = Counter(DarkFilter.shown)
+    assert len(scenes) == 28 and len(shown) == 8 and set(shown.values()) == {1}
 
 
 def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
@@ -106,7 +77,7 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
 ) -> None:
     store = Store(str(tmp_path / "out"))
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
-    made = build.generator.make
+    made = build.maker.generator.make
 
     def turned(candidates: Sequence[Any]) -> Iterator[Any]:
         return iter(list(made(candidates))[::-1])
@@ -115,7 +86,7 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
         return iter(list(made(candidates))[:-1])
 
     for broken, error in ((turned, AssertionError), (fewer, ValueError)):
-        monkeypatch.setattr(build.generator, "make", broken)
+        monkeypatch.setattr(build.maker.generator, "make", broken)
         with pytest.raises(error):
             build.make(0)
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
@@ -137,9 +108,8 @@ def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
 
 def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
-    build.shop.generator.scenes = SCENES[:-1]
-    with pytest.raises(BuildFailed, match=r"00000\.parquet.*stage\.json"):
-        make_shard(build.store, build.stage, build.planned[0], list(build.generator.plan()), build.shop)
+    with pytest.raises(BuildFailed, match=r"eq-x/_meta/plan/00000\.parquet.*remove eq-x/_meta/stage\.json"):
+        make_shard(build.store, build.stage, build.planned[0], build.candidates(0)[:-1], build.maker)
 
 
 @pytest.mark.parametrize("publishes", [0, 1, 2])
@@ -156,7 +126,7 @@ def test_a_crash_between_any_two_steps_of_publishing_leaves_no_receipt(
     whole.make(0)
     store = Store(str(tmp_path / "out"))
     if before == "an older shard":
-        planned_build(store, "eq-x", SCENES, shard_size=6, filters=[("apart", Apart())], seed=1).make(0)
+        planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"], seed=1).make(0)
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
     move_in, calls = store.move_in, 0
 
@@ -196,3 +166,18 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: P
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
     (tmp_path / "out/eq-x/_meta/log").write_bytes(b"a file where the logs' folder belongs")
     assert build.make(0) == build.state().done[0]
+
+
+def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, planned_build: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    (tmp_path / "eq-x.json").unlink()  # annotations are for planning
+    made = make_one(build.store.root, "eq-x", 1)
+    assert (made.kept, made.rejected) == (0, {"missing-media": 1}) and build.state().done[1] == made
+
+
+def test_an_error_of_the_disk_says_which_shard_it_met(tmp_path: Path, planned_build: Any, trouble: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
+    trouble("b", "errno 5 9")
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        make_one(build.store.root, "eq-x", 2)
+    assert caught.value.__notes__ == ["while making eq-x shard 00002"]

@@ -15,7 +15,7 @@ import pytest
 from manifests.errors import WrongUse
 from manifests.plan import SHARD_SCHEMA
 from manifests.receipt import Receipt, parse_receipt
-from shards.records import read_planned, read_stage, subsets_in
+from shards.records import read_planned, read_stage, stages_in, subsets_in
 from shards.storage.store import Store
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
@@ -34,7 +34,8 @@ def test_what_was_made_is_done_and_counted(built: Any) -> None:
     state = built.state()
     assert sorted(state.done) == [0, 1, 2, 3] and state.todo == [] and state.stale == {}
     assert state.counts() == {"planned": 4, "kept": 3, "rejected": {"missing-media": 1}, "shards": 4}
-    assert subsets_in(built.store) == ["eq-x"] and read_stage(built.store, "eq-x") == built.stage
+    assert subsets_in(built.store) == stages_in(built.store) == ["eq-x"]
+    assert read_stage(built.store, "eq-x") == built.stage
     assert read_stage(built.store, "eq-y") is None
 
 
@@ -62,7 +63,7 @@ SPOILED: dict[str, tuple[str, Callable[[Path], None]]] = {
     "empty": ("cannot be read", lambda out: (out / RECEIPT).write_bytes(b"")),
     "not UTF-8": ("cannot be read", lambda out: (out / RECEIPT).write_bytes(b"\xff{}")),
     "of another version": ("cannot be read", with_unknown_key),
-    "of another shard": ("another shard", rewritten(shard=3)),
+    "of another shard": ("cannot be read", rewritten(shard=3)),
     "of another split": ("another shard", rewritten(split="train")),
     "of other settings": ("recipe, its inputs or a version", rewritten(content="0" * 32)),
     "of other candidates": ("recipe, its inputs or a version", rewritten(slice="0" * 32)),

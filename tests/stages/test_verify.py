@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from manifests.stage import Stage
+import twinset
 from shards.media.media_folder import MediaFolder
 from shards.storage.store import Store
 from stages.index import write_index
-from stages.verify import verify_subset
+from stages.run_here import build_here
+from stages.verify import verify_stage
+from tests.stages.conftest import recipe_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -25,7 +28,7 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
 
 
 def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
-    return list(verify_subset(build.store, build.state(), build.generator.candidate, media))
+    return list(verify_stage(build.store, build.state(), build.maker, media))
 
 
 def flip(path: Path, at: int) -> None:
@@ -42,7 +45,7 @@ def test_a_sound_dataset_has_no_problems(built: Any) -> None:
 def test_a_flipped_bit_in_a_tar_is_found_wherever_it_is(built: Any, tmp_path: Path, at: int) -> None:
     flip(tmp_path / "out/eq-x/test/00001.tar", at)
     (problem,) = problems(built)
-    assert "eq-x/test/00001.tar: sha256" in problem and "run the same build again" in problem
+    assert "eq-x/test/00001.tar: sha256" in problem and "receipts/00001.json and run the same build again" in problem
 
 
 @pytest.mark.parametrize("at", [10, 300, -20])
@@ -76,16 +79,16 @@ def test_damage_to_the_plan_is_found(built: Any, tmp_path: Path) -> None:
 
 
 def test_another_plan_than_the_stage_records_is_found(built: Any) -> None:
-    stage: Stage = built.stage
-    built.store.write("eq-x/_meta/stage.json", stage.model_copy(update={"plan": "0" * 32}).to_bytes())
-    other = dataclasses.replace(built, stage=stage.model_copy(update={"plan": "0" * 32}))
-    (problem,) = problems(other)
+    built.store.write("eq-x/_meta/stage.json", built.stage.model_copy(update={"plan": "0" * 32}).to_bytes())
+    (problem,) = problems(built)
     assert "plan/shards.parquet: not the plan of stage.json" in problem and "remove eq-x/_meta/stage.json" in problem
 
 
 def test_facts_that_were_edited_are_found(built: Any) -> None:
-    edited = dataclasses.replace(built, stage=built.stage.model_copy(update={"facts": {"seed": 99}}))
-    assert any("its digest is not that of its facts" in problem for problem in problems(edited))
+    facts = {**built.stage.facts, "inputs": "0" * 64}
+    built.store.write("eq-x/_meta/stage.json", built.stage.model_copy(update={"facts": facts}).to_bytes())
+    (problem,) = problems(built)
+    assert "stage.json: its digest is not that of its facts" in problem
 
 
 def test_a_tar_where_nothing_was_kept_is_found(built: Any, media: Path, tmp_path: Path) -> None:
@@ -109,15 +112,34 @@ def test_changed_and_missing_media_are_found(built: Any, media: Path) -> None:
 
 
 def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
-    write_index(built.store, "eq-x")
+    meta = tmp_path / "out/eq-x/_meta"
+    write_index(built.store, built.state(), "pair")
     assert problems(built) == []
-    built.store.remove("eq-x/_meta/receipts/00001.json")
-    write_index(built.store, "eq-x")
-    built.make(1)
+    rows = pq.read_table(meta / "index.parquet")
+    pq.write_table(rows.slice(0, 1), meta / "index.parquet")
+    (meta / "sizes.json").write_text('{"test/00000.tar": 7}')
     sizes, index = problems(built)
     assert "eq-x/_meta/sizes.json: not the counts" in sizes
-    assert "eq-x/_meta/index.parquet: of test/00001.tar it lists other samples" in index
+    assert "eq-x/_meta/index.parquet: of test/00001.tar, test/00002.tar it lists other samples" in index
     for name in ("sizes.json", "index.parquet"):
-        path = tmp_path / "out/eq-x/_meta" / name
-        path.write_bytes(path.read_bytes()[:-9])
+        (meta / name).write_bytes((meta / name).read_bytes()[:-9])
     assert ["cannot be read" in problem for problem in problems(built)] == [True, True]
+
+
+def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
+    tmp_path: Path, greys: Any, no_cards: Any, files_below: Any
+) -> None:
+    """... as when a disk fails: a build trusts what it has hashed, and looks again when it is told to."""
+    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    for damaged in ("eq-x/test/00001.tar", "eq-x/_meta/rows/00001.parquet"):
+        times = (out / damaged).stat()
+        flip(out / damaged, 600)
+        os.utime(out / damaged, ns=(times.st_atime_ns, times.st_mtime_ns))
+        ((_, found),) = twinset.verify(str(out))["subsets"].items()
+        (problem,) = found["problems"]
+        assert f"{damaged}: sha256" in problem and "remove eq-x/_meta/receipts/00001.json and run" in problem
+        (out / "eq-x/_meta/receipts/00001.json").unlink()
+        build_here(recipe, str(out))
+        assert files_below(out) == whole

@@ -91,7 +91,7 @@ def identities(pairs: Iterable[FramePairCandidate]) -> set[tuple[str, str, int, 
 def test_grammar_is_a_setting(tmp_path: Path) -> None:
     path = saved(tmp_path, story(HOLD, AWAY, name="clothes"))
     source = ActionGenome(kind="action-genome", annotations=path, media=tmp_path, grammar=True)
-    (pair,) = ActionGenomeGenerator("ag", source, "test").plan()
+    (pair,) = source.open(Context("ag")).plan()
     assert pair.captions0 == ("The person is holding the clothes which are in front of him/her.",)
     assert planned(path)[0].captions0 == ("The person is holding the clothes which is in front of him/her.",)
 

@@ -1,0 +1,357 @@
+"""Sources and filters of these tests, as an installed package brings them: quickly made, and in trouble on demand."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from manifests.candidate import Candidate, CaptionedCandidate
+from manifests.canonical import identity_of, sample_key, sha256_of_file
+from manifests.source import AnnotationFile, MediaFolderPath, StageName
+from shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
+from shards.kinds.samples import Source as MediaFile
+from shards.media.media_folder import MediaFolder
+from shards.media.source_media import Media
+
+ENTRY_POINTS = {
+    "twinset.sources": {"test-greys": "Greys", "test-words": "Words", "test-longer": "Longer", "test-said": "Said"},
+    "twinset.filters": {"test-dark": "Dark", "test-apart": "Apart"},
+}
+
+#: Called by `GreysGenerator.make` once its samples are made, in this process: what happens while a worker is late.
+MEANWHILE: list[Callable[[], None]] = []
+#: Names of what was made in this process, in order.
+MADE: list[str] = []
+#: Sizes of the batches that a pass in this process was asked for.
+PASSES: list[int] = []
+
+
+class Greys(Source):
+    """Scenes (VIDEO, GREY0, GREY1), each a pair of even pictures whose captions tell the grey levels.
+
+    Equal scenes of two videos are duplicates. annotations: a JSON list of scenes. media: must hold ``VIDEO.mp4``, or
+    the scene is rejected; its folder ``trouble`` holds for a video what goes wrong (`_meet_trouble`). splits: of
+    videos. note: decides nothing, but enters the digest.
+    """
+
+    kind: Literal["test-greys"]
+    annotations: AnnotationFile
+    media: MediaFolderPath
+    licence: str = "mine"
+    splits: dict[str, str] = Field(default={})
+    note: str = ""
+    micro_batch: int = 0
+
+    execution = ("micro_batch",)
+    reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent", "odd": "no scene"}
+
+    def open(self, context: Context) -> GreysGenerator:
+        return GreysGenerator(self, context)
+
+    def media_files(self) -> Media:
+        return MediaFolder(self.media)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(CaptionedCandidate):
+    """A planned scene."""
+
+    video: str
+    grey0: int
+    grey1: int
+
+
+class GreysGenerator(Generator[Greys]):
+    """Plans and paints scenes."""
+
+    version = 1
+    candidate = Scene
+
+    def __init__(self, source: Greys, context: Context) -> None:
+        super().__init__(source, context)
+        self.micro_batch = source.micro_batch
+
+    def device(self) -> str | None:
+        return "cpu" if self.micro_batch else None
+
+    def with_micro_batch(self, micro_batch: int) -> GreysGenerator:
+        return GreysGenerator(self.source.model_copy(update={"micro_batch": micro_batch}), self.context)
+
+    def inputs(self) -> str:
+        return sha256_of_file(self.source.annotations)[0]
+
+    def plan(self) -> Iterator[Scene]:
+        self.excluded = LeftOut()
+        for number, scene in enumerate(json.loads(self.source.annotations.read_bytes())):
+            if len(scene) != 3:
+                self.excluded.add("odd", f"scene {number}")
+                continue
+            video, grey0, grey1 = scene
+            yield Scene(
+                key=sample_key(self.name, *scene),
+                identity=identity_of(*scene),
+                group=video,
+                split=self.source.splits.get(video, self.split),
+                captions0=(f"grey {grey0}",),
+                captions1=(f"grey {grey1}",),
+                video=video,
+                grey0=grey0,
+                grey1=grey1,
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        PASSES.append(len(candidates))
+        made = [self._make(cast(Scene, one), {}) for one in candidates]
+        for happens in MEANWHILE[:]:
+            happens()
+        yield from made
+
+    def _make(self, one: Scene, frames: dict[str, Frame]) -> Pair | Rejected:
+        MADE.append(one.video)
+        _meet_trouble(self.source.media / "trouble" / one.video, self.micro_batch)
+        file = MediaFolder(self.source.media).find(one.video)
+        if file is None:
+            return Rejected(one.key, "missing-media", "absent", one.video)
+        sha256, size = sha256_of_file(file)
+        source = MediaFile(file.name, size, sha256)
+        first, second = (
+            Frame(f"{one.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)
+            for grey in (one.grey0, one.grey1)
+        )
+        return Pair(
+            key=one.key,
+            group=one.group,
+            split=one.split,
+            change="grey",
+            image0=first,
+            image1=second,
+            captions0=one.captions0,
+            captions1=one.captions1,
+            provenance={},
+        )
+
+
+def _meet_trouble(file: Path, micro_batch: int) -> None:
+    """What goes wrong with a video, as its file of trouble says; nothing where there is none."""
+    if not file.is_file():
+        return
+    what, *numbers = file.read_text().split()
+    if what == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif what == "raise":
+        raise LookupError("a mistake in a source")
+    elif what == "sleep":
+        with open(f"{file}.asleep", "a") as stream:
+            stream.write(f"{os.getpid()}\n")
+        time.sleep(float(numbers[0]))
+    elif what == "memory" and micro_batch > int(numbers[0]):
+        raise OutOfMemory("tried to allocate 2 GiB")
+    elif what == "errno":  # so many times
+        number, times = map(int, numbers)
+        with open(f"{file}.tries", "a+") as stream:
+            stream.write("x")
+            stream.seek(0)
+            if len(stream.read()) <= times:
+                raise OSError(number, os.strerror(number))
+
+
+class Words(Source):
+    """A table: the words of lines. annotations: a JSON list of lines of text. A line without words is rejected."""
+
+    kind: Literal["test-words"]
+    annotations: AnnotationFile
+    licence: str = "mine"
+
+    makes = "table"
+    reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
+
+    def open(self, context: Context) -> WordsGenerator:
+        return WordsGenerator(self, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Candidate):
+    """A planned line or word."""
+
+    text: str
+    length: int = 0
+
+
+class WordsGenerator(Generator[Words]):
+    """Plans lines and splits them."""
+
+    version = 1
+    candidate = Text
+    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+
+    def inputs(self) -> str:
+        return sha256_of_file(self.source.annotations)[0]
+
+    def plan(self) -> Iterator[Text]:
+        for number, text in enumerate(json.loads(self.source.annotations.read_bytes())):
+            key = sample_key(self.name, number)
+            yield Text(key=key, identity=identity_of(number), group=key, split=self.split, text=text)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            words = one.text.split()
+            rows = [{"word": word, "length": len(word)} for word in words]
+            yield TableRows(one.key, rows) if rows else Rejected(one.key, "no-words", repr(one.text))
+
+
+class Longer(Source):
+    """A table that is planned from another: its words of some length."""
+
+    kind: Literal["test-longer"]
+    words: StageName
+    least: int = 0
+    licence: str = "mine"
+
+    makes = "table"
+
+    def open(self, context: Context) -> LongerGenerator:
+        return LongerGenerator(self, context)
+
+
+class LongerGenerator(Generator[Longer]):
+    """Plans the rows of the stage that it reads."""
+
+    version = 1
+    candidate = Text
+    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.words).digest
+
+    def plan(self) -> Iterator[Text]:
+        rows = self.context.earlier(self.source.words).read(["key", "word", "length"]).to_pylist()
+        for number, row in enumerate(row for row in rows if row["length"] >= self.source.least):
+            key = sample_key(self.name, row["key"], number)
+            yield Text(
+                key=key, identity=identity_of(row["key"], number), group=key, split=self.split, text=row["word"],
+                length=row["length"],
+            )  # fmt: skip
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            yield TableRows(one.key, [{"word": one.text, "length": one.length}])
+
+
+class Said(Source):
+    """Pairs that are planned from a table: a word in black and one in the grey of its length."""
+
+    kind: Literal["test-said"]
+    words: StageName
+    licence: str = "mine"
+
+    def open(self, context: Context) -> SaidGenerator:
+        return SaidGenerator(self, context)
+
+
+class SaidGenerator(Generator[Said]):
+    """Plans a pair a row of the stage that it reads."""
+
+    version = 1
+    candidate = Text
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.words).digest
+
+    def plan(self) -> Iterator[Text]:
+        for row in self.context.earlier(self.source.words).read(["word", "length"]).to_pylist():
+            key = sample_key(self.name, row["word"])
+            yield Text(
+                key=key, identity=identity_of(row["word"]), group=key, split=self.split, text=row["word"],
+                length=row["length"],
+            )  # fmt: skip
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            source = MediaFile(f"{one.text}.txt", one.length, "0" * 64)
+            frames = [
+                Frame(f"{one.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
+                for grey in (0, 10 * one.length)
+            ]
+            yield Pair(
+                key=one.key,
+                group=one.group,
+                split=one.split,
+                change="word",
+                image0=frames[0],
+                image1=frames[1],
+                captions0=("nothing",),
+                captions1=(one.text,),
+                provenance={},
+            )
+
+
+class Dark(Filter):
+    """Drops frames that are brighter than 100, and scores the others."""
+
+    kind: Literal["test-dark"]
+
+    judges = "frames"
+    reasons: ClassVar[Mapping[str, str]] = {"bright": "the picture is bright"}
+
+    def open(self) -> DarkFilter:
+        return DarkFilter()
+
+
+class DarkFilter(FrameFilter):
+    """As `Dark`."""
+
+    version = 1
+    shown: ClassVar[list[str]] = []
+
+    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+        self.shown.extend(frame.id for frame in frames)
+        greys = [float(frame.pixels.mean()) for frame in frames]
+        return [Drop("bright", one) if one > 100 else Score("grey", one) for one in greys]
+
+
+class Apart(Filter):
+    """Drops pairs whose pictures are one grey level apart."""
+
+    kind: Literal["test-apart"]
+
+    judges = "pairs"
+    reasons: ClassVar[Mapping[str, str]] = {"near": "both pictures are nearly the same grey"}
+
+    def open(self) -> ApartFilter:
+        return ApartFilter()
+
+
+class ApartFilter(PairFilter):
+    """As `Apart`."""
+
+    version = 1
+
+    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]:
+        distances = [abs(float(one.image0.pixels.mean() - one.image1.pixels.mean())) for one in samples]
+        return [Drop("near", one) if one <= 1 else Keep() for one in distances]
+
+
+def install(folder: Path) -> None:
+    """Write what an installed package leaves on the import path, for this process and its children."""
+    meta = folder / "twinset_tests-1.0.dist-info"
+    meta.mkdir()
+    (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: twinset-tests\nVersion: 1.0\n")
+    lines: list[Any] = []
+    for group, classes in ENTRY_POINTS.items():
+        lines += [f"[{group}]", *(f"{kind} = tests.stages.drawn_sources:{name}" for kind, name in classes.items())]
+    (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
