@@ -5,7 +5,7 @@
     twinset.plan("demo")                                    # counts, nothing written
     twinset.build("demo", "out/demo", only=["eq-ag"])       # or resume it
     for sample in twinset.load("out/demo", "eq-ag"):
-        sample.image0, sample.caption0, sample.json.change
+        sample.images["image0"], sample.texts["caption0"], sample.json.change
 
 The contracts to write a source or a filter against are here as well: see docs/extending.md.
 """

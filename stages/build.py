@@ -47,7 +47,8 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
     sorter.prepare()
     failures: dict[str, BaseException] = {}
     waiting = dict.fromkeys(job.recipe.all)
-    with ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage") as pool:
+    pool = ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage")
+    try:
         running: dict[Future[None], str] = {}
         while sorter.is_active():
             for name in sorter.get_ready():
@@ -61,6 +62,8 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
                     failures[name] = error
                 else:
                     sorter.done(name)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the shards of all stages
     if failures:
         raise _failure(failures, list(waiting))
     return finish(job, make, progress)

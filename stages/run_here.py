@@ -96,6 +96,8 @@ class Here:
         wait(running)
         if children is not None:
             children.close()
+        if self._closed.is_set():
+            failures.append("the build was interrupted")
         if not failures:
             return []
         head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"

@@ -89,6 +89,7 @@ def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
 
 def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
     given: dict[str, Any] = {
+        "makes": "pair",
         "settings": {"seed": 0, "shard_size": 4},
         "inputs": "a" * 64,
         "generator": {"kind": "gebc", "version": 1},
@@ -101,6 +102,7 @@ def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
     assert stage_facts(**{**given, "libraries": ["av", "numpy", "av"]}) == facts
     assert stage_facts(**{**given, "libraries": ["no-such-package"]})["libraries"] == {"no-such-package": "absent"}
     others = [
+        {**given, "makes": "table"},
         {**given, "settings": {"seed": 1, "shard_size": 4}},
         {**given, "inputs": "b" * 64},
         {**given, "generator": {"kind": "gebc", "version": 2}},
