@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.shards.storage.test_object_store import Flaky
-
-BUCKET = "twinset"
+from tests.flaky_s3 import Flaky
 
 
 @pytest.fixture
@@ -45,7 +44,9 @@ def bucket(aws: dict[str, str]) -> Any:
         aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
     )
-    return resource.create_bucket(Bucket=BUCKET)
+    return resource.create_bucket(
+        Bucket=f"twinset-{uuid.uuid4().hex}"
+    )  # moto keeps buckets as long as its process lives
 
 
 def receipts(bucket: Any) -> int:
@@ -74,7 +75,7 @@ def test_a_store_that_answers_500_once_in_twenty_requests_ends_no_build(
     thread = threading.Thread(target=proxy.serve_forever, daemon=True)
     thread.start()
     try:
-        command = ("build", small_recipe, "--out", f"s3://{BUCKET}/out", "--workers", "2")
+        command = ("build", small_recipe, "--out", f"s3://{bucket.name}/out", "--workers", "2")
         result = twinset(*command, **{**aws, "AWS_ENDPOINT_URL": proxy.url})
     finally:
         proxy.shutdown()
@@ -97,7 +98,7 @@ def test_killed_and_resumed_on_s3(
     until: Any,
     tmp_path: Path,
 ) -> None:
-    url = f"s3://{BUCKET}/out"
+    url = f"s3://{bucket.name}/out"
     command = ("build", small_recipe, "--out", url, "--workers", "2", "--json")
     build = start_twinset(*command, **aws)
     until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
