@@ -35,32 +35,32 @@ GOLDEN: dict[str, dict[str, Any]] = {
     "drawn": {
         "versions": {"action-genome": 1, "schema": 2},
         "tar": "d6d3215f6e2f015d364ae5cb842c325529642f7aaab3f2f4075e9b83987a5747",
-        "rows": "7aa7f98c0a7581d35b7388e4a3b037f72c312eb8fae295adc182e3de6ef17926",
+        "rows": "d675cf7ccf673b6ef00b3f50467d82fc4eb2b5c370d5cff5b27412ac65977523",
     },
     "eq-ag": {
         "versions": {"action-genome": 1, "schema": 2},
         "tar": "e401da2774154f7f16940ae3b52267fe32df5b0693f0fe19d9d54602c25022e5",
-        "rows": "4084fc8972ca0e21a0bd6de7e07a401fba09f25a8f8454d9d759bf959af9ac8d",
+        "rows": "e78db9cd81dd06da4b8affc6ca7609e781a04f4b90d731922ca3d77c3afcbfec",
     },
     "eq-gebc": {
         "versions": {"gebc": 1, "motion-words": 1, "equal-captions": 1, "schema": 2},
         "tar": "06e001ec00763dcad0bdeb97ebd2ea9d1637fbc507bb27c1f5fa4b7722f32906",
-        "rows": "47c9da7e0df7c79e4d46354e9cb456776cbf5fb7697cf62e499ee6e8c625fe70",
+        "rows": "3078505d09d5c93991f2507829a09167d38cfdf381171ed1ac7c66a5c4ee9409",
     },
     "eq-youcook2": {
         "versions": {"youcook2": 1, "faces": 1, "schema": 2},
         "tar": "dd508ff29f0db59b566be541b2b309f6019315e6d5e246f556f867cd8aa74516",
-        "rows": "da8a207b6dc8a3d1809385a09dd6cecea5bfe53c1cbe28f441f5beae4da4fd08",
+        "rows": "19827d1ef181e6ff40caaf98ec4c2e3f3302763d8b9760b6e43be7e102627e77",
     },
     "focus-attribute": {
         "versions": {"genecis-attributes": 1, "schema": 2},
         "tar": "6e8b6017ddf6f33e4a077ac8ee27c3b15d86dc160f5c45330fd94585105345e1",
-        "rows": "33f70422b25f79332ef1049762a1badef248ae63fd7dbf21db154566bf397097",
+        "rows": "358896c62c1cf37e3882ac419b0c593d849499ccd16fa22faf1d0ce92b941651",
     },
     "change-object": {
         "versions": {"genecis-objects": 1, "schema": 2},
         "tar": "13ee50a55141778d27815e7554921ac31752e54b16ab085ffe88d0a3b46ef1a9",
-        "rows": "e21116b2e73702742abb48ba1efe81b63e08fec412003e59f6b41a4e0d9ec709",
+        "rows": "d1a1aa301a667b4ce443593980f98a70e9456baf10540240f8bcd340fb08aaeb",
     },
 }
 
