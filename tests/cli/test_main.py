@@ -19,8 +19,8 @@ def printed(capsys: Said) -> dict[str, Any]:
 
 
 def test_plan_shows_the_dag_with_states(recipe: Path, capsys: Said) -> None:
-    captions = recipe.parent / "captions.txt"
-    captions.write_text("A dog is holding a ball.\n")
+    captions = recipe.parent / "captions.tsv"
+    captions.write_text("image_id\tcaption\n1.png\tA dog is holding a ball.\n")
     ratings = recipe.parent / "ratings.txt"
     ratings.write_text("Word\tBigram\tConc.M\ndog\t0\t5.0\nball\t0\t5.0\n")
     recipe.write_text(
@@ -28,6 +28,7 @@ def test_plan_shows_the_dag_with_states(recipe: Path, capsys: Said) -> None:
         + f"""
   triplets:
     source: {{kind: genecis-triplets, graphs: graphs, concreteness: {ratings}, images: images, licence: CC0-1.0}}
+    count: 1
 stages:
   graphs:
     source: {{kind: scene-graphs, captions: {captions}}}
@@ -126,14 +127,18 @@ def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(built: Path, capsy
 
 
 def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys: Said) -> None:
-    lines = [b'{"id": "a", "caption": "A dog is holding a ball."}', b"{oops", b'{"id": "b", "caption": "A cat."}']
+    lines = [
+        b'{"id": "a", "image_id": "i", "caption": "A dog is holding a ball."}',
+        b"{oops",
+        b'{"id": "b", "image_id": "j", "caption": "A cat."}',
+    ]
     (tmp_path / "captions.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     command = ["parse", str(tmp_path / "captions.jsonl"), "--to", str(tmp_path / "graphs"), "--json"]
     assert main(command) == 0
     said = capsys.readouterr()
     counts = json.loads(said.out)["subsets"]["scene-graphs"]
     assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
-    assert "captions.jsonl:2: left out, " in said.err
+    assert "captions.jsonl line 2: left out, not-json\n" in said.err
     assert main(command) == 0  # resumes
 
 

@@ -44,6 +44,11 @@ class Api:
         """Type of a run's state, such as ``COMPLETED``."""
         return str(self.ask(f"/flow_runs/{run}")["state_type"])
 
+    def tasks(self, run: str) -> dict[str, str]:
+        """Types of the states of a flow run's tasks, by name."""
+        asked = {"flow_runs": {"id": {"any_": [run]}}, "limit": 200}
+        return {task["name"]: task["state_type"] for task in self.ask("/task_runs/filter", asked)}
+
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
         """All runs of a deployment, the earliest first."""
         found = self.ask(f"/deployments/name/{deployment}")

@@ -55,17 +55,16 @@ def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
 def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
     prefect: Any, start_worker: Any, dag_recipe: Path, contents: Any, dag_reference: Path, tmp_path: Path
 ) -> None:
-    """Scene graphs of a pipeline that is not installed where they are made; the other stage is built."""
-    out, folder = tmp_path / "out", tmp_path / "captions"
-    folder.mkdir()
-    (folder / "captions.jsonl").write_bytes(b"")
+    """Captions that cannot be read, which their plan finds out; the stage beside it is built."""
+    out, captions = tmp_path / "out", tmp_path / "captions.jsonl"
+    captions.write_bytes(b"{oops\n")
     start_worker("main")
-    settings = [f"stages.scene-graphs.source.captions={folder}"]
+    settings = [f"stages.scene-graphs.source.captions={captions}"]
     given = parameters(recipe=str(dag_recipe), out=str(out), settings=settings)
     result = prefect("deployment", "run", "build-eqben/local", "--watch", *given)
     assert result.returncode == 1
     log = (tmp_path / "main.log").read_text()
-    assert str(folder) in log, log[-3000:]
+    assert f"{captions}: no caption in it can be read" in log, log[-3000:]
     assert not (out / "triplets").exists()
     made = contents(out / "focus-object")
     tars = {name: content for name, content in contents(dag_reference / "focus-object").items() if ".tar" in name}
