@@ -1,4 +1,4 @@
-"""What a block of a contact sheet is made of, and how it is laid out."""
+"""A sample as people look at it, on sheets and on the page: a grid of cells, each a picture with words below."""
 
 from __future__ import annotations
 

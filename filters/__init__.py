@@ -2,6 +2,7 @@
 
 KINDS = {
     "blank": "filters.blank:Blank",
+    "directional-similarity": "filters.directional_similarity:DirectionalSimilarity",
     "equal-captions": "filters.equal_captions:EqualCaptions",
     "faces": "filters.faces:Faces",
     "motion-words": "filters.motion_words:MotionWords",

@@ -6,6 +6,8 @@ here or in the work pool that the stage asks for.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,17 +29,35 @@ from stages.job import Job, check_devices, check_inputs
 from stages.status import StageState
 
 
-@task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)
-def stage_task(job: Job, name: str, make: MakeShards, progress: Artifacts) -> str:
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What the tasks of a build share."""
+
+    job: Job
+    make: MakeShards
+    progress: Artifacts
+
+
+#: Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task that submits shards, with its
+#: parameters and, unless it can be imported by name, its function: neither may hold any of this.
+_build: ContextVar[Build] = ContextVar("build")
+
+
+def build_one_stage(name: str) -> str:
     """Plan a stage, have its shards made and write its index."""
-    build_stage(job, name, make, progress)
+    build = _build.get()
+    build_stage(build.job, name, build.make, build.progress)
     return name
 
 
-@task(name="finish", cache_policy=NO_CACHE, persist_result=False)
-def finish_task(job: Job, make: MakeShards, progress: Artifacts) -> dict[str, Any]:
+def finish_all() -> dict[str, Any]:
     """Duplicates, missing media and the dataset's descriptions, once all stages are done."""
-    return finish(job, make, progress)
+    build = _build.get()
+    return finish(build.job, build.make, build.progress)
+
+
+stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)
+finish_task = task(name="finish", task_run_name="finish", cache_policy=NO_CACHE, persist_result=False)(finish_all)
 
 
 def build_recipe(
@@ -85,14 +105,15 @@ def build_loaded(
         if pools
         else partial(_make_here, workers=workers, runner=runner or "threads", progress=progress)
     )
+    _build.set(Build(job, make, progress))
     futures: dict[str, PrefectFuture[Any]] = {}
     for name in recipe.all:
         reads = [futures[one] for one in recipe.reads(name)]
-        futures[name] = stage_task.submit(job, name, make, progress, wait_for=reads)  # type: ignore[call-overload]
+        futures[name] = stage_task.submit(name, wait_for=reads)  # type: ignore[call-overload]
     failures = [problem for future in futures.values() if (problem := _problem(future))]
     if failures:
         raise BuildFailed("\n".join(failures))
-    counts: dict[str, Any] = finish_task(job, make, progress)
+    counts: dict[str, Any] = finish_task()
     describe_build(job)
     return counts
 
@@ -104,13 +125,11 @@ build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STA
 
 def _problem(future: PrefectFuture[Any]) -> str:
     future.wait()
-    error = future.state.result(raise_on_failure=False)
-    if future.state.is_completed():
-        return ""
-    if isinstance(error, TwinsetError | OSError):
-        return str(error)
-    # A stage whose earlier one failed never ran, and says so by its state alone.
-    return "" if future.state.name == "NotReady" else f"{future.state.name}: {future.state.message}"
+    state = future.state
+    if state.is_completed() or not state.is_final():
+        return ""  # what is not final reads a stage that failed, and never ran
+    error = state.result(raise_on_failure=False)
+    return str(error) if isinstance(error, TwinsetError | OSError) else f"{state.name}: {state.message}"
 
 
 def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner, progress: Artifacts) -> list[str]:

@@ -16,15 +16,15 @@ from shards.records import read_planned
 from shards.storage.store import Store
 from stages.child_processes import close_children, make_in_child
 from stages.job import job_of
-from stages.make import make_one
 from stages.run_here import HOPELESS, RETRIES, reason
+from stages.shards.make import make_one
 from stages.status import state_of
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 
 
 def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
-    """Whether to retry: the network or a disk had trouble that may pass, unlike a full disk or a wrong input."""
+    """Retry when the network or a disk had trouble that may pass; a full disk or a wrong input stays."""
     error = state.result(raise_on_failure=False)
     return isinstance(error, OSError) and error.errno not in HOPELESS
 

@@ -30,8 +30,8 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
         problem = client.api_healthcheck()
     if problem is not None:
         raise BuildFailed(
-            f"Prefect's server at {os.environ['PREFECT_API_URL']} does not answer ({type(problem).__name__}: "
-            f"{problem}); start it with prefect server start, or unset PREFECT_API_URL to build without one"
+            f"Prefect's server at {os.environ['PREFECT_API_URL']} does not answer ({type(problem).__name__}: {problem})"
+            "; start it with prefect server start, or unset PREFECT_API_URL to build without one"
         )
     papers = {subset.source.paper.title if subset.source.paper else "" for subset in recipe.subsets.values()}
     name = "build-genecis" if papers == {"GeneCIS"} else "build-eqben"

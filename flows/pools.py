@@ -6,11 +6,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
+from uuid import UUID
 
 import httpx
 from prefect import get_run_logger
-from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.deployments import run_deployment
 from prefect.runtime import flow_run
 from prefect.states import Crashed
@@ -23,6 +25,7 @@ POLL_SECONDS = 5.0
 PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever
 RESUBMISSIONS = 3
 OLD_RUNS = 1000
+RUNS_A_REQUEST = 200  # the most that Prefect's server returns
 OUTAGES = 720  # polls without an answer: an hour
 
 
@@ -58,35 +61,48 @@ def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner | None) -> 
     outages = 0
     with get_client(sync_client=True) as client:
         while waiting:
+            try:
+                runs = _read(client, [run.id for run in waiting.values()])
+                outages = 0
+            except httpx.HTTPError as error:
+                # The server may be restarting; the runs that it knows go on.
+                outages += 1
+                if outages > OUTAGES:
+                    raise
+                logger.warning("Prefect's server does not answer (%s); asking again", error)
+                time.sleep(POLL_SECONDS)
+                continue
             for part, run in list(waiting.items()):
-                try:
-                    now = client.read_flow_run(run.id)
-                    outages = 0
-                except httpx.HTTPError as error:
-                    # The server may be restarting; the runs that it knows go on.
-                    outages += 1
-                    if outages > OUTAGES:
-                        raise
-                    logger.warning("Prefect's server does not answer (%s); asking again", error)
-                    break
-                state = now.state
-                if state is None or not state.is_final():
-                    if state is not None and state.type == StateType.PENDING and _age(now) > PENDING_SECONDS:
+                now = runs.get(run.id)
+                state = now.state if now is not None else Crashed(message="it was deleted")
+                if state is None:
+                    continue
+                if not state.is_final():
+                    if state.type == StateType.PENDING and _age(state) > PENDING_SECONDS:
                         client.set_flow_run_state(run.id, Crashed(message="stuck in Pending"), force=True)
                     continue
                 if state.is_completed():
                     del waiting[part]
                 elif state.is_crashed() and tries[part] < RESUBMISSIONS:
                     tries[part] += 1
-                    logger.warning("%s: run %s crashed; submitting again", part.name, now.name)
+                    logger.warning("%s: run %s crashed; submitting again", part.name, run.name)
                     waiting[part] = _submit(part, workers, runner)
                 else:
                     del waiting[part]
-                    failures.append(f"{part.name}: run {now.name} is {state.name}: {state.message}")
+                    failures.append(f"{part.name}: run {run.name} is {state.name}: {state.message}")
             if waiting:
                 time.sleep(POLL_SECONDS)
     if failures:
         raise BuildFailed("run the same deployment again to resume:\n" + "\n".join(failures))
+
+
+def _read(client: SyncPrefectClient, ids: Sequence[UUID]) -> dict[UUID, FlowRun]:
+    """Flow runs by id, many in one request; without those that were deleted."""
+    found: list[FlowRun] = []
+    for first in range(0, len(ids), RUNS_A_REQUEST):
+        wanted = FlowRunFilterId(any_=list(ids[first : first + RUNS_A_REQUEST]))
+        found += client.read_flow_runs(flow_run_filter=FlowRunFilter(id=wanted), limit=RUNS_A_REQUEST)
+    return {run.id: run for run in found}
 
 
 def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
@@ -119,6 +135,5 @@ def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
     raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")
 
 
-def _age(run: FlowRun) -> float:
-    since = run.state.timestamp if run.state is not None else None
-    return time.time() - since.timestamp() if since is not None else 0.0
+def _age(state: State[Any]) -> float:
+    return time.time() - state.timestamp.timestamp()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
         return chosen
     from prefect_dask.task_runners import DaskTaskRunner
 
+    logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
     if address := os.environ.get("DASK_SCHEDULER_ADDRESS"):
         chosen = DaskTaskRunner(address=address)
     else:

@@ -46,7 +46,45 @@ class Reference:
     bibtex: str = ""
 
 
-class SourceSettings(Settings):
+class PlacedSettings(Settings):
+    """Settings of which some say where inputs lie, and some how the work is done.
+
+    execution: settings that decide how samples are made, not what they are; the runtime class names those.
+    """
+
+    kind: str
+
+    execution: ClassVar[tuple[str, ...]] = ()
+
+    def places(self) -> Iterator[tuple[str, Place, Any]]:
+        """Setting, mark and value of each place that is set; one item for each entry of a list."""
+        for name, mark in _marks(type(self), Place).items():
+            value = getattr(self, name)
+            for one in value if isinstance(value, tuple) else (value,):
+                if one is not None and not self.is_symbolic(name, one):
+                    yield name, mark, one
+
+    def is_symbolic(self, setting: str, value: Any) -> bool:
+        """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
+        return _marks(type(self), Place)[setting].what == "model" and not str(value).startswith((".", "/", "~"))
+
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Settings that are left out of the digest: those that hold paths of this machine, and names of stages."""
+        return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
+
+    @classmethod
+    def place(cls, setting: str) -> Place | None:
+        """The mark of a setting that is a place."""
+        return _marks(cls, Place).get(setting)
+
+    @classmethod
+    def is_stage(cls, setting: str) -> bool:
+        """Whether a setting names a stage."""
+        return setting in _marks(cls, Reads)
+
+
+class SourceSettings(PlacedSettings):
     """Settings of one kind of source, and all that the rest of twinset must know of that kind.
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
@@ -57,11 +95,9 @@ class SourceSettings(Settings):
     ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
-    execution: settings that decide how samples are made, not what they are; the runtime class names those.
     reports: names of the JSON files that its generator writes beside the plan.
     """
 
-    kind: str
     licence: str
 
     makes: ClassVar[str] = "pair"
@@ -72,7 +108,6 @@ class SourceSettings(Settings):
     reasons: ClassVar[Mapping[str, str]] = {}
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
-    execution: ClassVar[tuple[str, ...]] = ()
     reports: ClassVar[tuple[str, ...]] = ()
 
     def introduction(self) -> str:
@@ -101,37 +136,10 @@ class SourceSettings(Settings):
         """How many shards a machine makes at once unless asked otherwise; 0: one a core."""
         return 0
 
-    def places(self) -> Iterator[tuple[str, Place, Any]]:
-        """Setting, mark and value of each place that is set; one item for each entry of a list."""
-        for name, mark in _marks(type(self), Place).items():
-            value = getattr(self, name)
-            for one in value if isinstance(value, tuple) else (value,):
-                if one is not None and not self.is_symbolic(name, one):
-                    yield name, mark, one
-
-    def is_symbolic(self, setting: str, value: Any) -> bool:
-        """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
-        return _marks(type(self), Place)[setting].what == "model" and not str(value).startswith((".", "/", "~"))
-
-    @property
-    def locations(self) -> tuple[str, ...]:
-        """Settings that are left out of the digest: those that hold paths of this machine, and names of stages."""
-        return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
-
     @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
         return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)
-
-    @classmethod
-    def place(cls, setting: str) -> Place | None:
-        """The mark of a setting that is a place."""
-        return _marks(cls, Place).get(setting)
-
-    @classmethod
-    def is_stage(cls, setting: str) -> bool:
-        """Whether a setting names a stage."""
-        return setting in _marks(cls, Reads)
 
 
 class MediaSource(SourceSettings):
@@ -145,21 +153,19 @@ class MediaSource(SourceSettings):
     media: MediaFolderPath
 
 
-class FilterSettings(Settings):
+class FilterSettings(PlacedSettings):
     """Settings of one kind of filter.
 
     judges: ``captions`` before anything is decoded, ``frames`` one by one, or whole ``pairs``; only filters of frames
     fit samples of every kind. reasons: what the reasons mean that it drops samples for.
     """
 
-    kind: str
-
     judges: ClassVar[Literal["captions", "frames", "pairs"]]
     reasons: ClassVar[Mapping[str, str]] = {}
 
 
 @cache
-def _marks(settings: type[SourceSettings], mark: Any) -> dict[str, Any]:
+def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
     """The marks of a class of settings, by setting."""
     found: dict[str, Any] = {}
     for name, field in settings.model_fields.items():

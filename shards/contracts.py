@@ -28,7 +28,7 @@ EXAMPLES = 20  # records left out that are named
 
 #: What the engine itself rejects samples of any source for.
 ENGINE_REASONS = {
-    "duplicate": "another sample has the same images and captions; the one with the smallest subset and key stays",
+    "duplicate": "another sample has the same images and captions; that of the smallest source identity stays",
     "too-large": "a side of an image is longer than its file format holds",
 }
 
@@ -164,11 +164,16 @@ class OutOfMemory(Exception):
 
 
 class Judge(ABC):
-    """What all filters have. version: raised when verdicts change. libraries, isolation: as `Generator` has them."""
+    """What all filters have.
+
+    version: raised when verdicts change. libraries, isolation, micro_batch, threads: as `Generator` has them.
+    """
 
     version: ClassVar[int]
     libraries: ClassVar[tuple[str, ...]] = ()
     isolation: ClassVar[Isolation] = "thread"
+    micro_batch: int = 0
+    threads: int = 1
 
     def device(self) -> str | None:
         """As `Generator.device`."""
@@ -209,3 +214,9 @@ class Filter(FilterSettings, ABC):
     @abstractmethod
     def open(self) -> AnyFilter:
         """The filter. Import heavy libraries there, not where the settings stand."""
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,16 @@ def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], 
     same = [(name, found[name]) for name in ("key", "identity", "group", "split")]
     own = [(name, found[name]) for name in columns.names]
     for candidate, made in results:
-        rows = made.rows if isinstance(made, TableRows) else [{}]
+        rows: Sequence[Mapping[str, Any]] = [{}]
+        verdict = (KEPT, "", "", "")
+        if isinstance(made, TableRows):
+            rows = made.rows
+        else:
+            verdict = (REJECTED, "generator", made.reason, made.detail)
         if not rows:
             raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
         for name, values in same:
             values += [getattr(candidate, name)] * len(rows)
-        verdict = (KEPT, "", "", "")
-        if isinstance(made, Rejected):
-            verdict = (REJECTED, "generator", made.reason, made.detail)
         for name, value in zip(("verdict", "filter", "reason", "detail"), verdict, strict=True):
             found[name] += [value] * len(rows)
         for name, values in own:

@@ -19,7 +19,7 @@ from shards.storage import layout
 from shards.storage.store import Store
 from stages.duplicates import drop_duplicates
 from stages.finalise import disagreeing, forget, remove_leftovers
-from stages.index import receipts_digest, summarise, write_index
+from stages.index import is_indexed, receipts_digest, summarise, write_index
 from stages.job import Job, job_of
 from stages.maker import refuse_mixed_runtimes
 from stages.plan import prepare
@@ -115,9 +115,11 @@ def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress
     if not job.recipe.allow_mixed_runtimes:
         columns = (state.done.column("requested_runtime"), state.done.column("runtime"))
         refuse_mixed_runtimes(f"{store.root}/{maker.home}", {asked or own for asked, own in zip(*columns, strict=True)})
-    remove_leftovers(store, state)
-    progress.phase(name, "writing the index")
-    write_index(store, state, maker.source.makes, maker.generator.columns)
+    if not is_indexed(store, state):
+        remove_leftovers(store, state)
+        progress.phase(name, "writing the index")
+        write_index(store, state, maker.source.makes, maker.generator.columns)
+    job.settled[name] = state
 
 
 def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
@@ -145,6 +147,8 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
 
 
 def _state(job: Job, name: str) -> StageState:
+    if name in job.settled:
+        return job.settled[name]
     return state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
 
 

@@ -49,20 +49,27 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
     return kept, pa.schema([schema.field(name) for name in (*_REJECTED, *kind.described)])
 
 
+def is_indexed(store: Store, state: StageState) -> bool:
+    """Whether the index that lies there is of these very shards."""
+    try:
+        record = parsed(IndexRecord, store.read(layout.meta(state.home, "index.json")))
+    except FileNotFoundError:
+        return False
+    current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
+    if record is None or (record.content, record.plan, record.digest) != current:
+        return False
+    return store.size(layout.meta(state.home, "index.parquet")) == record.size
+
+
 def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    Nothing is done where the record is of these very shards. The bytes depend on the rows alone.
+    The bytes depend on the rows alone.
 
     Raises:
         BuildFailed: rows and receipt of a shard disagree.
     """
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
-    content, plan, receipts = stage.content, stage.plan, receipts_digest(state.done)
-    record = parsed(IndexRecord, store.read(place)) if store.size(place) is not None else None
-    is_current = record is not None and (record.content, record.plan, record.digest) == (content, plan, receipts)
-    if record is not None and is_current and store.size(layout.meta(home, "index.parquet")) == record.size:
-        return record
     store.remove(place)
     kept_schema, rejected_schema = index_schemas(makes, columns)
     sizes: dict[str, int] = {}
@@ -91,9 +98,9 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
         store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
     store.write(layout.meta(home, "sizes.json"), canonical_json(sizes) + b"\n")
     record = IndexRecord(
-        content=content,
-        plan=plan,
-        digest=receipts,
+        content=stage.content,
+        plan=stage.plan,
+        digest=receipts_digest(state.done),
         planned=stage.planned,
         kept=sum(state.done.column("kept")),
         rows=count,

@@ -12,12 +12,13 @@ from manifests.locations import is_miniature, miniature_folder
 from manifests.recipe import Recipe, recipe_from_json
 from manifests.source import Need
 from manifests.stage import Stage
-from shards.contracts import Context, Source
+from shards.contracts import Context, Filter, Source
 from shards.earlier import Earlier
 from shards.records import read_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
+from stages.status import StageState
 
 
 class Job:
@@ -25,6 +26,7 @@ class Job:
 
     def __init__(self, recipe: Recipe, store: Store) -> None:
         self.recipe, self.store = recipe, store
+        self.settled: dict[str, StageState] = {}  # stages that this process has brought to their end
         self._makers: dict[str, Maker] = {}
         self._lock = threading.Lock()  # stages run side by side
 
@@ -64,6 +66,9 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
         if not isinstance(source, Source):
             raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
         source.check_inputs(f"{recipe.key(name)}.source", needs)
+        for number, chosen in enumerate(recipe[name].filters):
+            if isinstance(chosen, Filter):
+                chosen.check_inputs(f"{recipe.key(name)}.filters.{number}", needs)
 
 
 def check_devices(recipe: Recipe) -> None:
@@ -71,6 +76,9 @@ def check_devices(recipe: Recipe) -> None:
     for name, subset in recipe.all.items():
         if isinstance(subset.source, Source):
             subset.source.check_device(f"{recipe.key(name)}.source")
+        for number, chosen in enumerate(subset.filters):
+            if isinstance(chosen, Filter):
+                chosen.check_device(f"{recipe.key(name)}.filters.{number}")
 
 
 def recorded_recipe(store: Store, home: str) -> Recipe:

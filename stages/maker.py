@@ -45,11 +45,11 @@ class Maker:
     def on_this_machine(self) -> Maker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
         makers = (self.generator, *(judge for _, judge in self.filters))
-        device = next((device for maker in makers if (device := maker.device()) is not None), None)
-        if device is None:
-            return replace(self, runtime=ANY_RUNTIME)
-        batch = {"threads": self.generator.threads, "micro_batch": self.generator.micro_batch}
-        return replace(self, runtime=runtime_class(True, device, **(batch if self.generator.micro_batch else {})))
+        for maker in makers:
+            if (device := maker.device()) is not None:
+                batch = {"threads": maker.threads, "micro_batch": maker.micro_batch} if maker.micro_batch else {}
+                return replace(self, runtime=runtime_class(True, device, **batch))
+        return replace(self, runtime=ANY_RUNTIME)
 
     def halved(self, problem: str) -> Maker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""

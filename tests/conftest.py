@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shards.storage.store import Store
-from tests.made_datasets import MadeDataset, made, made_pairs, made_templates, made_triplets, test_sources
+from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_triplets, test_sources
 
-__all__ = ["made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
+__all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
 
 
 @pytest.fixture

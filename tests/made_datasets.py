@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -136,20 +139,24 @@ class Alike(FilterSettings):
 CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
 
 
-@pytest.fixture
-def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def test_sources() -> Iterator[None]:
     """Sources and a filter of these tests, as if a package had brought them."""
 
+    @cache
     def installed(group: str) -> dict[str, EntryPoint]:
         base = SourceSettings if group == "twinset.sources" else FilterSettings
         classes = {
             str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
         }
-        return {
+        own = {
             kind: EntryPoint(kind, f"tests.made_datasets:{found.__name__}", group) for kind, found in classes.items()
         }
+        return {**{one.name: one for one in entry_points(group=group)}, **own}
 
-    monkeypatch.setattr(registry, "_installed", installed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_installed", installed)
+        yield
 
 
 @dataclass(frozen=True)
@@ -228,6 +235,13 @@ class MadeDataset:
             self.store.write(layout.rows(name, number), (spool / "rows").read_bytes())
             self.store.write(layout.receipt(name, number), receipt.to_bytes())
         self.receipts[name].append(receipt)
+
+    def take(self, other: MadeDataset) -> MadeDataset:
+        """Copy the subsets of another dataset; returns this one."""
+        shutil.copytree(other.root, self.root, dirs_exist_ok=True)
+        for mine, its in ((self.stages, other.stages), (self.receipts, other.receipts), (self.kept, other.kept)):
+            mine.update(its)  # type: ignore[arg-type]
+        return self
 
     def index(self, name: str) -> IndexSummary:
         """Write what the engine writes of finished shards, and count it."""
@@ -393,32 +407,55 @@ def gallery_subset(task: str) -> dict[str, Any]:
     return {"source": {"kind": "test-galleries", "annotations": "/data/a.json", "task": task}}
 
 
+def _pairs(made: MadeDataset) -> None:
+    for name, dataset in EQBEN.items():
+        made.add(name, VIDEO_SUBSET, pair_shards(name), dataset, excluded={"unsaid": 2})
+
+
+def _triplets(made: MadeDataset) -> None:
+    made.add("triplets", MINED_SUBSET, triplet_shards("triplets"))
+    made.add("two-images", MINED_SUBSET, triplet_shards("two-images", distractors=False))
+    made.add("index-only", MINED_SUBSET, triplet_shards("index-only", images=False, distractors=False))
+
+
+def _templates(made: MadeDataset) -> None:
+    for task in TASKS:
+        made.add(task, gallery_subset(task), template_shards(task, task))
+
+
+@pytest.fixture(scope="module")
+def built(test_sources: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., MadeDataset]:
+    """Datasets by what fills them, each written once."""
+
+    @cache
+    def build(fill: Callable[[MadeDataset], None]) -> MadeDataset:
+        root = tmp_path_factory.mktemp("made")
+        made = MadeDataset(Store(str(root)), root)
+        fill(made)
+        return made
+
+    return build
+
+
 @pytest.fixture
-def made(tmp_path: Any, test_sources: None) -> MadeDataset:
+def made(tmp_path: Path) -> MadeDataset:
     """A dataset without subsets."""
     return MadeDataset(Store(str(tmp_path / "out")), tmp_path / "out")
 
 
 @pytest.fixture
-def made_pairs(made: MadeDataset) -> MadeDataset:
+def made_pairs(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """Three subsets of 8 kept pairs each (3 rejected for a missing video, 1 for equal captions), in 4 shards."""
-    for name, dataset in EQBEN.items():
-        made.add(name, VIDEO_SUBSET, pair_shards(name), dataset, excluded={"unsaid": 2})
-    return made
+    return made.take(built(_pairs))
 
 
 @pytest.fixture
-def made_triplets(made: MadeDataset) -> MadeDataset:
+def made_triplets(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """Subsets ``triplets``, ``two-images`` and ``index-only``, of 8 kept triplets and 1 rejected."""
-    made.add("triplets", MINED_SUBSET, triplet_shards("triplets"))
-    made.add("two-images", MINED_SUBSET, triplet_shards("two-images", distractors=False))
-    made.add("index-only", MINED_SUBSET, triplet_shards("index-only", images=False, distractors=False))
-    return made
+    return made.take(built(_triplets))
 
 
 @pytest.fixture
-def made_templates(made: MadeDataset) -> MadeDataset:
+def made_templates(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """A subset for each task, of 8 kept templates and 1 rejected."""
-    for task in TASKS:
-        made.add(task, gallery_subset(task), template_shards(task, task))
-    return made
+    return made.take(built(_templates))

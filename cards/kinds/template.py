@@ -25,7 +25,7 @@ class TemplateStatistics:
     condition_words: templates by the words of their condition. conditions: how many different ones; frequent: those of
     most templates. galleries: templates by the number of images in their gallery, the target included.
     image_templates: images by the number of templates that they are in. distinct_images. distracting_targets: share
-    (0-1) of the templates whose target is a distractor of another template. change: whether any asks for a change.
+    (0-1) of the templates whose target is a distractor of another template.
     sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target;
     types: these by the type of their attribute, none for templates about objects.
     """
@@ -37,7 +37,6 @@ class TemplateStatistics:
     image_templates: Mapping[int, int]
     distinct_images: int
     distracting_targets: float
-    change: bool
     sampled: int
     image_sizes: Mapping[tuple[int, int], int]
     types: Mapping[str, int]
@@ -46,7 +45,7 @@ class TemplateStatistics:
 def statistics(store: Store, subset: str) -> TemplateStatistics:
     """Count the templates of a subset whose index is written."""
     conditions, condition_words, galleries = Counter[str](), Counter[int](), Counter[int]()
-    templates, tasks = Counter[str](), Counter[str]()  # templates: of images
+    templates = Counter[str]()  # of images
     targets: list[str] = []
     distractors: set[str] = set()
     for row in index_rows(store, subset, (*TEMPLATE.described, *TEMPLATE.hashed)):
@@ -56,7 +55,6 @@ def statistics(store: Store, subset: str) -> TemplateStatistics:
         condition_words[len(words_of(row["condition"]))] += 1
         galleries[1 + sum(map(bool, others))] += 1
         templates.update({reference, target} | gallery)
-        tasks[row["task"]] += 1
         targets.append(target)
         distractors |= gallery
     sampled: list[TemplateRecord] = [one.json for one in of_kind(read_spread(store, subset, SAMPLED), TEMPLATE, "this")]
@@ -69,7 +67,6 @@ def statistics(store: Store, subset: str) -> TemplateStatistics:
         image_templates=how_often(templates.values()),
         distinct_images=len(templates),
         distracting_targets=sum(target in distractors for target in targets) / len(targets) if targets else 0.0,
-        change=any(task.startswith("change") for task in tasks),
         sampled=len(sampled),
         image_sizes=how_often(one.images["target"].size for one in sampled),
         types=most_frequent(types),

@@ -117,7 +117,7 @@ TRIPLETS = CardKind(
     },
     block=_block,
     across=2,
-    legend="A reference, the condition, the target that it leads to; a distractor has the condition's object too.",
+    legend="A reference, the condition, the target that it leads to; a distractor has its object too.",
     statistics=statistics,
     panels=_panels,
 )

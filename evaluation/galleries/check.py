@@ -1,10 +1,10 @@
-"""Whether templates keep the rules of their task: GeneCIS's own files, or those that `twinset export` wrote.
+"""Check that templates keep the rules of their task: GeneCIS's own files, or those that `twinset export` wrote.
 
     python -m evaluation.galleries.check change_object.json --annotations panoptic_val2017.json
     python -m evaluation.galleries.check focus_attribute.json --annotations test.json --taxonomy attribute_types.json
 
-The file's name tells the task. Without annotations only what the entries say themselves is checked. Exit codes: 0 all
-rules hold, 1 some do not, 2 wrong use.
+The file's name tells the task. Without annotations only the entries themselves are checked. Exit codes: 0 all rules are
+kept, 1 some are broken, 2 wrong use.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.galleries.attribute_invariants import attribute_rules
-from evaluation.galleries.invariants import Problem, Rule, check
+from evaluation.galleries.invariants import Problem, check
 from evaluation.galleries.object_invariants import object_rules
 from generators.annotation_files import read_json
 from generators.galleries.drafts import DISTRACTORS, Task
@@ -30,48 +30,40 @@ SHOWN = 5  # problems of each rule
 
 def check_file(templates: Path, annotations: Path | None = None, taxonomy: Path | None = None) -> list[Problem]:
     """Problems of a file of templates, by template; raises `WrongUse` for files of no task or of another shape."""
-    tasks: dict[str, Task] = {task.replace("-", "_"): task for task in DISTRACTORS}
-    if templates.stem not in tasks:
-        raise WrongUse(f"{templates}: the name tells the task; call it {' or '.join(f'{name}.json' for name in tasks)}")
-    entries = read_json(templates)
+    tasks: dict[str, Task] = {f"{task.replace('-', '_')}.json": task for task in DISTRACTORS}
+    if templates.with_suffix(".json").name not in tasks:
+        raise WrongUse(f"{templates}: the name tells the task; call it {' or '.join(tasks)}")
+    entries, task = read_json(templates), tasks[templates.with_suffix(".json").name]
     if not isinstance(entries, list):
         raise WrongUse(f"{templates}: no list of templates; name a file of GeneCIS, or one that twinset export wrote")
-    task = tasks[templates.stem]
-    rules, conditions = _of_annotations(task, annotations, taxonomy)
-    return check(entries, task, *rules, conditions=conditions)
-
-
-def _of_annotations(
-    task: Task, annotations: Path | None, taxonomy: Path | None
-) -> tuple[tuple[Rule, ...], Collection[str] | None]:
-    """The rules that need annotations, and all conditions that there can be by them."""
     if (taxonomy is not None) != (annotations is not None and task.endswith("attribute")):
         raise WrongUse("--taxonomy goes with the --annotations of attributes, and they need it")
     if annotations is None:
-        return (), None
+        return check(entries, task)
     if taxonomy is None:
         scenes = read_scenes(annotations, LeftOut())
-        return object_rules(scenes), scenes.names
+        return check(entries, task, object_rules(scenes), scenes.names)
     types = read_taxonomy(taxonomy)
-    conditions = set(types) if task == "focus-attribute" else {name for names in types.values() for name in names}
-    return attribute_rules(read_instances(annotations, types, LeftOut()), types), conditions
+    attributes = {name for names in types.values() for name in names}
+    rules = attribute_rules(read_instances(annotations, types, LeftOut()), types)
+    return check(entries, task, rules, set(types) if task == "focus-attribute" else attributes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; problems are printed by rule, the first of each with their template's number in the file."""
+    """Print the problems by rule, then the first of each rule with their template's number in the file."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.galleries.check", description=__doc__.split("\n")[0])
     parser.add_argument("templates", type=Path, metavar="TASK.json")
-    parser.add_argument("--annotations", type=Path, help="VAW's or COCO Panoptic's, that the templates were made from")
+    parser.add_argument("--annotations", type=Path, help="of VAW or COCO Panoptic, that the templates were made from")
     parser.add_argument("--taxonomy", type=Path, help="VAW's types of attributes")
-    asked = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     try:
-        problems = check_file(asked.templates, asked.annotations, asked.taxonomy)
+        problems = check_file(given.templates, given.annotations, given.taxonomy)
     except WrongUse as error:
         print(error, file=sys.stderr)
         return 2
-    shown: Counter[str] = Counter()
     for rule, count in sorted(Counter(problem.rule for problem in problems).items()):
         print(f"{rule}: {count:,}")
+    shown: Counter[str] = Counter()
     for problem in problems:
         shown[problem.rule] += 1
         if shown[problem.rule] <= SHOWN:

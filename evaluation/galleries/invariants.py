@@ -1,7 +1,7 @@
-"""What holds of every template of GeneCIS, checked on its JSON entries, published or made here.
+"""Rules that every template of GeneCIS keeps, checked on its JSON entries, published or made here.
 
-A rule says nothing of how templates are made, and shares no code with it. Some need the annotations that templates
-were made from (`object_invariants`, `attribute_invariants`); those here hold of the entries alone.
+A rule says nothing of how templates are made, and shares no code with it. The rules here need the entries alone; those
+of `object_invariants` and `attribute_invariants` also need the annotations that templates were made from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "t
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A rule that does not hold. template: its number in the file, from 0."""
+    """A rule that a template breaks. template: its number in the file, from 0."""
 
     template: int
     rule: str
@@ -30,7 +30,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template as it stands in a file, of the right shape."""
+    """A template of a file, of the right shape."""
 
     number: int
     task: Task
@@ -40,12 +40,19 @@ class Template:
     gallery: tuple[Entry, ...]
 
     @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Reference, target and gallery."""
+        return (self.reference, self.target, *self.gallery)
+
+    @property
     def images(self) -> list[str]:
-        """Image ids of reference, target and gallery."""
-        return [image_of(entry) for entry in (self.reference, self.target, *self.gallery)]
+        """Image ids of `entries`."""
+        return [image_of(entry) for entry in self.entries]
 
 
-Rule = Callable[[Sequence[Template]], Iterator[Problem]]
+#: What one template breaks: the rule's name, and a detail.
+Broken = Iterator[tuple[str, str]]
+Rule = Callable[[Template], Broken]
 
 
 def image_of(entry: Entry) -> str:
@@ -53,52 +60,53 @@ def image_of(entry: Entry) -> str:
     return str(entry["val_image_id"] if "val_image_id" in entry else entry["image_id"])
 
 
-def of_shape(entries: Any, task: Task) -> tuple[list[Template], list[Problem]]:
-    """Templates of a file that have the shape that the released evaluation reads, and what is wrong with the others."""
+def check(
+    entries: Sequence[Any], task: Task, annotated: Rule | None = None, conditions: Collection[str] | None = None
+) -> list[Problem]:
+    """All problems of the templates of one file, by template.
+
+    Args:
+        entries: the templates as they stand in the file.
+        annotated: the rules that need annotations; it sees the templates in the order of the file.
+        conditions: all that a condition can be, if known.
+    """
     templates, problems = [], []
     for number, entry in enumerate(entries):
-        wrong = _misshapen(entry, task)
-        if wrong:
+        if wrong := _misshapen(entry, task):
             problems.append(Problem(number, "shape", wrong))
-        else:
-            listed = tuple(entry["gallery"])
-            templates.append(Template(number, task, entry["condition"], entry["reference"], entry["target"], listed))
-    return templates, problems
-
-
-def check(entries: Any, task: Task, *rules: Rule, conditions: Collection[str] | None = None) -> list[Problem]:
-    """All problems of the templates of one file: of their shape, of the rules here, and of further ``rules``.
-
-    conditions: all that a condition can be, if known.
-    """
-    templates, problems = of_shape(entries, task)
-    for rule in (gallery_size, images_repeat, template_repeats, image_contradicts, *rules):
-        problems += rule(templates)
-    problems += condition_unknown(templates, conditions)
+            continue
+        parts = entry["condition"], entry["reference"], entry["target"], tuple(entry["gallery"])
+        templates.append(Template(number, task, *parts))
+    for template in templates:
+        found = [*_images(template), *_condition(template, conditions), *(annotated(template) if annotated else ())]
+        problems += [Problem(template.number, rule, detail) for rule, detail in found]
+    problems += [*_repeated(templates), *_contradictions(templates)]
     return sorted(problems, key=lambda problem: (problem.template, problem.rule, problem.detail))
 
 
-def gallery_size(templates: Sequence[Template]) -> Iterator[Problem]:
-    """The gallery has 10 or 15 images, the target among them (Table 1)."""
-    for template in templates:
-        if len(template.gallery) != DISTRACTORS[template.task]:
-            detail = f"{len(template.gallery)} distractors instead of {DISTRACTORS[template.task]}"
-            yield Problem(template.number, "gallery-size", detail)
+def _images(template: Template) -> Broken:
+    """The gallery has 10 or 15 images, the target among them (Table 1), and no image comes twice in a template."""
+    reference, target, *gallery = template.images
+    if len(gallery) != DISTRACTORS[template.task]:
+        yield "gallery-size", f"{len(gallery)} distractors instead of {DISTRACTORS[template.task]}"
+    if reference == target or reference in gallery:
+        yield "reference-again", f"{reference} is reference and candidate"
+    if target in gallery:  # a second right answer
+        yield "target-again", f"{target} is target and distractor"
+    if len(set(gallery)) < len(gallery):
+        yield "distractor-again", "an image comes twice in the gallery"
 
 
-def images_repeat(templates: Sequence[Template]) -> Iterator[Problem]:
-    """No image comes twice in a template; a target that comes again is a second right answer."""
-    for template in templates:
-        reference, target, *gallery = template.images
-        if reference == target or reference in gallery:
-            yield Problem(template.number, "reference-again", f"{reference} is reference and candidate")
-        if target in gallery:
-            yield Problem(template.number, "target-again", f"{target} is target and distractor")
-        if len(set(gallery)) < len(gallery):
-            yield Problem(template.number, "distractor-again", "an image comes twice in the gallery")
+def _condition(template: Template, conditions: Collection[str] | None) -> Broken:
+    """The condition is one of those known, not a type that the paper leaves out, and a COCO name is stripped."""
+    name = template.condition
+    raw = template.task.endswith("object") and name.endswith(("-merged", "-other", "-stuff"))
+    left_out = template.task == "focus-attribute" and name in NO_CONDITIONS
+    if not name.strip() or raw or left_out or (conditions is not None and name not in conditions):
+        yield "condition", f"{name!r} is no condition of {template.task}"
 
 
-def template_repeats(templates: Sequence[Template]) -> Iterator[Problem]:
+def _repeated(templates: Sequence[Template]) -> Iterator[Problem]:
     """No template has reference, target and condition of an earlier one."""
     seen: dict[tuple[str, ...], int] = {}
     for template in templates:
@@ -108,20 +116,10 @@ def template_repeats(templates: Sequence[Template]) -> Iterator[Problem]:
         seen.setdefault(question, template.number)
 
 
-def condition_unknown(templates: Sequence[Template], conditions: Collection[str] | None) -> Iterator[Problem]:
-    """The condition is one of those known; no type that the paper leaves out; no COCO name with what it strips."""
-    for template in templates:
-        name = template.condition
-        stripped = template.task.endswith("attribute") or not name.endswith(("-merged", "-other", "-stuff"))
-        left_out = template.task == "focus-attribute" and name in NO_CONDITIONS
-        if not name.strip() or not stripped or left_out or (conditions is not None and name not in conditions):
-            yield Problem(template.number, "condition", f"{name!r} is no condition of {template.task}")
+def _contradictions(templates: Sequence[Template]) -> Iterator[Problem]:
+    """An object that one template implies to have a condition, no other one implies to lack it.
 
-
-def image_contradicts(templates: Sequence[Template]) -> Iterator[Problem]:
-    """What a template implies to have the condition, no other one implies not to have it.
-
-    Needs no annotations. Not of Focus on an Attribute, where the condition is a type.
+    Not for Focus on an Attribute, where the condition is a type.
     """
     having: defaultdict[str, dict[str, int]] = defaultdict(dict)
     lacking: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -147,7 +145,7 @@ def _place(entry: Entry) -> str:
 
 
 def _misshapen(entry: Any, task: Task) -> str:
-    """What keeps an entry from being read as a template of a task; nothing where it can be."""
+    """What keeps the released evaluation from reading an entry as a template of a task; empty where it can."""
     if not isinstance(entry, dict) or {"condition", "gallery", "reference", "target"} - entry.keys():
         return "not an object of condition, gallery, reference and target"
     if not isinstance(entry["condition"], str) or not isinstance(entry["gallery"], list):

@@ -1,4 +1,4 @@
-"""Takes a picture of the small world apart: its frame, its place and time, and which pixels are objects, by colour."""
+"""Takes a picture of the small world apart by colour: its frame, its place and time, and the pixels of objects."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ BACKGROUND_DISTANCE = 9.0
 WOOD_DISTANCE = 22.0
 #: Grey levels that a pixel may lie beside the line from background to object colour, on which soft edges lie.
 BESIDE = 55.0
+INDOORS = "wall"  # instead of a time
 SOFTNESS = 0.6  # sigma in pixels of the smoothing under which objects are found
 #: Rows about the horizon, where a pixel may show sky or ground.
 _MEETING = slice(HORIZON - 4, HORIZON + 5)
@@ -55,20 +56,16 @@ def read_backdrop(pixels: Pixels) -> Backdrop:
     sky_name, sky = _nearest(wide, inside, slice(0, _MEETING.start), _skies())
     ground_name, ground = _nearest(wide, inside, slice(_MEETING.stop, SIZE), _grounds(sky_name))
     before_sky, before_ground = _shares(fine, sky) * inside, _shares(fine, ground) * inside
-    shares = np.where(np.arange(SIZE)[:, None] < _MEETING.stop, before_sky, before_ground)
-    shares[:, _MEETING] = np.minimum(before_sky, before_ground)[:, _MEETING]
+    shares = np.minimum(before_sky, before_ground)  # about the horizon, what is neither sky nor ground
+    shares[:, : _MEETING.start] = before_sky[:, : _MEETING.start]
+    shares[:, _MEETING.stop :] = before_ground[:, _MEETING.stop :]
     objects = shares.max(0) >= 0.5
     free = inside & ~grown(objects | ~inside, 3)
-    sky_is_right = _fits(wide, free, slice(0, _MEETING.start), sky)
-    ground_is_right = _fits(wide, free, slice(_MEETING.stop, SIZE), ground)
-    return Backdrop(
-        style=style,
-        place=ground_name if ground_is_right and (sky_is_right or ground_name) else None,  # a wall is half the place
-        time=(sky_name if sky_name != "wall" else "") if sky_is_right else None,
-        window=window,
-        shares=shares,
-        objects=objects,
-    )
+    sky_fits = _fits(wide, free, slice(0, _MEETING.start), sky)
+    ground_fits = _fits(wide, free, slice(_MEETING.stop, SIZE), ground)
+    place = ground_name if ground_fits and (sky_fits or ground_name) else None  # indoors, the wall is half the place
+    time = sky_name.removeprefix(INDOORS) if sky_fits else None
+    return Backdrop(style, place, time, window, shares, objects)
 
 
 def nearest_colour(colours: Picture) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
@@ -98,9 +95,9 @@ def _smooth(pixels: Pixels, window: tuple[slice, slice], sigma: float) -> Pictur
 
 
 def _skies() -> dict[str, Picture]:
-    """(64, 1, 3) colours of each row, by time; "wall" for indoors."""
+    """(64, 1, 3) colours of each row, by time; the wall's for indoors."""
     down = np.clip(np.arange(SIZE, dtype=np.float32) / HORIZON, 0, 1)[:, None, None]
-    skies = {"wall": np.broadcast_to(np.asarray(WALL, np.float32), (SIZE, 1, 3))}
+    skies = {INDOORS: np.broadcast_to(np.asarray(WALL, np.float32), (SIZE, 1, 3))}
     for time in TIMES:
         above, below = np.asarray(SKY[time][0], np.float32), np.asarray(SKY[time][1], np.float32)
         skies[time] = (above * (1 - down) + below * down).astype(np.float32)
@@ -109,14 +106,14 @@ def _skies() -> dict[str, Picture]:
 
 def _grounds(sky: str) -> dict[str, Picture]:
     """The same for what can lie under a sky, by place."""
-    if sky == "wall":
+    if sky == INDOORS:
         return {"": np.broadcast_to(np.asarray(FLOOR, np.float32), (SIZE, 1, 3))}
     _, _, tint, share = SKY[sky]
-    colours = {
-        place: np.asarray(GROUND[place], np.float32) * (1 - share) + np.asarray(tint, np.float32) * share
-        for place in PLACES[1:]
-    }
-    return {place: np.broadcast_to(colour.astype(np.float32), (SIZE, 1, 3)) for place, colour in colours.items()}
+    grounds = {}
+    for place in PLACES[1:]:
+        colour = np.asarray(GROUND[place], np.float32) * (1 - share) + np.asarray(tint, np.float32) * share
+        grounds[place] = np.broadcast_to(colour.astype(np.float32), (SIZE, 1, 3))
+    return grounds
 
 
 def _nearest(picture: Picture, inside: Mask, rows: slice, choices: dict[str, Picture]) -> tuple[str, Picture]:
@@ -139,8 +136,11 @@ def _fits(picture: Picture, free: Mask, rows: slice, colours: Picture) -> bool:
 def _shares(picture: Picture, behind: Picture) -> Picture:
     """(colours, 64, 64) how much of each pixel an object of each of COLOURS covers, 0..1.
 
-    A pixel at an edge is a mixture of background and object: its place on the line between them is the share. What
-    lies beside that line is something else.
+    A pixel p at an edge mixes background b and object colour c: p = b + share (c - b), so that
+
+        share = (p - b) · (c - b) / |c - b|²
+
+    What lies far beside the line from b to c is something else.
     """
     shares = np.empty((len(COLOURS), *picture.shape[:2]), np.float32)
     offset = picture - behind
@@ -153,10 +153,13 @@ def _shares(picture: Picture, behind: Picture) -> Picture:
 
 
 def grown(mask: Mask, by: int) -> Mask:
-    """The mask, wider by so many pixels on each side."""
-    if by == 0:
-        return mask
+    """The mask, wider by some pixels on each side."""
     return cv2.dilate(mask.astype(np.uint8), np.ones((2 * by + 1, 2 * by + 1), np.uint8)).astype(np.bool_)
+
+
+def eroded(mask: Mask) -> Mask:
+    """The mask without its outermost pixels."""
+    return cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(np.bool_)
 
 
 def _lab(colours: Picture) -> Picture:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import cv2
 import numpy as np
 
-from evaluation.small_diffusion.backdrop import SOFTNESS, Backdrop, Mask, grown, nearest_colour, read_backdrop
+from evaluation.small_diffusion.backdrop import SOFTNESS, Backdrop, Mask, eroded, grown, nearest_colour, read_backdrop
 from evaluation.small_diffusion.matching import Match, match
 from generators.builtin.small_diffusion.painter import SIZE
 from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, Scene
@@ -55,9 +55,7 @@ class Seen:
 def read_picture(pixels: Pixels) -> Seen:
     """What (64, 64, 3) uint8 RGB pixels show."""
     if pixels.shape != (SIZE, SIZE, 3) or pixels.dtype != np.uint8:
-        raise ValueError(
-            f"the small world has pictures of ({SIZE}, {SIZE}, 3) uint8, not {pixels.shape} {pixels.dtype}"
-        )
+        raise ValueError(f"pictures here are ({SIZE}, {SIZE}, 3) uint8, not {pixels.shape} {pixels.dtype}")
     backdrop = read_backdrop(pixels)
     things = tuple(_things(pixels, backdrop))
     single = things[0] if len(things) == 1 else None
@@ -80,25 +78,16 @@ def judge(seen: Seen, scene: Scene) -> dict[str, bool]:
     That is all but the colour "" and, of several objects, size and position. What is left out of a caption but settled
     by the world (the middle, medium size, before a wall, by day) is judged too; ``stated`` tells which are in words.
     """
-    settled: dict[str, bool] = {"style": seen.style == scene.style, "count": seen.count == scene.count}
-    if scene.number == 1:
-        settled["size"] = seen.size == scene.size
-    if scene.colour:
-        settled["colour"] = seen.colour == scene.colour
-    settled["shape"] = seen.shape == scene.object
-    if scene.number == 1:
-        settled["position"] = seen.position == scene.position
-    settled["place"] = seen.place == scene.place
-    if scene.place:
-        settled["time"] = seen.time == scene.time
-    return settled
+    single = scene.number == 1
+    settled = {"size": single, "position": single, "colour": bool(scene.colour), "time": bool(scene.place)}
+    said = {name: scene.object if name == "shape" else getattr(scene, name) for name in ATTRIBUTES}
+    return {name: getattr(seen, name) == said[name] for name in ATTRIBUTES if settled.get(name, True)}
 
 
 def stated(scene: Scene) -> frozenset[str]:
     """The attributes that a scene's caption has words for."""
-    words = {"size": scene.size, "colour": scene.colour, "position": scene.position}
-    words |= {"place": scene.place, "time": scene.time}
-    return frozenset({"style", "count", "shape"} | {name for name, word in words.items() if word})
+    optional = ("size", "colour", "position", "place", "time")
+    return frozenset({"style", "count", "shape"} | {name for name in optional if getattr(scene, name)})
 
 
 def _things(pixels: Pixels, backdrop: Backdrop) -> list[Thing]:
@@ -138,8 +127,7 @@ def _touching(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> list[Thing]:
 
 
 def _thing(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> Thing:
-    core = cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)).astype(np.bool_)
-    core = core if core.any() else mask
+    core = eroded(mask) if eroded(mask).any() else mask
     (colour,), (apart,) = nearest_colour(np.asarray(np.median(pixels[core], axis=0, keepdims=True), np.float32))
     # Noise of single pixels says nothing about purity: each is judged with its neighbours.
     smooth = np.asarray(cv2.blur(pixels.astype(np.float32), (3, 3)), np.float32)

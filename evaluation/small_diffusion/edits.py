@@ -1,4 +1,4 @@
-"""Edits of the small world, those that EQ-SD draws its pairs from, and what came of them."""
+"""Edits of the small world from EQ-SD's vocabulary, and what came of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.small_diffusion.backdrop import Mask, object_mask
+from evaluation.small_diffusion.backdrop import Mask, eroded, object_mask
 from evaluation.small_diffusion.checker import judge, read_picture
 from generators.builtin.small_diffusion.painter import FRAME, SIZE
 from generators.builtin.small_diffusion.scenes import Scene, read_caption
@@ -38,6 +37,10 @@ class WorldEdit:
     def scenes(self) -> tuple[Scene, Scene]:
         """What the captions say."""
         return read_caption(self.captions[0]), read_caption(self.captions[1])
+
+
+#: How prompt-to-prompt is asked to make an edit.
+How = Callable[[WorldEdit], Edit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,35 +82,28 @@ def _draw_edit(row: CaptionRow, rng: np.random.Generator) -> WorldEdit:
 
 
 def make(
-    pipeline: PromptToPromptPipeline,
-    edits: Sequence[WorldEdit],
-    asked: Callable[[WorldEdit], Edit],
-    *,
-    steps: int,
-    guidance: float,
-    batch: int,
+    pipeline: PromptToPromptPipeline, edits: Sequence[WorldEdit], how: How, *, steps: int, guidance: float, batch: int
 ) -> NDArray[np.uint8]:
-    """(n, 2, 64, 64, 3) pairs. asked: how prompt-to-prompt is to make an edit."""
+    """(n, 2, 64, 64, 3) pairs."""
     config = pipeline.unet.config
     shape = config.in_channels, config.sample_size, config.sample_size
     made = []
     for start in range(0, len(edits), batch):
         some = edits[start : start + batch]
         noise = torch.stack([torch.randn(shape, generator=torch.Generator().manual_seed(edit.seed)) for edit in some])
-        made.append(pipeline([asked(edit) for edit in some], noise, steps=steps, guidance=guidance).images)
+        made.append(pipeline([how(edit) for edit in some], noise, steps=steps, guidance=guidance).images)
     return np.concatenate(made)
 
 
 def outcome(edit: WorldEdit, pair: NDArray[np.uint8]) -> Outcome:
     """What came of an edit: pair (2, 64, 64, 3)."""
     verdicts = [judge(read_picture(picture), scene) for picture, scene in zip(pair, edit.scenes, strict=True)]
-    region = kept(edit.changes, pair[0], pair[1])
-    difference = np.abs(pair[0].astype(np.float64) - pair[1]).mean(axis=2)
+    difference = np.abs(pair[0].astype(np.float64) - pair[1]).mean(axis=2)[kept(edit.changes, pair[0], pair[1])]
     return Outcome(
         first=all(verdicts[0].values()),
         second=all(verdicts[1].values()),
         edited=verdicts[1]["shape" if edit.changes == "object" else edit.changes],
-        change=float(difference[region].mean()) if region.any() else math.nan,
+        change=float(difference.mean()) if difference.size else math.nan,
     )
 
 
@@ -115,8 +111,7 @@ def kept(changes: str, first: Pixels, second: Pixels) -> Mask:
     """(64, 64) pixels that an edit should leave alone.
 
     Objects and colours: all outside of both pictures' objects, widened by 2 pixels. Places and hours: the objects of
-    both, without their edges, where the background shines through: an object that moved or changed its form meets the
-    other background there. Style: all inside the frame.
+    both, without their edges, where the background shines through. Style: all inside the frame.
     """
     if changes in ("object", "colour"):
         return ~(object_mask(first) | object_mask(second))
@@ -124,8 +119,4 @@ def kept(changes: str, first: Pixels, second: Pixels) -> Mask:
         inside = np.zeros((SIZE, SIZE), np.bool_)
         inside[FRAME + 1 : -FRAME - 1, FRAME + 1 : -FRAME - 1] = True
         return inside
-    return _core(object_mask(first, dilate=0)) | _core(object_mask(second, dilate=0))
-
-
-def _core(mask: Mask) -> Mask:
-    return np.asarray(cv2.erode(mask.astype(np.uint8), np.ones((3, 3), np.uint8)), np.bool_)
+    return eroded(object_mask(first, dilate=0)) | eroded(object_mask(second, dilate=0))

@@ -1,12 +1,13 @@
-"""Shares of right answers with what chance allows them."""
+"""Shares of right answers, with the interval that chance allows them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
-NORMAL_95 = 1.959964
+NORMAL_95 = 1.959964  # 97.5 % quantile of the normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,8 @@ class Share:
     of: int
 
     @classmethod
-    def count(cls, answers: Iterable[bool]) -> Share:
-        """Of answers, how many are right."""
+    def count(cls, answers: Iterable[bool]) -> Self:
+        """The share of answers that are right."""
         listed = list(answers)
         return cls(sum(listed), len(listed))
 
@@ -29,7 +30,10 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % score interval (Wilson 1927), which stays within 0..1 and holds for shares near them too."""
+        """95 % score interval (Wilson 1927), which stays within 0..1. With p = right / of, n = of, z = NORMAL_95:
+
+        (p + z² / 2n ± z sqrt(p (1 - p) / n + z² / 4n²)) / (1 + z² / n)
+        """
         if not self.of:
             return 0.0, 1.0
         z2 = NORMAL_95**2
@@ -38,12 +42,10 @@ class Share:
         return max(0.0, centre - half), min(1.0, centre + half)
 
     def as_json(self) -> dict[str, float | int]:
-        """Numbers as reports keep them."""
-        low, high = self.interval
-        return {"right": self.right, "of": self.of, "share": round(self.value, 4) if self.of else 0.0} | {
-            "low": round(low, 4),
-            "high": round(high, 4),
-        }
+        """Counts, share and interval, as reports keep them."""
+        low, high = (round(end, 4) for end in self.interval)
+        share = round(self.value, 4) if self.of else 0.0
+        return {"right": self.right, "of": self.of, "share": share, "low": low, "high": high}
 
     def __str__(self) -> str:
         low, high = self.interval

@@ -1,1 +1,1 @@
-"""Everything that twinset draws itself."""
+"""Everything that twinset makes itself: pictures, videos, assets, and a small model."""

@@ -1,4 +1,4 @@
-"""Folders of what twinset draws itself: each appears complete or not at all, whoever else draws it meanwhile."""
+"""Folders of what twinset makes itself: each appears complete or not at all, also when two processes make it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ REMEDY = "set TWINSET_CACHE to a folder that can be written and has 100 MB of ro
 
 @contextlib.contextmanager
 def atomic_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder to draw into, which becomes ``folder`` when all is drawn, and goes when drawing fails.
+    """An empty folder to write into, which becomes ``folder`` when all is written, and is removed after a failure.
 
-    Two processes may do so at once, if both draw the same bytes: the first to finish wins. What killed ones left is
+    Two processes may do so at once if both write the same bytes: the first to finish wins. What killed ones left is
     removed. An OSError gets a note with the remedy.
     """
     owner = f".{folder.name}-{socket.gethostname()}."

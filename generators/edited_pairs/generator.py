@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from generators.edited_pairs.caption_sampling import draw_edits
 from generators.edited_pairs.checks import broken, similarity
-from generators.edited_pairs.scorer_files import scorer_digest
 from generators.edited_pairs.source import StableDiffusion
 from generators.edited_pairs.vocabulary import SHIPPED, load_captions
 from generators.prompt_to_prompt.model_files import model_digest
@@ -62,16 +61,13 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def weights(self) -> dict[str, str]:
         """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
-        found = {"model": model_digest(model_name(self.source.model))}
-        if self.source.scorer is not None:
-            found["scorer"] = scorer_digest(self.source.scorer)
-        return found
+        return {"model": model_digest(model_name(self.source.model))}
 
     def device(self) -> str:
         """What draws, as the runtime class names it; raises `WrongUse` where the recipe asks for a GPU and none is."""
         if self.source.device == "cpu":
             return "cpu"
-        from generators.edited_pairs.gpu import gpu_name
+        from shards.models.device import gpu_name
 
         return gpu_name()
 
@@ -104,8 +100,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
         cannot read, and the reasons of `generators.edited_pairs.checks.broken`.
 
-        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not,
-        and `WrongUse` when a caption is too long for the scorer.
+        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
         """
         wanted = cast(Sequence[EditedCandidate], candidates)
         for start in range(0, len(wanted), self.micro_batch):
@@ -119,9 +114,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         image0, image1 = painted.images
         if reason := broken(image0, image1, painted.finite):
             return Rejected(candidate.key, reason)
-        scores = similarity(image0, image1, painted.region)
-        if self._painter.scorer is not None:
-            scores["direction"] = self._painter.scorer.direction(painted.images, _captions(candidate))
         files = self._painter.files
         return Pair(
             key=candidate.key,
@@ -133,7 +125,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
             captions0=candidate.captions0,
             captions1=candidate.captions1,
             provenance=self._provenance(candidate, painted),
-            scores=scores,
+            scores=similarity(image0, image1, painted.region),
             sources=files[1:],
         )
 
@@ -167,7 +159,3 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         from generators.edited_pairs.painter import Painter
 
         return Painter(self.name, self.source, self.seed)
-
-
-def _captions(candidate: EditedCandidate) -> tuple[str, str]:
-    return candidate.captions0[0], candidate.captions1[0]

@@ -12,8 +12,6 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
-from generators.edited_pairs.gpu import GPU, within_memory
-from generators.edited_pairs.scorer import Scorer
 from generators.edited_pairs.source import StableDiffusion
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.model_files import model_folder, weights_digest
@@ -23,6 +21,7 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import model_name
 from shards.contracts import OutOfMemory
 from shards.kinds.samples import Pixels, Source
+from shards.models.device import GPU, within_memory
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
@@ -47,7 +46,7 @@ class Painted:
 
 
 class Painter:
-    """A loaded model, and the scorer if one is asked for.
+    """A loaded model.
 
     files: the weights that draw, the UNet's first, by their paths in the model's folder.
     """
@@ -60,7 +59,7 @@ class Painter:
         torch.backends.cudnn.deterministic = True
         self._name, self._source, self._seed = name, source, seed
         try:
-            self._pipeline, self.scorer = within_memory(self._load)
+            self._pipeline = within_memory(self._load)
         except OutOfMemory as error:
             raise BuildFailed(
                 f"{name}: memory runs out while {source.model} is loaded ({error}), before anything is drawn; end what "
@@ -69,12 +68,11 @@ class Painter:
         self._shape = self._latents()
         self.files = _files(model_name(source.model))
 
-    def _load(self) -> tuple[PromptToPromptPipeline, Scorer | None]:
+    def _load(self) -> PromptToPromptPipeline:
         source = self._source
         device = "cpu" if source.device == "cpu" else GPU
         dtype = None if source.precision == "auto" else getattr(torch, source.precision)
-        pipeline = load_model(model_name(source.model), device, dtype, source.scheduler)
-        return pipeline, Scorer(source.scorer, device) if source.scorer is not None else None
+        return load_model(model_name(source.model), device, dtype, source.scheduler)
 
     def paint(self, candidates: Sequence[EditedCandidate], size: int) -> list[Painted | str]:
         """One result a candidate: what was drawn, or why its captions do not fit the model.

@@ -48,8 +48,6 @@ class StableDiffusion(Source):
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
     edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
-    scorer: a CLIP model, named as ``model`` is, that scores how well the change of the images follows that of the
-    captions; rejects nothing. None: no such score.
     device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
     torch's, of each process. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
     licence: of what the model draws, copied into every sample and the card; must be given for a model not known here.
@@ -66,7 +64,6 @@ class StableDiffusion(Source):
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
     blend: bool = False
     precision: Literal["auto", "float32", "float16"] = "auto"
-    scorer: Annotated[str, Place("model", "models"), Field(min_length=1)] | None = None
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=4, ge=1, le=1024)
@@ -119,11 +116,8 @@ class StableDiffusion(Source):
 
     def notes(self) -> str:
         """What no count tells of drawn pairs."""
-        scorer = "`direction` in `scores`, the cosine of both changes for a CLIP model, rejects nothing."
-        if self.scorer is None:
-            scorer = "None was measured."
         phrase = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
-        return (_SMALL if self.model == SMALL else "") + _NOTES.format(scorer=scorer, phrase=phrase)
+        return (_SMALL if self.model == SMALL else "") + _NOTES.format(phrase=phrase)
 
     @property
     def planned_from(self) -> str:
@@ -142,33 +136,25 @@ class StableDiffusion(Source):
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`: the files of both models."""
-        from generators.edited_pairs.scorer_files import scorer_folder
-        from generators.prompt_to_prompt.model_files import ModelMissing, model_folder
+        """As `Source.check_inputs`: the files of the model."""
+        from generators.prompt_to_prompt.model_files import model_folder
+        from shards.models.files import ModelMissing
 
-        if "models" not in needs:
-            return
-        setting = "model"
-        try:
-            model_folder(model_name(self.model))
-            setting = "scorer"
-            if self.scorer is not None:
-                scorer_folder(self.scorer)
-        except ModelMissing as error:
-            raise WrongUse(f"{key}.{setting}: {error}") from error
+        if "models" in needs:
+            try:
+                model_folder(model_name(self.model))
+            except ModelMissing as error:
+                raise WrongUse(f"{key}.model: {error}") from error
 
     def check_device(self, key: str) -> None:
         """As `Source.check_device`."""
         if self.device == "cpu":
             return
         try:
-            from generators.edited_pairs.gpu import check_gpu
+            from shards.models.device import check_gpu
         except ImportError as error:
             raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
-        try:
-            check_gpu()
-        except WrongUse as error:
-            raise WrongUse(f"{key.removesuffix('source')}{error}") from error
+        check_gpu(f"{key}.device")
 
     def open(self, context: Context) -> EditedPairGenerator:
         """As `Source.open`."""
@@ -181,7 +167,7 @@ _NOTES = """\
 * Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
   (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513 pairs.
 * No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
-  right. {scorer}
+  right. The filter `directional-similarity` measures one and rejects nothing.
 * `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
   model's attention for the words of the edited object (1: an edit of the whole picture), `similarity_inside` and
   `similarity_outside` say how alike the two pictures are within and without it (1: equal).

@@ -10,12 +10,7 @@ Task = Literal["focus-attribute", "change-attribute", "focus-object", "change-ob
 Entry = dict[str, Any]
 
 #: Images of a gallery besides the target: the paper's 10 and 15 (Table 1) count it.
-DISTRACTORS: dict[Task, int] = {
-    "focus-attribute": 9,
-    "change-attribute": 14,
-    "focus-object": 14,
-    "change-object": 14,
-}
+DISTRACTORS: dict[Task, int] = {"focus-attribute": 9, "change-attribute": 14, "focus-object": 14, "change-object": 14}
 
 T = TypeVar("T")
 

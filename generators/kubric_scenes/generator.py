@@ -10,14 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from generators.kubric_scenes.asset_manifest import AssetManifest, UnusableAsset, read_manifest
-from generators.kubric_scenes.composition import Composition, NoRoom, Standing, compose
-from generators.kubric_scenes.evidence import Instance, foresee, measure
-from generators.kubric_scenes.pair_sampling import draw_pairs, usable
-from generators.kubric_scenes.proof import Refuted, prove_change, prove_image
-from generators.kubric_scenes.scene import Drawn, Placement, Settled, Thing
+from generators.kubric_scenes.assets.manifest import AssetManifest, UnusableAsset, read_manifest
+from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
+from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
+from generators.kubric_scenes.proof.evidence import Instance, foresee, measure
+from generators.kubric_scenes.proof.proof import Refuted, prove_change, prove_image
+from generators.kubric_scenes.scene.composition import Composition, NoRoom, Standing, compose
+from generators.kubric_scenes.scene.parts import Drawn, Placement, Settled, Thing
 from generators.kubric_scenes.source import Kubric
-from generators.kubric_scenes.vocabulary import SHIPPED, load_vocabulary
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
@@ -31,7 +31,7 @@ FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubricCandidate(CaptionedCandidate):
-    """A drawn pair. drawn: `generators.kubric_scenes.scene.Drawn` as canonical JSON."""
+    """A drawn pair. drawn: `generators.kubric_scenes.scene.parts.Drawn` as canonical JSON."""
 
     drawn: str
 
@@ -53,7 +53,7 @@ class KubricGenerator(Generator[Kubric]):
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
         if self.source.device == "cpu":
             return "cpu"
-        from generators.kubric_scenes.studio_settings import gpu_name
+        from generators.kubric_scenes.studio.cycles import gpu_name
 
         return gpu_name()
 
@@ -190,9 +190,9 @@ class FilmSet:
 
     def __init__(self, source: Kubric) -> None:
         # Blender is heavy: a plan does without it.
-        from generators.kubric_scenes.asset_shelf import AssetShelf
-        from generators.kubric_scenes.models import Models
-        from generators.kubric_scenes.studio import Studio
+        from generators.kubric_scenes.assets.shelf import AssetShelf
+        from generators.kubric_scenes.scene.models import Models
+        from generators.kubric_scenes.studio.studio import Studio
 
         self._scratch = tempfile.TemporaryDirectory(prefix="twinset-kubric-")
         self.shelf = AssetShelf(source.manifest, Path(self._scratch.name))
@@ -207,8 +207,8 @@ class FilmSet:
         )
 
     def settle(self, fixed: Sequence[Placement], dropped: Placement) -> Settled:
-        """`generators.kubric_scenes.settle` with this set's assets."""
-        from generators.kubric_scenes.settle import settle
+        """`generators.kubric_scenes.scene.settle` with this set's assets."""
+        from generators.kubric_scenes.scene.settle import settle
 
         return settle(self.shelf, fixed, dropped)
 

@@ -6,17 +6,15 @@ Nothing is downloaded. Only files are looked at, without the libraries that load
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from manifests.canonical import digest, sha256_of_file
+from manifests.canonical import digest
 from manifests.errors import WrongUse
 from shards.media.media_folder import EscapesRoot, inside
+from shards.models.files import TOKENIZERS, ModelMissing, local_folder, missing_tokenizer, sha256_once
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 WEIGHTS = {
     "unet": "diffusion_pytorch_model",
     "vae": "diffusion_pytorch_model",
@@ -24,18 +22,6 @@ WEIGHTS = {
     "text_encoder_2": "model",
 }
 CONFIGS = ("model_index.json", "scheduler/scheduler_config.json", *(f"{part}/config.json" for part in WEIGHTS))
-TOKENIZERS = (
-    "vocab.json",
-    "merges.txt",
-    "tokenizer_config.json",
-    "tokenizer.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
-
-
-class ModelMissing(WrongUse):
-    """A model, or a file of it, is not on this machine; the message says which files to put where."""
 
 
 def model_folder(name: str) -> Path:
@@ -45,37 +31,6 @@ def model_folder(name: str) -> Path:
     if missing:
         raise ModelMissing(f"the model {name} lacks {', '.join(missing)}: put them into {folder}. {_layout()}")
     return folder
-
-
-def local_folder(name: str, layout: str) -> Path:
-    """The folder of any model by its path or its hub id; else ModelMissing, which ends with what its layout is.
-
-    What is a folder here is taken as one; what is not, and reads OWNER/NAME, is looked up in the cache.
-    """
-    try:
-        folder = Path(name).expanduser()
-        if folder.is_dir():
-            return folder
-    except (RuntimeError, OSError) as error:  # of a user who is not known here; a name too long, no permission
-        raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
-    if not HUB_ID.fullmatch(name):
-        raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise ModelMissing(
-            f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
-            f"the model's folder. {layout}"
-        ) from error
-    try:
-        return Path(snapshot_download(name, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError) as error:
-        raise ModelMissing(
-            f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded while "
-            f"building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its "
-            f"files into a folder and name that. {layout}"
-        ) from error
 
 
 def weights_digest(name: str) -> dict[str, str]:
@@ -93,17 +48,6 @@ def model_digest(name: str) -> str:
     return digest(weights_digest(name))
 
 
-def sha256_once(path: Path) -> str:
-    """sha256 of a file, which a process reads again only when its size or time of change differ."""
-    stat = path.stat()
-    return _sha256_of_version(path, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=1024)
-def _sha256_of_version(path: Path, _size: int, _changed: int) -> str:
-    return sha256_of_file(path)[0]
-
-
 def _missing(folder: Path) -> list[str]:
     """Files that loading needs and that are not in the folder."""
     if not (folder / "model_index.json").is_file():
@@ -116,8 +60,7 @@ def _missing(folder: Path) -> list[str]:
         if not weights_of(folder, part, "") and not weights_of(folder, part, ".fp16"):
             missing.append(f"{part}/{WEIGHTS[part]}.safetensors")
     for part in ("tokenizer", "tokenizer_2") if two else ("tokenizer",):
-        if not (folder / part / "tokenizer.json").is_file():
-            missing += [f"{part}/{file}" for file in TOKENIZERS[:2] if not (folder / part / file).is_file()]
+        missing += [f"{part}/{file}" for file in missing_tokenizer(folder / part)]
     return missing
 
 

@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from diffusers import (
-    AutoencoderKL,
-    AutoencoderTiny,
-    DDIMScheduler,
-    DPMSolverMultistepScheduler,
-    UNet2DConditionModel,
-)
+from diffusers import AutoencoderKL, AutoencoderTiny, DDIMScheduler, DPMSolverMultistepScheduler, UNet2DConditionModel
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
 from generators.prompt_to_prompt.model_files import has_part, model_folder, read_json, weights_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from generators.prompt_to_prompt.attention import cross_attention_sizes
-from generators.prompt_to_prompt.memory import ran_out
 from manifests.errors import TwinsetError, WrongUse
+from shards.models.device import ran_out
 
 if TYPE_CHECKING:
     from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline

@@ -39,12 +39,14 @@ class ActionGenome(FramePairSource):
     skip: annotated frames left out after a chosen one (the paper says 1 and 2).
     exclusive: stricter than the paper: each frame has a caption that is not true of the other one. {holding} and
     {holding, touching} are said differently, and make a pair, but "holding" is true of both.
+    grammar: captions in correct English ("the clothes which are"), where the paper prints "the clothes which is".
     """
 
     kind: Literal["action-genome"]
     frames: Literal["dump", "video"] = "video"
     skip: int = Field(default=1, ge=0)
     exclusive: bool = False
+    grammar: bool = False
     licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
 
     reference = Reference(
@@ -123,7 +125,8 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
         if not first.differs_from(second):
             return None
-        said0, said1 = (captions(view.object_class, view.relations[1], view.relations[2]) for view in (first, second))
+        grammar = self.source.grammar
+        said0, said1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
         place = f"{self.source.annotations.name} {kind} of {first.frame} and {second.frame}"
         if not said0 or not said1:
             self.excluded.add("pair-unsayable", place)

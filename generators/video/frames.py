@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 import av
-from av.video.frame import PictureType
 
-from generators.video.packets import PacketTable
-from generators.video.pixels import RgbConverter
+from generators.video.container.packets import PacketTable
+from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
+from generators.video.decoding import ListedFrame, decode_from_start, take_frames
 from generators.video.timeline import Timeline, best_effort
-from generators.video.video_file import MICROSECONDS, BrokenMedia, VideoFile, VideoPacket
 from shards.kinds.samples import Pixels
 
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.
@@ -23,8 +22,6 @@ from shards.kinds.samples import Pixels
 # them, then to take the wanted ones).
 ONE_FRAME_A_PACKET = frozenset({"h264", "hevc", "vp9", "av1"})
 WITHOUT_PTS = frozenset({"avi"})
-# Decoders that leave out frames to which no other refers, packet by packet, without touching the rest.
-SKIPS_NON_REFERENCE = frozenset({"h264", "hevc", "vp9"})
 
 LIBAV_MOST = (1 << 31) - 1  # bytes; av_malloc refuses more, however much memory there is
 
@@ -87,21 +84,29 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
     table = file.scan()
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
-    timeline = _timeline_of_packets(file, table) if direct else _timeline_of_frames(file)
+    listed = [] if direct else decode_from_start(file, table)[0]
+    timeline = _timeline_of_packets(file, table) if direct else _timeline_of_frames(file, listed)
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
     chosen = timeline.nearest(addresses) if addressing == "seconds" else timeline.numbered(addresses)
-    wanted = sorted(set(chosen.values()))
-    decoded = _take_directly(file, table, timeline, wanted) if direct else _take_in_order(file, wanted)
-    frames = {index: VideoFrame(index, timeline.seconds(index), pixels) for index, pixels in decoded.items()}
     count = len(timeline.ticks)
+    near = {at: n for at, n in chosen.items() if timeline.is_within_a_frame(n, at, addressing)}
+    # Of an intact file the nearest frame counts, however far it is. Else the one meant may be missing.
+    late = any(chosen.get(at, count - 1) == count - 1 for at in addresses if at not in near)
+    cut_off = late and (table.truncated or file.falls_short())
+    holes = bool(table.damaged) or not all(frame.intact for frame in listed)
+    near |= {at: n for at, n in chosen.items() if not holes and not (cut_off and n == count - 1)}
+    places = {n: table.place[timeline.ticks[n]] if direct else listed[n].place for n in near.values()}
+    pixels = take_frames(file, table, set(places.values()), direct)
+    frames = {n: VideoFrame(n, timeline.seconds(n), pixels[place]) for n, place in places.items() if place in pixels}
     last = f"the last of {count} frames is at {timeline.seconds(count - 1):.3f} s"
-    cut_off = chosen.keys() < set(addresses) and (table.truncated or file.falls_short())
     result: dict[float, VideoFrame | Unavailable] = {}
     for at in addresses:
-        if at in chosen:
+        if at in near and near[at] in frames:
+            result[at] = frames[near[at]]
+        elif at in chosen:
             damaged = f"{file.path.name}: the frame at {at:g} is damaged; get the file anew"
-            result[at] = frames.get(chosen[at]) or Unavailable("broken-media", damaged)
+            result[at] = Unavailable("broken-media", damaged)
         elif cut_off:
             cut = f"{file.path.name}: cut off before {at:g} ({last}); get the file anew"
             result[at] = Unavailable("broken-media", cut)
@@ -121,10 +126,9 @@ def _timeline_of_packets(file: VideoFile, table: PacketTable) -> Timeline:
     return _timeline(file, [pts for pts, _ in frames], [duration for _, duration in frames])
 
 
-def _timeline_of_frames(file: VideoFile) -> Timeline:
-    file.rewind()
-    stamps = [((frame.pts, frame.dts), frame.duration or 0) for frame in file.decode(file.packets())]
-    return _timeline(file, best_effort([stamp for stamp, _ in stamps]), [duration for _, duration in stamps])
+def _timeline_of_frames(file: VideoFile, listed: Sequence[ListedFrame]) -> Timeline:
+    ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
+    return _timeline(file, ticks, [frame.duration for frame in listed])
 
 
 def _timeline(file: VideoFile, ticks: list[int], durations: list[int]) -> Timeline:
@@ -135,65 +139,3 @@ def _timeline(file: VideoFile, ticks: list[int], durations: list[int]) -> Timeli
         origin = first  # the container rounds to microseconds
     lone = len(file.container.streams) == 1
     return Timeline(ticks, durations, time_base, origin, file.stream.guessed_rate, lone)
-
-
-def _take_in_order(file: VideoFile, wanted: list[int]) -> dict[int, Pixels]:
-    """Frames by index, decoding from the start up to the last one."""
-    found: dict[int, Pixels] = {}
-    if wanted:
-        convert, left = RgbConverter(), set(wanted)
-        file.rewind()
-        for index, frame in enumerate(file.decode(file.packets())):
-            if index in left and not frame.is_corrupt:
-                found[index] = convert(frame)
-            if index == wanted[-1]:
-                break
-    return found
-
-
-def _take_directly(file: VideoFile, table: PacketTable, timeline: Timeline, wanted: list[int]) -> dict[int, Pixels]:
-    """Frames by index, entering the file once for every key frame that leads to some of them."""
-    convert = RgbConverter()
-    runs: dict[int, set[int]] = {}
-    for index in wanted:
-        tick = timeline.ticks[index]
-        if tick not in table.damaged:
-            runs.setdefault(table.entrance(tick), set()).add(tick)
-    found: dict[int, Pixels] = {}
-    for entrance, ticks in sorted(runs.items()):
-        skip = file.codec_name in SKIPS_NON_REFERENCE
-        # From ever earlier only where a key frame is no true entrance (gradual refresh, wrong labels): rare and slow.
-        for start, skipping in ((entrance, skip), (table.key_before(entrance), False), (0, False)):
-            left = ticks - found.keys()
-            if left:
-                found |= _run(file, table, start, left, skipping, convert)
-    return {index: found[tick] for index in wanted if (tick := timeline.ticks[index]) in found}
-
-
-def _run(
-    file: VideoFile, table: PacketTable, entrance: int, ticks: set[int], skipping: bool, convert: RgbConverter
-) -> dict[int, Pixels]:
-    """Frames by tick, decoded from one key frame on; none where the decoder cannot start at it.
-
-    skipping: frames that no other refers to are not decoded unless wanted.
-    """
-    start = table.pts[entrance]
-    needed = {start, *ticks}
-    entered = entrance == 0
-    found: dict[int, Pixels] = {}
-    for frame in file.decode(_feed(file, table, entrance, needed, skipping)):
-        entered = entered or (frame.pts == start and frame.pict_type == PictureType.I)
-        if entered and frame.pts in ticks and not frame.is_corrupt:
-            found[frame.pts] = convert(frame)
-    return found
-
-
-def _feed(
-    file: VideoFile, table: PacketTable, entrance: int, needed: set[int | None], skipping: bool
-) -> Iterator[VideoPacket]:
-    last = max(table.place[tick] for tick in needed)
-    for packet in file.packets_from(table, entrance):
-        file.stream.codec_context.skip_frame = "NONREF" if skipping and packet.pts not in needed else "DEFAULT"
-        yield packet
-        if table.place.get(packet.pts, -1) >= last:
-            return

@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Of joined names one word is said, the same on both sides of a pair: the first, save for the bottle, as published
-# ("the sofa", "the bottle"). Keys are the official list's, words run together.
+# A joined name such as closet/cabinet is one class, and the annotation does not tell which of the two is meant. One
+# word is said, the same on both sides of a pair: the first, except for the bottle, as published ("the sofa", "the
+# bottle"). Keys are those of the official list, words run together.
 NOUNS = {
     "closetcabinet": "closet",
     "cupglassbottle": "bottle",
@@ -18,6 +19,7 @@ NOUNS = {
     "phonecamera": "phone",
     "sofacouch": "sofa",
 }
+PLURAL = frozenset({"clothes", "groceries"})
 SPATIAL = {
     "above": "above",
     "beneath": "beneath",
@@ -67,20 +69,28 @@ def noun(object_class: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _captions(said: str, spatial: tuple[str, ...], contacting: tuple[str, ...]) -> tuple[str, ...]:
+def _captions(said: str, spatial: tuple[str, ...], contacting: tuple[str, ...], grammar: bool) -> tuple[str, ...]:
+    verb = "are" if grammar and said in PLURAL else "is"
+    words = {**CONTACTING, "have_it_on_the_back": "carrying on his/her back"} if grammar else CONTACTING
     return tuple(
-        f"The person is {CONTACTING[touch]} the {said} which is {SPATIAL[place]} him/her."
+        f"The person is {words[touch]} the {said} which {verb} {SPATIAL[place]} him/her."
         for touch in contacting
         for place in spatial
     )
 
 
-def captions(object_class: str, spatial: Iterable[str], contacting: Iterable[str]) -> tuple[str, ...]:
+def captions(
+    object_class: str, spatial: Iterable[str], contacting: Iterable[str], grammar: bool = False
+) -> tuple[str, ...]:
     """Every caption that the relations of one object give, in the annotation's order, contacting relations outermost.
 
     Relations that cannot be said (``unsure``, ``other_relationship``) or are not Action Genome's give none; without
     one of each kind there is no caption.
+
+    Args:
+        grammar: "the clothes which are" and "carrying on his/her back", where the paper's rules give "the clothes
+            which is" and "carrying on the back".
     """
     places = dict.fromkeys(name for name in map(relation, spatial) if name in SPATIAL)
     touches = dict.fromkeys(name for name in map(relation, contacting) if name in CONTACTING)
-    return _captions(noun(object_class), tuple(places), tuple(touches))
+    return _captions(noun(object_class), tuple(places), tuple(touches), grammar)

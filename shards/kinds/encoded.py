@@ -7,8 +7,6 @@ import io
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from PIL import Image
-
 from manifests.recipe import Encoding
 from shards.kinds.samples import Frame, Pixels, Source
 
@@ -43,6 +41,8 @@ def encodable(frame: Frame) -> bool:
 
 def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
     """Encode one frame. JPEG keeps full colour resolution: attributes such as colour are what is asked about."""
+    from PIL import Image  # not needed by what reads a recipe
+
     picture, stream = Image.fromarray(frame.pixels), io.BytesIO()
     if encoding.format == "jpg":
         picture.save(stream, "JPEG", quality=encoding.quality, subsampling=0)
@@ -56,6 +56,8 @@ def encode_image(frame: Frame, encoding: Encoding) -> EncodedImage:
 
 def encode_mask(mask: Pixels) -> bytes:
     """A mask of numbers as PNG."""
+    from PIL import Image
+
     stream = io.BytesIO()
     Image.fromarray(mask).save(stream, "PNG")
     return stream.getvalue()

@@ -36,9 +36,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import VideoFrame, read_frames
 from generators.video.pixels import RgbConverter
-from generators.video.video_file import VideoFile
 from shards.kinds.samples import Pixels
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
@@ -142,7 +142,7 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
         convert, around = RgbConverter(), {}
-        for index, frame in enumerate(file.decode(file.packets())):
+        for index, (_, frame) in enumerate(file.decode(file.packets())):
             if index in near:
                 around[index] = convert(frame).astype(np.int16)
             if index > max(near):
@@ -164,11 +164,11 @@ def decoding(path: Path, wanted: list[float], skipping: bool) -> float:
         for _ in range(ROUNDS):
             spent = 0.0
             for tick in (ticks[round(at * rate)] for at in wanted):
-                entrance = table.entrance(tick)
+                entrance = table.entrance(table.place[tick])
                 packets = list(islice(file.packets_from(table, entrance), table.place[tick] - entrance + 1))
                 codec.flush_buffers()
                 start = time.process_time()
-                for packet in packets:
+                for _, packet in packets:
                     codec.skip_frame = "NONREF" if skipping and packet.pts != tick else "DEFAULT"
                     codec.decode(packet)
                 codec.decode(None)

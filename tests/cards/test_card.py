@@ -1,7 +1,8 @@
-"""The card says what is true of the data, and how to make it again."""
+"""The card says what is true of the data and of its source, and how to make it again."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,131 +11,177 @@ import pytest
 import yaml
 
 from cards.card import card
-from cards.card_notes import notes
-from cards.describe import describe
-from cards.reasons import MEANINGS
-from cards.summary import IndexSummary, Statistics, WordUse
+from cards.kinds.pair import PairStatistics
+from cards.summary import IndexSummary
+from cards.word_balance import WordUse
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.recipe import content_of, load_recipe
-from shards.export.formats import export
+from shards.read import read_settings
+from shards.storage import layout
+from tests import made_datasets
+from tests.made_datasets import MINED_SUBSET, TASKS, MadeDataset
 
-_NUMBERS = Statistics({1: 2}, {1: 1}, 1.0, (), (), 0.0, 1, 1, 0, {}, {}, None)
+NUMBERS = PairStatistics({1: 2}, {1: 1}, 1.0, (WordUse("a|b\n<b>", 1, 0, 1),), (), 0.0, 1, 1, 0, {}, {}, None)
+FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
 
 
-def _read(dataset: Any, subset: str) -> str:
-    describe(dataset.store, [subset])
-    return (dataset.root / subset / "README.md").read_text("utf-8")
+def described(dataset: MadeDataset, name: str) -> str:
+    dataset.describe(name)
+    return dataset.text(f"{name}/README.md")
 
 
-def test_the_card_counts_what_is_there(small_dataset: Any) -> None:
-    text = _read(small_dataset, "eq-youcook2")
+def small_card(dataset: MadeDataset, kept: int = 1, **record: Any) -> str:
+    recipe, _ = read_settings(dataset.store, "eq-ag")
+    stage = dataset.stages["eq-ag"].model_copy(update=record)
+    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), NUMBERS, {})
+
+
+def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
+    text = described(made_pairs, "eq-youcook2")
     front = yaml.safe_load(text.split("---")[1])
     assert front["configs"][0]["data_files"] == [{"split": "test", "path": "test/*.tar"}]
-    assert front["size_categories"] == ["n<1K"]
+    assert front["size_categories"] == ["n<1K"] and "webdataset" in front["tags"]
     assert "| planned |  | 12 | 100.0 % |" in text
     assert "| rejected by generator | missing-media | −3 | 25.0 % |" in text
-    assert "| rejected by equal-captions | equal-captions | −1 | 8.3 % |" in text
+    assert "| rejected by test-alike | equal-captions | −1 | 8.3 % |" in text
     assert "| **kept** |  | **8** | 66.7 % |" in text
-    assert "| distinct images | 9 |" in text and "96 × 72 (8)" in text
+    assert "| distinct images | 9 |" in text and "96 × 72 (8)" in text and "| videos | 3 |" in text
     assert "Image 0 comes first in time in 100.0%" in text
-    assert "YouTube videos, non-commercial research use" in text
-    assert "zhou2018youcook2" in text and "wang2023eqben" in text
+    assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
     assert "<script>" not in text
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
-        assert (small_dataset.root / "eq-youcook2" / picture).is_file()
+        assert made_pairs.store.size(f"eq-youcook2/{picture}")
 
 
-def test_the_recipe_in_the_card_makes_the_same_stage(small_dataset: Any, tmp_path: Path) -> None:
-    block = re.search(r"```yaml\n(.*?)```", _read(small_dataset, "eq-ag"), re.DOTALL)
+def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDataset) -> None:
+    made_pairs.add("plain", FOLDER_SUBSET, made_datasets.pair_shards("plain"))
+    video, plain = described(made_pairs, "eq-ag"), described(made_pairs, "plain")
+    assert "made from [Drawn videos](https://videos.example) following [A Paper](https://paper.example):" in video
+    assert "* Frames are taken by the rule of docs/frames.md.\n" in video
+    assert "@inproceedings{paper2020" in video and "@misc{videos2021" in video
+    assert "8 minimal pairs, made from test-folder: two images" in plain and "| groups | 3 |" in plain
+    assert not re.search(r"[Pp]aper|[Vv]ideo|EqBen|Citation", plain)
+    croissant = json.loads(made_pairs.text("plain/_meta/croissant.json"))
+    assert croissant["citeAs"] == "" and croissant["description"].startswith("8 minimal pairs, made from test-folder: ")
+    assert croissant["license"] == "mine" and "The group that" in json.dumps(croissant)
+
+
+def test_reasons_are_explained_by_source_and_filters(made_pairs: MadeDataset) -> None:
+    text = described(made_pairs, "eq-ag")
+    assert "* `missing-media`: the video is not in the media folder\n" in text
+    assert "* `equal-captions`: both captions say the same\n" in text
+    places = [("unsaid", "a.json line 7"), ("unsaid", "a|b <i>")]
+    text = small_card(made_pairs, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
+    assert "Records left out before planning: brand-new 1, unsaid 3.\n\n* `unsaid`: pairs without words\n" in text
+    assert "| unsaid | a.json line 7 |\n| unsaid | a\\|b &lt;i> |\n" in text
+
+
+def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
+    assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in small_card(made_pairs)
+    settings = {"source": {**FOLDER_SUBSET["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}}
+    made_pairs.add("hostile", settings, made_datasets.pair_shards("hostile"))
+    text = described(made_pairs, "hostile")
+    assert r"terms: CC0 # Gotcha !\[x\](http://e/x.png) \<img src=y> \`a\`." in text
+
+
+@pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute"])
+def test_the_recipe_in_the_card_makes_the_same_stage(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, tmp_path: Path, name: str
+) -> None:
+    block = re.search(r"```yaml\n(.*?)```", described(made_pairs, name), re.DOTALL)
     assert block is not None
     (tmp_path / "recipe.yaml").write_text(block[1], "utf-8")
     recipe = load_recipe(str(tmp_path / "recipe.yaml"))
-    stage = small_dataset.stages["eq-ag"]
-    settings = content_of(recipe.subsets["eq-ag"], recipe.seed)
+    stage, settings = made_pairs.stages[name], content_of(recipe[name], recipe.seed)
     assert settings == stage.facts["settings"]
     assert digest({**stage.facts, "settings": settings}) == stage.content
 
 
-def test_hostile_words_stay_within_their_cells(small_dataset: Any) -> None:
-    numbers = Statistics(
-        caption_words={}, group_pairs={}, top_groups_share=0.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),), lopsided=(),
-        longer0=0.0, distinct_captions=0, distinct_images=0, sampled=0, image_sizes={}, changes={}, earlier0=None,
-    )  # fmt: skip
-    one = IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0)
-    text = card(small_dataset.stages["eq-ag"], one, numbers)
-    assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in text
-
-
-def test_descriptions_have_the_same_bytes_every_time(small_dataset: Any) -> None:
+def test_descriptions_have_the_same_bytes_every_time(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset
+) -> None:
     def snapshot() -> dict[str, bytes]:
-        describe(small_dataset.store, ["eq-ag", "eq-gebc"])
-        return {str(path): path.read_bytes() for path in small_dataset.root.rglob("*") if path.is_file()}
+        made_pairs.describe()
+        return {str(path): path.read_bytes() for path in made_pairs.root.rglob("*") if path.is_file()}
 
     assert snapshot() == snapshot()
 
 
-def test_a_subset_that_keeps_nothing_is_described_too(small_dataset: Any) -> None:
-    for number in (0, 2, 3):
-        small_dataset.store.remove(f"eq-ag/_meta/receipts/{number:05d}.json")
-    assert describe(small_dataset.store, ["eq-ag"])["eq-ag"].kept == 0
-    text = (small_dataset.root / "eq-ag" / "README.md").read_text("utf-8")
-    assert "| **kept** |  | **0** | 0.0 % |" in text and "No pair is kept of the 3 planned" in text
+@pytest.mark.parametrize("name, noun", [("eq-ag", "pair"), ("two-images", "triplet"), ("focus-object", "template")])
+def test_a_subset_that_keeps_nothing_is_described_too(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, name: str, noun: str
+) -> None:
+    for file in made_pairs.store.names(layout.meta(name, "receipts")):
+        made_pairs.store.remove(layout.meta(name, f"receipts/{file}"))
+    text = described(made_pairs, name)
+    assert "| **kept** |  | **0** | – |" in text and f"No {noun} is kept of the 0 planned" in text
     assert "load_dataset" not in text and "![" not in text and "configs" not in yaml.safe_load(text.split("---")[1])
-    with pytest.raises(WrongUse, match=r"no finished shard of eq-ag keeps a pair; twinset status"):
-        export(small_dataset.store, ["eq-ag"], "eqben", small_dataset.root.parent / "export")
-
-
-def test_odd_reasons_and_terms_are_explained(small_dataset: Any) -> None:
-    text = _read(small_dataset, "eq-ag")
-    assert "* `missing-media`: the video, frame, image or asset" in text and "* `equal-captions`: no caption" in text
-    assert "* The stage digest is" in text and "* The runtime class names" in text
-    stage = small_dataset.stages["eq-ag"].model_copy(update={"excluded": {"pair-unsayable": 3, "brand-new": 1}})
-    counted = card(stage, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), _NUMBERS)
-    assert "brand-new 1, pair-unsayable 3" in counted and "* `pair-unsayable`: pairs in which" in counted
-
-
-def test_every_reason_that_a_source_counts_has_a_meaning() -> None:
-    counted = set()
-    for path in (Path(__file__).parents[2] / "generators").rglob("*.py"):
-        counted |= set(re.findall(r'(?:excluded\[|Refuted\(|NoRoom\()"([a-z-]+)"', path.read_text("utf-8")))
-    for path in (Path(__file__).parents[2] / "filters").glob("*.py"):
-        counted |= set(re.findall(r'Drop\("([a-z-]+)"', path.read_text("utf-8")))
-    assert len(counted) > 25 and counted <= MEANINGS.keys()
-
-
-def test_the_card_of_rendered_pairs_speaks_of_scenes(small_dataset: Any) -> None:
-    settings = {"seed": 0, "encoding": {"format": "jpg"}, "source": {"kind": "kubric", "aspect": "location"}}
-    stage = small_dataset.stages["eq-ag"]
-    stage = stage.model_copy(update={"facts": {**stage.facts, "settings": settings}, "excluded": {"name-unmapped": 8}})
-    one = IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0)
-    text = card(stage, one, _NUMBERS)
-    assert (
-        "| scenes | 1 |" in text and "The tenth of" not in text and "Left out before planning: name-unmapped 8" in text
-    )
-    assert not re.search(r"\b(videos?|media|annotations?)\b", text)
-    assert "path/to" not in text.split("## How to make it again")[1]
-    assert "assets: path/to/assets" in card(stage, one, _NUMBERS, ["assets"])
-
-
-def test_the_card_of_drawn_pairs_speaks_of_their_model_and_words() -> None:
-    def said(recipe: str) -> str:
-        return notes(load_recipe(recipe).subsets["eq-sd"].source.model_dump())
-
-    assert "small one, which knows one drawn world" in said("demo") and "without a place or an hour:" in said("demo")
-    assert "small one" not in said("eqben") and "without a scene or a thing to wear:" in said("eqben")
-
-
-def test_a_licence_is_shown_as_text(small_dataset: Any) -> None:
-    stage = small_dataset.stages["eq-ag"]
-    settings = dict(stage.facts["settings"])
-    settings["source"] = {**settings["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}
-    stage = stage.model_copy(update={"facts": {**stage.facts, "settings": settings}})
-    text = card(stage, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), _NUMBERS)
-    assert r"source: CC0 # Gotcha !\[x\](http://e/x.png) \<img src=y> \`a\`." in text
 
 
 @pytest.mark.parametrize("kept, name", [(999, "n<1K"), (1000, "1K<n<10K"), (195_872, "100K<n<1M"), (10**6, "1M<n<10M")])
-def test_the_size_category_is_hugging_faces(small_dataset: Any, kept: int, name: str) -> None:
-    text = card(small_dataset.stages["eq-ag"], IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), _NUMBERS)
-    assert yaml.safe_load(text.split("---")[1])["size_categories"] == [name]
+def test_the_size_category_is_hugging_faces(made_pairs: MadeDataset, kept: int, name: str) -> None:
+    assert yaml.safe_load(small_card(made_pairs, kept).split("---")[1])["size_categories"] == [name]
+
+
+@pytest.mark.parametrize("name", ["triplets", "two-images", "index-only"])
+def test_the_card_of_triplets_says_what_they_are(made_triplets: MadeDataset, name: str) -> None:
+    text = described(made_triplets, name)
+    front = yaml.safe_load(text.split("---")[1])
+    path = "_meta/index.parquet" if name == "index-only" else "train/*.tar"
+    assert front["configs"][0]["data_files"] == [{"split": "train", "path": path}]
+    assert ("webdataset" in front["tags"]) == (name != "index-only")
+    assert "8 triplets, mined from Captions following [A Paper]" in text and "| distinct conditions | 7 |" in text
+    assert ("reference.jpg, target.jpg" in text) == (name != "index-only")
+    assert ("distractor.jpg" in text) == ("as a hard negative" in text) == (name == "triplets")
+    assert "<script" not in text and made_datasets.LONG[:200] not in text
+    assert "| beside blue disc | 2 | 25.0 % |" in text
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert len(pictures) == (1 if name == "index-only" else 2)
+    assert all(made_triplets.store.size(f"{name}/{picture}") for picture in pictures)
+
+
+def test_reports_of_planning_reach_the_source(made_triplets: MadeDataset) -> None:
+    assert "## How it was made\n\nMined somehow.\n" in described(made_triplets, "triplets")
+    made_triplets.store.write("triplets/_meta/mining.json", b'{"mined": 1000}')
+    assert "Mined 1,000 relations." in described(made_triplets, "triplets")
+    made_triplets.store.write("triplets/_meta/mining.json", b"{")
+    with pytest.raises(WrongUse, match=r"mining\.json: not JSON .*remove it"):
+        described(made_triplets, "triplets")
+
+
+def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
+    def alike(number: int) -> dict[str, str]:
+        return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
+
+    made.add("alike", MINED_SUBSET, made_datasets.triplet_shards("alike", count=6, ids=alike))
+    text = described(made, "alike")
+    assert "* 2 triplets (40.0 %) have one image as reference\n  and target." in text
+    assert "* 1 triplets (20.0 %) have the image\n  of their reference or target as distractor." in text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_card_of_templates_says_what_they_are(made_templates: MadeDataset, task: str) -> None:
+    text = described(made_templates, task)
+    assert f'They ask the task "{task}".' in text and "pair" not in text.lower()
+    size, last = (10, "gallery08.jpg") if task == "focus-attribute" else (15, "gallery13.jpg")
+    assert f"Galleries have {size} images" in text and f"… {last}" in text
+    assert f"Chance is a Recall at 1 of {1 / size:.1%} with {size} images." in text
+    assert "| rejected by generator | missing-media | −1 | 11.1 % |" in text and "| templates in test | 8 |" in text
+    assert ("types of attributes" in text) == task.endswith("attribute")
+    assert "<script" not in text and made_datasets.LONG[:200] not in text
+
+
+def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
+    made.add("scores", {"source": {"kind": "test-scores"}}, [])
+    made.store.write("scores/_meta/index.parquet", b"written by the engine")
+    from cards.describe import describe
+
+    describe(made.store, {"scores": IndexSummary(9, 8, {"odd": 1}, {"generator": {"odd": 1}}, {"test": 8}, 1, {}, 0)})
+    text = made.text("scores/README.md")
+    assert "A table, made from Somebody's scores." in text and "| **kept** |  | **8** | 88.9 % |" in text
+    assert "for each of the 8 candidates" in text and "![" not in text and "biases" not in text
+    path = {"split": "test", "path": "_meta/index.parquet"}
+    assert yaml.safe_load(text.split("---")[1])["configs"][0]["data_files"] == [path]
+    assert not [name for name in made.store.names("scores/_meta") if name.endswith((".png", "croissant.json"))]
+    assert "look.html" not in made.store.names("")

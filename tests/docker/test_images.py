@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from setuptools import find_packages
 
 from generators.kubric_scenes.generator import KubricGenerator
 from generators.video.action_genome import ActionGenomeGenerator
@@ -69,10 +70,12 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
 
 
 def test_every_room_goes_into_the_images_and_nothing_else() -> None:
-    packages = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
+    packages = find_packages(str(CHECKOUT), include=found["include"])
+    assert {"cli", "flows", "stages", "generators.builtin"} <= set(packages)
     for package in packages:
         assert in_context(package.replace(".", "/") + "/__init__.py"), package
-    for path in ("prefect.yaml", "flows/zombies.yaml", "docker/deploy.sh", "README.md", "LICENSE"):
+    for path in ("prefect.yaml", "twinset.py", "flows/zombies.yaml", "docker/deploy.sh", "README.md", "LICENSE"):
         assert (CHECKOUT / path).is_file() and in_context(path), path
     for path in (
         "docker/.env",

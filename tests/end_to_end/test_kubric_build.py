@@ -66,7 +66,7 @@ def test_every_aspect_is_built_and_verifies(built: Any, twinset: Any, counts_of:
     assert all(subset["problems"] == [] for subset in verified.values())
 
 
-@pytest.mark.slow  # of single pictures, tests/generators/kubric_scenes/test_studio.py says it in seconds
+@pytest.mark.slow  # of single pictures, tests/generators/kubric_scenes/studio/test_studio.py says it in seconds
 def test_one_worker_makes_the_same_bytes(built: Any, recipe: Path, twinset: Any, contents: Any, tmp_path: Path) -> None:
     assert twinset("build", recipe, "--out", tmp_path / "one", "--workers", "1").returncode == 0
     assert contents(tmp_path / "one") == contents(built[0])

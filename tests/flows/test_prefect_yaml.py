@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import yaml
 
 from manifests.recipe import shipped_recipes
 
-DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[2] / "prefect.yaml").read_text())[
-    "deployments"
-]
+CHECKOUT = Path(__file__).parents[2]
+DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
 
 
 def flow_of(deployment: dict[str, Any]) -> Any:
@@ -24,9 +24,15 @@ def flow_of(deployment: dict[str, Any]) -> Any:
 
 def test_every_flow_is_deployed_where_it_runs() -> None:
     names = {f"{flow_of(deployment).name}/{deployment['name']}" for deployment in DEPLOYMENTS}
-    parents = {"build-eqben/local", "build-eqben/cpu", "build-eqben/gpu", "build-genecis/local", "build-genecis/cpu"}
-    assert names == parents | {"build-shards/cpu", "build-shards/render", "build-shards/gpu"}
+    assert names == {
+        *("build-eqben/build-eqben", "build-eqben/local", "build-eqben/gpu"),
+        *("build-genecis/build-genecis", "build-genecis/local"),
+        *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
+    }
     assert len(names) == len(DEPLOYMENTS)
+    for document in ("prefect.yaml", "docs/cluster.md", "docker/README.md"):
+        named = set(re.findall(r"deployment run (\S+)", (CHECKOUT / document).read_text()))
+        assert named and named <= names, document
 
 
 @pytest.mark.parametrize(

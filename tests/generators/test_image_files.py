@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from generators.galleries.source import ObjectTemplates
 from generators.image_files import ImageFiles, UnusableImage
-from manifests.genecis_settings import ObjectTemplates
 from shards.kinds.samples import Frame
 from shards.media.image_folder import ImageFolder
 from shards.media.media_folder import EscapesRoot
-from shards.media.source_media import media_of
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 
@@ -113,8 +112,7 @@ def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(
     frame = ImageFiles(tmp_path, upright=True).read(["k"])["k"]
     assert isinstance(frame, Frame)
     assert (frame.source.path, frame.source.size, frame.pts) == ("deep/00000.tar/k.jpg", len(content), -1.0)
-    media = media_of(ObjectTemplates(kind="genecis-objects", task="focus", annotations=tmp_path, media=tmp_path))  # type: ignore[arg-type]
-    assert media is not None
+    media = ObjectTemplates(kind="genecis-objects", task="focus", annotations=tmp_path, media=tmp_path).media_files()
     assert media.sha256(frame.source.path) == (frame.source.sha256, frame.source.size)
     assert media.sha256("deep/00000.tar/gone.jpg") is None
 

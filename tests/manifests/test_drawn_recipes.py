@@ -42,7 +42,6 @@ def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pyt
     assert drawn("subsets.eq-sd.model=models/xl", licence).model == "models/xl"
     assert drawn("subsets.eq-sd.model=./xl", licence).model == str(tmp_path / "xl")
     assert drawn("subsets.eq-sd.model=small").model == "small"
-    assert drawn("subsets.eq-sd.source.scorer=null").scorer is None
     source = {"kind": "stable-diffusion", "model": "../models/sd", "licence": "theirs"}
     recipe = tmp_path / "recipes" / "drawn.yaml"
     recipe.parent.mkdir()
@@ -51,7 +50,7 @@ def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pyt
 
 
 def test_drawn_pairs_need_a_count() -> None:
-    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to draw"):
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
         load_recipe("eqben", ["subsets.eq-sd.count=null"])
 
 
@@ -65,5 +64,6 @@ def test_how_a_network_is_run_is_no_part_of_what_is_made_but_which_one_is() -> N
     licence = f"{source}.licence=theirs"
     folders = [content(f"subsets.eq-sd.model=/{name}", licence) for name in ("here", "there")]
     assert folders[0] == folders[1] != content(licence)
-    changed = [f"{source}.steps=20", f"{source}.precision=float32", f"{source}.scorer=openai/clip-vit-base-patch32"]
+    changed = [f"{source}.steps=20", f"{source}.precision=float32"]
+    changed += [f"subsets.eq-sd.filters=[{{kind: directional-similarity, model: openai/{name}}}]" for name in "ab"]
     assert len({content(), *map(content, changed)}) == len(changed) + 1

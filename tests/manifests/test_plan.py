@@ -23,6 +23,7 @@ from manifests.plan import (
     slice_digest,
     write_plan,
 )
+from manifests.plan_check import PlanCheck
 
 
 def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
@@ -111,12 +112,32 @@ def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_pa
 
 
 def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
-    summary = written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, 1)
-    names = ["00000.parquet", "00001.parquet", "shards.parquet"]
-    assert sorted(path.name for path in (tmp_path / "plan").iterdir()) == names
-    groups = [pq.ParquetFile(tmp_path / "plan" / name).metadata.num_row_groups for name in names[:2]]
-    assert groups == [SHARDS_A_FILE, 2] and len(summary.shards) == SHARDS_A_FILE + 2
+    summary = written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, shard_size=1)
+    files = sorted(path.name for path in (tmp_path / "plan").iterdir())
+    assert files == ["00000.parquet", "00001.parquet", "shards.parquet"]
+    shards = [pq.ParquetFile(tmp_path / "plan" / name).metadata.num_row_groups for name in files[:2]]
+    assert shards == [SHARDS_A_FILE, 2] and len(summary.shards) == SHARDS_A_FILE + 2
     assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
+
+
+def checked(candidates: Sequence[Candidate]) -> None:
+    check = PlanCheck()
+    assert list(check.watch(iter(candidates))) == list(candidates)
+    check.finish("ann.json", lambda: iter(candidates))
+
+
+def test_a_key_that_is_planned_twice_is_refused_wherever_it_is() -> None:
+    whole = planned([("a", 2, "test"), ("b", 9, "test")])
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: k-a-1 is planned twice, in group a and in group c; correct"):
+        checked([*whole, candidate("k-a-1", "c")])
+
+
+def test_a_group_that_is_interrupted_is_refused() -> None:
+    whole = [*planned([("a", 2, "test"), ("b", 2, "test")]), candidate("k-val", "a", "val")]
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(k-late comes"):
+        checked([*whole, candidate("k-late", "a")])
 
 
 def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
@@ -129,6 +150,7 @@ def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
 
     with pytest.raises(WrongUse, match="line 19"):
         write_plan(fails(), FramePairCandidate, 3, tmp_path)
+    assert not (tmp_path / "shards.parquet").exists()
 
 
 def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path: Path) -> None:

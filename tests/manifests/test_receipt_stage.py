@@ -96,6 +96,7 @@ def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
         "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "f" * 64}}],
         "libraries": ("numpy", "av"),
     }
+    given["makes"] = "pair"
     facts = stage_facts(**given)
     assert facts["libraries"].keys() == {"av", "numpy"} and "absent" not in facts["libraries"].values()
     assert stage_facts(**{**given, "libraries": ["av", "numpy", "av"]}) == facts
@@ -108,6 +109,7 @@ def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
         {**given, "filters": []},
         {**given, "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "0" * 64}}]},
         {**given, "libraries": ["numpy"]},
+        {**given, "makes": "table"},
     ]
     assert len({digest(facts), *(digest(stage_facts(**other)) for other in others)}) == 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.locations import MINIATURE, miniature_folder
-from manifests.recipe import Recipe, content_of, load_recipe, shipped_recipes
+from manifests.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
 
 RECIPE: dict[str, Any] = {
     "name": "small",
@@ -69,18 +70,20 @@ def test_assets_that_twinset_did_not_draw_need_their_licence() -> None:
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
     loaded = load_recipe(name)
-    assert Recipe.model_validate(loaded.model_dump(mode="json")) == loaded
-    assert Recipe.model_validate_json(loaded.model_dump_json()) == loaded
+    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded
+    for subset in loaded.subsets:
+        alone = loaded.only([subset])
+        assert set(alone.stages) == set(loaded.reads(subset)) and recipe_from_json(alone.model_dump_json().encode())
 
 
 def test_the_miniature_lies_in_the_cache_of_whatever_machine(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSET_CACHE", "/cache/here")
     loaded = load_recipe(str(recipe), [f"subsets.eq-ag.source.media={MINIATURE}ag/videos"])
     assert loaded.subsets["eq-ag"].source.media == miniature_folder() / "ag/videos"
-    travels = loaded.model_dump(mode="json")
-    assert travels["subsets"]["eq-ag"]["source"]["media"] == f"{MINIATURE}ag/videos"
+    travels = loaded.model_dump_json().encode()
+    assert json.loads(travels)["subsets"]["eq-ag"]["source"]["media"] == f"{MINIATURE}ag/videos"
     monkeypatch.setenv("TWINSET_CACHE", "/cache/there")
-    arrived = Recipe.model_validate(travels).subsets["eq-ag"].source.media
+    arrived = recipe_from_json(travels).subsets["eq-ag"].source.media
     assert arrived.is_relative_to("/cache/there") and arrived.parts[-2:] == ("ag", "videos")
 
 
@@ -138,7 +141,13 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets={Eq_AG: {}}", "subset name 'Eq_AG' must be lowercase"),
         ("subsets.eq-ag=", "subsets.eq-ag: "),
         ("subsets.eq-ag.source=youcook2", "subsets.eq-ag.source: "),
-        ("subsets.eq-ag.source.kind=coco", "'youcook2'"),
+        ("subsets.eq-ag.source.kind=coco", "--set subsets.eq-ag.source.kind: there is no source 'coco' here; install"),
+        ("subsets.eq-ag.source.kind=gebcc", "source.kind: there is no source 'gebcc' here; did you mean 'gebc'?"),
+        (
+            "subsets.eq-youcook2.filters.0.kind=face",
+            "there is no filter 'face' here; did you mean 'faces'?",
+        ),
+        ("subsets.eq-ag.source.kind=5", "--set subsets.eq-ag.source.kind: a kind is a name"),
         ("seed=-1", "seed: "),
         ("seed=zero", "seed: "),
         (f"subsets.eq-ag.count={10**25}", "subsets.eq-ag.count: "),
@@ -185,10 +194,24 @@ def test_an_unknown_key_of_a_source_or_filter_is_too(recipe: Path) -> None:
     assert "filters.1.zzz: unknown key; known keys: contrast, kind" in nothing
 
 
+def test_an_unknown_kind_is_said_once_and_blamed_on_who_named_it(recipe: Path) -> None:
+    named = "subsets.eq-ag.source.kind: there is no source 'gebcc' here; did you mean 'gebc'?"
+    assert refused(recipe, "subsets.eq-ag.source.kind=gebcc") == f"--set {named}"
+    assert changed(recipe, "kind: action-genome", "kind: gebcc") == f"{recipe}: {named}"
+    with pytest.raises(ValueError, match=r"subsets\.eq-ag\.source\.kind: there is no source 'gebcc' here"):
+        recipe_from_json(json.dumps(yaml.safe_load(recipe.read_text())).encode())
+
+
+def test_a_problem_of_a_source_does_not_hide_the_others(recipe: Path) -> None:
+    settings = ("subsets.eq-ag.source.kind=gebcc", "subsets.eq-youcook2.filters.1.contrast=-1", "seed=-1")
+    problems = refused(recipe, *settings).splitlines()
+    assert [one.split(": ")[0] for one in problems] == [f"--set {setting.split('=')[0]}" for setting in settings]
+
+
 def test_a_wrong_type_and_a_missing_key_are_named(recipe: Path) -> None:
     assert re.search(r"subsets\.eq-youcook2\.shard_size: .*integer", changed(recipe, "shard_size: 16", "shard_size: x"))
     recipe.write_text("name: small\n")
-    assert refused(recipe) == f"{recipe}: subsets: missing; add it to the recipe or pass it with --set"
+    assert refused(recipe) == f"{recipe}: subsets: missing; name at least one under the key subsets"
     recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
     assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
 

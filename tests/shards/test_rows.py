@@ -1,7 +1,8 @@
-"""Rows of samples and of tables: what is written comes back, with bytes that depend on the rows alone."""
+"""Rows of samples and of tables: written column by column, read back, and the same bytes for the same rows."""
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,72 +10,79 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.candidate import Candidate
-from shards.kinds.pair import PAIR
+from shards.kinds.kind import SampleKind
+from shards.kinds.registry import KINDS
 from shards.kinds.samples import Rejected, Source, TableRows
-from shards.rows import JUDGED, KEPT, REJECTED, Row, read_rows, schema_of, write_rows
+from shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, write_rows
 from shards.table_rows import table_schema, write_table_rows
 
-COLUMNS = pa.schema([("word", pa.string()), ("length", pa.int64())])
-ROWS = [
-    Row(
-        kind=PAIR, key="x-a", identity='["é\\u0000",1]', group="g", split="test", verdict=KEPT,
-        words={"caption0": "a \0 'é' 红\n", "caption1": "b"}, images={"image0": "0" * 64, "image1": "1" * 64},
-        content="c", sources=(Source("a.mp4", 7, "2" * 64), Source("b.mp4", 8, "3" * 64)),
-    ),
-    Row(
-        kind=PAIR, key="x-b", group="g", split="test", verdict=REJECTED, filter="faces", reason="face", score=0.5,
-        detail="one", words={"caption0": "", "caption1": ""},
-    ),
-]  # fmt: skip
+COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])
+OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])
 
 
-def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
-    write_rows(ROWS, tmp_path / "rows")
-    with (tmp_path / "rows").open("rb") as stream:
-        assert read_rows(stream) == ROWS
-    assert pq.read_schema(tmp_path / "rows").names == schema_of(PAIR).names
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_path: Path) -> None:
+    kept = Row(
+        kind=kind,
+        key="a",
+        identity='["video",1]',
+        group="g",
+        split="test",
+        verdict=KEPT,
+        words={name: f"word of {name}" for name in kind.described},
+        images={role: "0" * 64 for role in kind.images if role not in kind.optional},
+        content="c",
+        sources=(Source("7.jpg", 5, "1" * 64),),
+    )
+    lost = Row(
+        kind=kind, key="b", identity='["video",2]', group="g", split="test", verdict=REJECTED, filter="generator",
+        reason="missing-media", score=0.5, detail="gone", words=dict.fromkeys(kind.described, "said"),
+    )  # fmt: skip
+    write_rows([kept, lost], tmp_path / "rows")
+    content = (tmp_path / "rows").read_bytes()
+    assert read_rows(io.BytesIO(content)) == [kept, lost]
+    assert pq.read_schema(io.BytesIO(content)).names == schema_of(kind).names
+    assert schema_of(kind).names[:3] == ["key", "identity", "group"]
+    write_rows([kept, lost], tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == content
 
 
-def test_rows_have_the_same_bytes_every_time(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write_rows(ROWS, tmp_path / name)
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-
-
-def test_columns_of_no_kind_are_refused(tmp_path: Path) -> None:
+def test_rows_of_no_kind_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": ["a"]}), tmp_path / "rows")
-    with (tmp_path / "rows").open("rb") as stream, pytest.raises(ValueError, match="columns key are of no kind"):
-        read_rows(stream)
+    with pytest.raises(ValueError, match="columns key are of no kind"):
+        read_rows(io.BytesIO((tmp_path / "rows").read_bytes()))
 
 
 def candidate(number: int) -> Candidate:
-    return Candidate(key=f"t-{number}", identity=f"[{number}]", group=f"g{number}", split="train")
+    return Candidate(key=f"t-{number}", group=f"g{number // 2}", split="train", identity=f"[{number}]")
 
 
-def test_rows_of_a_table_are_several_a_candidate_or_one_that_says_why_not(tmp_path: Path) -> None:
-    made = [
-        (candidate(0), TableRows("t-0", [{"word": "a", "length": 1}, {"word": "bc", "length": None}])),
-        (candidate(1), Rejected("t-1", "no-words", "empty")),
-        (candidate(2), TableRows("t-2", [{"length": 3}])),
+def test_a_table_has_a_row_for_each_of_a_candidates_and_one_for_a_rejected(tmp_path: Path) -> None:
+    results = [
+        (candidate(0), TableRows("t-0", [{"caption": "one", "words": 1}, {"caption": "two"}])),
+        (candidate(1), Rejected("t-1", "no-words", "line 7")),
+        (candidate(2), TableRows("t-2", [{"words": 3, "caption": None}])),
     ]
-    write_table_rows(made, COLUMNS, tmp_path / "rows")
-    table = pq.read_table(tmp_path / "rows")
-    assert table.schema.names == [*JUDGED.names, "word", "length"]
-    rows = table.to_pylist()
-    assert [(row["key"], row["verdict"], row["word"], row["length"]) for row in rows] == [
-        ("t-0", KEPT, "a", 1),
-        ("t-0", KEPT, "bc", None),
-        ("t-1", REJECTED, None, None),
-        ("t-2", KEPT, None, 3),
-    ]
-    assert (rows[2]["filter"], rows[2]["reason"], rows[2]["detail"]) == ("generator", "no-words", "empty")
-    assert {row["split"] for row in rows} == {"train"} and rows[1]["identity"] == "[0]"
-    write_table_rows(made, COLUMNS, tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "rows").read_bytes()
+    write_table_rows(iter(results), OWN, tmp_path / "rows")
+    content = (tmp_path / "rows").read_bytes()
+    found = pq.read_table(io.BytesIO(content))
+    assert found.schema.names == table_schema(OWN).names
+    assert found["key"].to_pylist() == ["t-0", "t-0", "t-1", "t-2"]
+    assert found["identity"].to_pylist() == ["[0]", "[0]", "[1]", "[2]"]
+    assert found["group"].to_pylist() == ["g0", "g0", "g0", "g1"] and set(found["split"].to_pylist()) == {"train"}
+    assert found["verdict"].to_pylist() == [KEPT, KEPT, REJECTED, KEPT]
+    assert found["filter"].to_pylist() == ["", "", "generator", ""]
+    assert found["reason"].to_pylist() == ["", "", "no-words", ""] and found["detail"][2].as_py() == "line 7"
+    assert found["caption"].to_pylist() == ["one", "two", None, None]
+    assert found["words"].to_pylist() == [1, None, None, 3] and found["score"].null_count == 4
+    write_table_rows(results, OWN, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == content
 
 
-def test_a_candidate_without_rows_and_a_column_that_is_taken_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="t-0: a candidate of a table gave no row; its generator must reject it"):
-        write_table_rows([(candidate(0), TableRows("t-0", []))], COLUMNS, tmp_path / "rows")
-    with pytest.raises(ValueError, match="a table has a column 'key' of its own"):
-        table_schema(pa.schema([("key", pa.string())]))
+def test_a_table_refuses_what_it_cannot_hold(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'score' of its own; rename"):
+        table_schema(COLUMNS)
+    with pytest.raises(ValueError, match=r"t-0: .* gave no row"):
+        write_table_rows([(candidate(0), TableRows("t-0", []))], OWN, tmp_path / "rows")
+    with pytest.raises(pa.ArrowException):
+        write_table_rows([(candidate(0), TableRows("t-0", [{"words": "many"}]))], OWN, tmp_path / "rows")

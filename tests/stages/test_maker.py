@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.generator import KubricGenerator
-from generators.kubric_scenes.vocabulary import load_vocabulary
 from manifests.errors import BuildFailed, WrongUse
 from shards.storage.store import Store
 from stages import job
 from stages.job import Job, worker_maker
-from stages.make import make_one
 from stages.maker import Maker
 from stages.plan import prepare
+from stages.shards.make import make_one
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import DarkFilter, GreysGenerator
 

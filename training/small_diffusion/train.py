@@ -1,8 +1,8 @@
-"""Makes the small text-to-image model: ``python -m training.small_diffusion.train --out FOLDER``.
+"""Train the small text-to-image model: ``python -m training.small_diffusion.train --out FOLDER``.
 
 A latent diffusion model (Rombach et al. 2022) in miniature: an autoencoder first, then text encoder and UNet together
-on latents drawn beforehand. Velocities are predicted (Salimans and Ho 2022), their errors weighted alike: where things
-stand is decided in the first, noisiest steps, which weights by signal-to-noise ratio all but leave out. The learning
+on latents computed beforehand. Velocities are predicted (Salimans and Ho 2022) and all timesteps weigh alike: where
+objects stand is decided in the noisiest ones, which weights by signal-to-noise ratio almost leave out. The learning
 rate is held and falls linearly at the end, so that training can go on from any point before the fall.
 """
 
@@ -28,13 +28,7 @@ from generators.builtin.small_diffusion.layout import (
     new_unet,
     save,
 )
-from training.small_diffusion.autoencoder import (
-    as_tensor,
-    new_autoencoder,
-    pictures,
-    refine_decoder,
-    train_autoencoder,
-)
+from training.small_diffusion.autoencoder import as_tensor, new_autoencoder, pictures, refine_decoder, train_autoencoder
 
 BATCH = 32
 RATE = 8e-4
@@ -55,32 +49,25 @@ class Examples:
 def main() -> None:
     """Train, or go on with training, and save the model."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--out", type=Path, required=True, help="the model goes to OUT/model, what training needs to go on beside it"
-    )
+    parser.add_argument("--out", type=Path, required=True, help="OUT/model is the model; the rest is there to go on")
     parser.add_argument("--autoencoder-steps", type=int, default=2200)
     parser.add_argument("--decoder-steps", type=int, default=2500, help="of its finer decoder, twice")
     parser.add_argument("--pictures", type=int, default=40_000)
-    parser.add_argument("--steps", type=int, default=8500, help="of text encoder and UNet, the fall among them")
-    parser.add_argument(
-        "--fall", type=int, default=3000, help="last steps, in which the learning rate falls to nothing"
-    )
+    parser.add_argument("--steps", type=int, default=8500, help="of text encoder and UNet, the fall included")
+    parser.add_argument("--fall", type=int, default=3000, help="last steps, in which the learning rate falls to zero")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
-    asked.out.mkdir(parents=True, exist_ok=True)
-
-    vae = _autoencoder(
-        asked.out / "autoencoder.safetensors", asked.autoencoder_steps, asked.decoder_steps, asked.seed, asked.device
-    )
-    tokenizer = new_tokenizer(asked.out / "tokenizer")
-    examples = _examples(vae, tokenizer, asked.pictures, asked.seed, asked.device)
-    training = Training(tokenizer, asked.seed, asked.device, asked.out)
-    while training.step < asked.steps:
-        training.advance(examples, rate_at(training.step, asked.steps, asked.fall))
-        if training.step % 250 == 0 or training.step == asked.steps:
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
+    vae = _autoencoder(given)
+    tokenizer = new_tokenizer(given.out / "tokenizer")
+    examples = _examples(vae, tokenizer, given.pictures, given.seed, given.device)
+    training = Training(tokenizer, given.seed, given.device, given.out)
+    while training.step < given.steps:
+        training.advance(examples, rate_at(training.step, given.steps, given.fall))
+        if training.step % 250 == 0 or training.step == given.steps:
             training.keep(vae)
 
 
@@ -113,7 +100,11 @@ class Training:
             self.step, self.log = state["step"], state["log"]
 
     def advance(self, examples: Examples, rate: float) -> None:
-        """One step; all that is drawn comes from the seed and the number of the step."""
+        """One step; all random numbers come from the seed and the number of the step.
+
+        With noise e, cumulative signal a of a timestep and latents x, the network sees sqrt(a) x + sqrt(1 - a) e and
+        predicts the velocity v = sqrt(a) e - sqrt(1 - a) x.
+        """
         rng = torch.Generator().manual_seed(self.seed * 1_000_003 + self.step)
         chosen = torch.randint(len(examples.latents), (BATCH,), generator=rng)
         latents = examples.latents[chosen].to(self.device)
@@ -135,7 +126,7 @@ class Training:
         torch.nn.utils.clip_grad_norm_(self.models.parameters(), 1.0)
         self.optimizer.step()
         with torch.no_grad():
-            # Early weights are forgotten soon.
+            # average <- share * average + (1 - share) * weight; early weights are forgotten soon.
             share = min(AVERAGE, (self.step + 1) / (self.step + 10))
             for average, weight in zip(self.average.parameters(), self.models.parameters(), strict=True):
                 average.lerp_(weight, 1 - share)
@@ -161,14 +152,15 @@ class Training:
         (self.folder / "log.json").write_text(json.dumps(self.log))
 
 
-def _autoencoder(weights: Path, steps: int, decoder_steps: int, seed: int, device: str) -> Any:
+def _autoencoder(given: argparse.Namespace) -> Any:
+    weights = given.out / "autoencoder.safetensors"
     if weights.exists():
         vae = new_autoencoder(fine=True)
         vae.load_state_dict(load_file(weights))
-        return vae.to(device).eval()
-    vae = train_autoencoder(steps, seed, device)
+        return vae.to(given.device).eval()
+    vae = train_autoencoder(given.autoencoder_steps, given.seed, given.device)
     for number in range(2):
-        vae = refine_decoder(vae, decoder_steps, seed + number, device)
+        vae = refine_decoder(vae, given.decoder_steps, given.seed + number, given.device)
     save_file(vae.state_dict(), weights)
     return vae
 

@@ -10,13 +10,16 @@ from generators.builtin.canvas import Canvas, Colour, Point, shade
 from generators.builtin.miniature.things import CHAIR_SEAT, SOFA_SEAT
 
 FLOOR = 216.0  # picture row that feet stand on
-TORSO, UPPER_ARM, FOREARM = 45.0, 23.0, 22.0
+NECK, TORSO, UPPER_ARM, FOREARM, THIGH, SHIN = 15.0, 45.0, 23.0, 22.0, 31.0, 31.0
+SHOES = (70, 52, 44)
 STANDING = 64.0  # height of the hips above the floor
 
 Hand = Point  # where a hand is: (forward, up) from the shoulder, in pixels
 REST: Hand = (5.0, -42.0)
 REST_FAR: Hand = (-3.0, -42.0)
 HANGING: Hand = (7.0, -44.3)  # from the front: outward, down
+LAP: Hand = (22.0, -32.0)  # of one who sits
+LAP_FAR: Hand = (18.0, -32.0)
 GROUND: Hand = (-3.0, -44.0)  # of one who stoops
 CHEST: Hand = (22.0, -15.0)
 MOUTH: Hand = (19.0, 8.0)
@@ -98,17 +101,9 @@ def stand(x: float, facing: int, near: Hand = REST, far: Hand = REST_FAR, lean: 
     return Pose(x, facing, near=near, far=far, lean=lean, nod=nod)
 
 
-def sit(
-    x: float,
-    facing: int,
-    near: Hand = (22, -32),
-    far: Hand = (18, -32),
-    lean: float = 0,
-    nod: float = 0,
-    seat: float = CHAIR_SEAT,
-) -> Pose:
-    """On a seat, feet on the floor in front of it."""
-    return Pose(x, facing, hips=seat + 8, near=near, far=far, lean=lean, nod=nod, near_foot=(30, 0), far_foot=(24, 0))
+def sit(x: float, facing: int, near: Hand = LAP, far: Hand = LAP_FAR, seat: float = CHAIR_SEAT, **bent: float) -> Pose:
+    """On a seat, feet on the floor in front of it. bent: ``lean`` and ``nod``."""
+    return Pose(x, facing, hips=seat + 8, near=near, far=far, near_foot=(30, 0), far_foot=(24, 0), **bent)
 
 
 def lie(x: float, facing: int) -> Pose:
@@ -124,10 +119,6 @@ def stoop(x: float, facing: int) -> Pose:
 def squat(x: float, facing: int, near: Hand = AHEAD, far: Hand = AHEAD) -> Pose:
     """Deep in the knees, trunk upright."""
     return Pose(x, facing, hips=30, lean=0.3, near=near, far=far, near_foot=(12, 0), far_foot=(2, 0))
-
-
-NECK, THIGH, SHIN = 15.0, 31.0, 31.0
-SHOES = (70, 52, 44)
 
 
 def joint(root: Point, end: Point, first: float, second: float, bend: float) -> tuple[Point, Point]:

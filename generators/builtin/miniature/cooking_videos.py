@@ -122,6 +122,7 @@ OMELETTE = layers(PAN, steady(kitchen.eggs, MIDDLE, 60), _cheese)
 CHUNKS = tomatoes(18, (-34, -18), (-8, -34), (18, -12), (-20, 20), (26, 26), (2, 6))
 TOMATO_POT = layers(steady(kitchen.pot, (84, 86, 92)), CHUNKS)
 BASIL = layers(SOUP_POT, steady(kitchen.leaves, MIDDLE, 34, 9, (58, 130, 50)))
+BROWNING = partial(cook.fry, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 52, 0.3 + 0.7 * share))
 RAW_PANCAKE = layers(PAN, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 18 + 30 * share, 0))
 EGG_BOWL, BATTER_BOWL = steady(kitchen.bowl, BLUE, EGG), steady(kitchen.bowl, GREEN, BATTER)
 BREAD = layers(steady(kitchen.board), steady(kitchen.bread, MIDDLE))
@@ -154,10 +155,7 @@ _SOUP: Steps = [
 _PANCAKES: Steps = [
     ("whisk the batter in a green bowl", partial(cook.stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
     ("pour the batter into the pan", partial(cook.pour, RAW_PANCAKE, GREEN, BATTER)),
-    (
-        "fry the pancake until it is brown",
-        partial(cook.fry, lambda c, s: kitchen.pancake(c, MIDDLE, 52, 0.3 + 0.7 * s)),
-    ),
+    ("fry the pancake until it is brown", BROWNING),
     ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, _stack), kitchen.pancake)),
     ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
 ]

@@ -85,7 +85,7 @@ def panoptic_categories() -> list[dict[str, Any]]:
 
 
 def attribute_instances(scene: Scene, photo: Photo) -> Iterator[dict[str, Any]]:
-    """Instances of VAW: each thing that is to be seen, with all its attributes, and those that its kind could have."""
+    """Instances of VAW: each visible thing with all its attributes, and those that its kind could have instead."""
     for segment in photo.segments:
         mask = photo.labels == segment.number
         if segment.thing is None or segment.noun in _NOT_LABELLED or int(mask.sum()) < VISIBLE:

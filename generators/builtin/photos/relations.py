@@ -1,4 +1,4 @@
-"""What holds between the things of a photo, and how captions say it."""
+"""Relations between the things of a photo, and how captions say them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CLOTHES = {"man": "shirt", "woman": "dress"}
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One relation that holds. subject, object: nouns; said: the caption."""
+    """One true relation. subject, object: nouns; said: the caption."""
 
     subject: str
     preposition: str

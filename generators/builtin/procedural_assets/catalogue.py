@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from generators.builtin.procedural_assets import cloth, electronics, household, shoes, toys, vessels
+from generators.builtin.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels
 from generators.builtin.procedural_assets.model import Model
 from generators.builtin.procedural_assets.paint import COLOURS
 
@@ -66,14 +66,14 @@ _ASSETS = {
     "black-keyboard": Asset("Electronics", electronics.keyboard),
     "black-laptop": Asset("Electronics", electronics.laptop),
     "black-and-red-gameboy": Asset("Electronics", electronics.handheld_game),
-    "white-gift-box-with-red-straps": Asset("Box", household.gift_box),
-    "red-scissors": Asset("Tool", household.scissors),
-    "black-and-yellow-hammer": Asset("Tool", household.hammer),
-    "vintage-metal-alarm-clock": Asset("Clock", household.alarm_clock),
-    "black-frypan": Asset("Kitchen", household.frying_pan),
-    "stainless-steel-toaster": Asset("Kitchen", household.toaster),
-    "stainless-steel-milk-frother": Asset("Kitchen", household.milk_frother),
-    "black-power-pressure-cooker": Asset("Kitchen", household.pressure_cooker),
+    "white-gift-box-with-red-straps": Asset("Box", hardware.gift_box),
+    "red-scissors": Asset("Tool", hardware.scissors),
+    "black-and-yellow-hammer": Asset("Tool", hardware.hammer),
+    "vintage-metal-alarm-clock": Asset("Clock", hardware.alarm_clock),
+    "black-frypan": Asset("Kitchen", kitchen.frying_pan),
+    "stainless-steel-toaster": Asset("Kitchen", kitchen.toaster),
+    "stainless-steel-milk-frother": Asset("Kitchen", kitchen.milk_frother),
+    "black-power-pressure-cooker": Asset("Kitchen", kitchen.pressure_cooker),
     "fabric-basket": Asset("Basket", cloth.basket),
     "school-bus-toy": Asset("Toy", toys.school_bus),
     "green-turtle-toy": Asset("Toy", toys.turtle),

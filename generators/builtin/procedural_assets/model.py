@@ -123,8 +123,9 @@ class Model:
             finishes += [finish] * len(surface.faces)
             count += len(surface.vertices)
         corners = np.concatenate(faces)
-        welded, normals = _normals(np.concatenate(points), corners)
-        keys = np.concatenate([np.round(welded[corners.ravel()], 5), np.round(normals, 3)], axis=1)
+        vertices = np.concatenate(points)
+        normals = _normals(vertices, corners)
+        keys = np.concatenate([np.round(vertices[corners.ravel()], 5), np.round(normals, 3)], axis=1)
         _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         all_uv, uv_inverse = np.unique(np.round(np.concatenate(uv), 6), axis=0, return_inverse=True)
         return Mesh(
@@ -142,8 +143,8 @@ class Model:
         return [_hull(points) for points in self.solids]
 
 
-def _normals(points: Floats, faces: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Points, and a unit normal for each corner of a face: the mean over the faces around it that it is smooth with."""
+def _normals(points: Floats, faces: NDArray[np.int64]) -> Floats:
+    """A unit normal for each corner of a face: the mean over the faces around it that it is smooth with."""
     _, place = np.unique(np.round(points, 4), axis=0, return_inverse=True)
     corner_place = place.reshape(-1)[faces.ravel()]
     triangles = points[faces]
@@ -166,7 +167,7 @@ def _normals(points: Floats, faces: NDArray[np.int64]) -> tuple[Floats, Floats]:
     smooth = np.sum(normal[one] * normal[other], axis=1) >= CREASE
     total = np.zeros_like(normal)
     np.add.at(total, one[smooth], normal[other[smooth]] * angle[other[smooth], None])
-    return points, total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12)
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))
 
 
 def _hull(points: Floats) -> trimesh.Trimesh:

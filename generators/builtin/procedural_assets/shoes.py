@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from generators.builtin.canvas import Colour, shade
 from generators.builtin.procedural_assets.model import Model, Paint
 from generators.builtin.procedural_assets.paint import BLACK, OFF_WHITE, WHITE, canvas, grain, woven
 from generators.builtin.procedural_assets.surface import Floats, around, loft, tube
 
-LENGTH = 28.0
-COLUMNS = 48
+LENGTH, COLUMNS = 28.0, 48  # centimetres; points of a ring
 FRONT = COLUMNS // 2  # the column at the toe and up the instep
 LINING = (52, 48, 46)
 # Distance from the heel and half width of the foot there, centimetres.
@@ -222,7 +221,9 @@ def sneaker(model: Model, colour: Colour) -> None:
 def canvas_shoe(model: Model, colour: Colour) -> None:
     """A canvas shoe: woven cloth, rubber toe cap, a coloured line around the white sole."""
     picture, pen = canvas(508, 160, colour)
-    _toe_cap(pen)
+    cap = [(176, 160), (190, 118), (254, 100), (318, 118), (332, 160)]
+    pen.polygon(cap, (250, 250, 248))
+    pen.line(cap, (150, 150, 146), 3)
     for side in (-1, 1):
         pen.line([(254 + side * x, y) for x, y in ((34, 84), (64, 78), (72, 0))], (170, 166, 156), 3)
         for y in (14, 31, 48, 65):
@@ -231,11 +232,6 @@ def canvas_shoe(model: Model, colour: Colour) -> None:
     sole, line = canvas(508, 40, WHITE)
     line.rectangle((0, 12, 508, 17), (36, 60, 140))
     shoe(model, LOW, woven(picture, 3, 0.14), sole, WHITE, colour, (190, 150, 100), "cloth")
-
-
-def _toe_cap(pen: ImageDraw.ImageDraw) -> None:
-    pen.polygon([(176, 160), (190, 118), (254, 100), (318, 118), (332, 160)], (250, 250, 248))
-    pen.line([(176, 160), (190, 118), (254, 100), (318, 118), (332, 160)], (150, 150, 146), 3)
 
 
 def boot(model: Model, colour: Colour) -> None:

@@ -1,1 +1,1 @@
-"""A small text-to-image model of our own: the world it draws, how it was trained, and how well it draws."""
+"""A small text-to-image model of our own: the world that its pictures show, and its parts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from evaluation.galleries.check import main
 from generators.galleries.object_tasks import ObjectDrafts
 from generators.galleries.panoptic import read_scenes
+from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
@@ -23,7 +23,7 @@ def annotations(tmp_path: Path) -> Path:
 
 
 def made(annotations: Path) -> list[dict[str, Any]]:
-    drafts = ObjectDrafts(read_scenes(annotations), "change-object", 1, "scenes", Counter())
+    drafts = ObjectDrafts(read_scenes(annotations, LeftOut()), "change-object", 1, "scenes", LeftOut())
     return [draft.entry() for draft in islice(drafts, 30)]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evaluation.small_diffusion import edit_report, measure, sweep
+from evaluation.small_diffusion import edit_report, measure
 from evaluation.small_diffusion.checker import ATTRIBUTES
 from evaluation.small_diffusion.measure import fidelity, held_out_scenes
 from evaluation.small_diffusion.shares import Share
@@ -43,22 +43,26 @@ def test_fidelity_is_measured_and_the_same_whatever_the_batch(model: Path, tmp_p
 
 def test_edits_are_made_each_way_and_reported(model: Path, tmp_path: Path) -> None:
     arguments = ["--model", str(model), "--edits", "2", "--steps", "2", "--device", "cpu", "--out", str(tmp_path)]
-    edit_report.main([*arguments, "--cross-replace-steps", "0.5"])
+    edit_report.main([*arguments, "--cross", "0.5"])
     report = json.loads((tmp_path / "edits.json").read_text())
-    assert report["settings"]["cross_replace_steps"] == 0.5 and report["kinds"].keys() == set(KINDS)
-    assert report["kinds"]["object"].keys() == {"plain", "prompt-to-prompt", "with local blend"}
-    assert report["kinds"]["scene"].keys() == {"plain", "prompt-to-prompt"}
-    assert report["kinds"]["scene"]["plain"]["second"]["of"] == 2
+    assert report["settings"]["cross"] == [0.5]
+    ways = {kind: [row["way"] for row in report["rows"] if row["kind"] == kind] for kind in KINDS}
+    assert ways["object"] == ways["attribute"] == ["plain", "prompt-to-prompt", "with local blend"]
+    assert ways["scene"] == ["plain", "prompt-to-prompt"]
+    assert {row["second"]["of"] for row in report["rows"]} == {2}
     assert Image.open(tmp_path / "edits.png").width > 4 * 4 * 128
+    assert not (tmp_path / "sweep.png").exists()
 
 
-@pytest.mark.parametrize("blend", ([], ["--blend"]))
-def test_the_sweep_holds_plain_and_every_pair(model: Path, tmp_path: Path, blend: list[str]) -> None:
+def test_a_sweep_holds_plain_and_every_pair_of_steps(model: Path, tmp_path: Path) -> None:
     arguments = ["--model", str(model), "--edits", "1", "--steps", "2", "--device", "cpu", "--out", str(tmp_path)]
-    sweep.main([*arguments, "--cross", "0.5", "1", "--self", "0.5", *blend])
-    report = json.loads((tmp_path / "sweep.json").read_text())
-    cells = [(cell["cross_replace_steps"], cell["self_replace_steps"]) for cell in report["cells"]]
-    assert cells == [(0, 0), (0.5, 0.5), (1, 0.5)] and tuple(report["chosen"]) in cells
+    edit_report.main([*arguments, "--cross", "0", "0.5", "--self", "0", "0.5"])
+    report = json.loads((tmp_path / "edits.json").read_text())
+    tried = {(row["cross_replace_steps"], row["self_replace_steps"], row["way"]) for row in report["rows"]}
+    assert tried == {(0, 0, "plain")} | {
+        (*steps, way) for steps in ((0, 0.5), (0.5, 0), (0.5, 0.5)) for way in ("prompt-to-prompt", "with local blend")
+    }
+    assert tuple(report["chosen"]) in {steps[:2] for steps in tried}
     assert Image.open(tmp_path / "sweep.png").height > 400
 
 

@@ -9,7 +9,8 @@ import torch
 from evaluation.small_diffusion.checker import judge, read_picture
 from evaluation.small_diffusion.edit_report import ways
 from evaluation.small_diffusion.edits import draw_edits, make, outcome
-from evaluation.small_diffusion.measure import SHIPPED, draw, held_out_scenes
+from evaluation.small_diffusion.measure import draw, held_out_scenes
+from evaluation.small_diffusion.report import SHIPPED
 from generators.edited_pairs.vocabulary import KINDS
 from generators.prompt_to_prompt.models import load_model
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
@@ -43,7 +44,7 @@ def test_it_draws_captions_that_it_never_saw() -> None:
 
 def test_edits_succeed(pipeline: PromptToPromptPipeline) -> None:
     edits = [edit for kind in KINDS for edit in draw_edits(kind, 4, seed=11)]
-    how = ways(SHIPPED.cross_replace_steps, SHIPPED.self_replace_steps)["with local blend"]
+    how = ways((SHIPPED.cross_replace_steps, SHIPPED.self_replace_steps))["with local blend"]
     made = make(pipeline, edits, how, steps=STEPS, guidance=GUIDANCE, batch=len(edits))
     came = [outcome(*both) for both in zip(edits, made, strict=True)]
     assert sum(one.edited for one in came) >= 10

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.small_diffusion.edit_report import Summary, ways
+from evaluation.small_diffusion.edit_report import PLAIN, Summary, change_ratios, choose, ways
 from evaluation.small_diffusion.edits import WorldEdit, draw_edits, outcome
 from evaluation.small_diffusion.shares import Share
-from evaluation.small_diffusion.sweep import change_ratios, choose
 from generators.builtin.small_diffusion.painter import paint
 from generators.edited_pairs.vocabulary import KINDS
 
@@ -70,7 +69,7 @@ def test_another_colour_is_a_change_of_the_object_that_a_new_place_should_keep()
 
 def test_only_local_blend_is_told_the_region() -> None:
     (edit,) = draw_edits("object", 1, seed=0)
-    made = {way: how(edit) for way, how in ways(0.6, 0.4).items()}
+    made = {way: how(edit) for way, how in {**ways(PLAIN), **ways((0.6, 0.4))}.items()}
     assert (made["plain"].cross_replace_steps, made["plain"].self_replace_steps) == (0, 0)
     assert [made[way].blend for way in made] == [None, None, edit.region]
     assert made["with local blend"].cross_replace_steps == made["prompt-to-prompt"].cross_replace_steps == 0.6

@@ -16,8 +16,7 @@ import av
 import numpy as np
 import pytest
 
-import filters
-import generators
+from filters.faces import Faces
 from generators.builtin import miniature
 from generators.builtin.canvas import Canvas
 from generators.builtin.miniature.actor import joint
@@ -29,6 +28,7 @@ from generators.video import safe_pickle
 from generators.video.frame_pairs import FramePairCandidate
 from generators.video.frames import VideoFrame, read_frames
 from manifests.recipe import Recipe, load_recipe
+from shards.contracts import Context
 from shards.kinds.samples import Drop, Frame, Pixels, Source
 from shards.media.media_folder import MediaFolder
 
@@ -57,7 +57,8 @@ FILMS: dict[str, dict[str, Film[Any]]] = {
 
 
 def planned(recipe: Recipe, name: str) -> list[FramePairCandidate]:
-    candidates = list(generators.create(name, recipe.subsets[name], recipe.seed).plan())
+    source: Any = recipe.subsets[name].source
+    candidates = list(source.open(Context(name)).plan())
     assert all(isinstance(candidate, FramePairCandidate) for candidate in candidates)
     return candidates  # type: ignore[return-value]
 
@@ -79,7 +80,7 @@ def shown(recipe: Recipe, name: str) -> Iterator[tuple[str, float, VideoFrame]]:
 
 def face_found(pictures: list[Pixels]) -> list[bool]:
     """Verdicts of the face filter; runs in a child process, because dlib must have one of its own."""
-    judge: Any = filters.create(Faces(kind="faces"))
+    judge = Faces(kind="faces").open()
     frames = [Frame(str(n), pixels, -1.0, Source("miniature", 0, "")) for n, pixels in enumerate(pictures)]
     return [isinstance(verdict, Drop) for verdict in judge(frames)]
 
@@ -140,8 +141,8 @@ def test_the_demo_gives_every_filter_of_the_paper_work(demo: Recipe) -> None:
     for candidate in planned(demo, "eq-gebc"):
         judged: Any = candidate
         for chosen in demo.subsets["eq-gebc"].filters:
-            judge: Any = filters.create(chosen)
-            judged = judge(judged)
+            settings: Any = chosen
+            judged = settings.open()(judged)
             if isinstance(judged, Drop):
                 reasons.append(judged.reason)
                 break

@@ -19,13 +19,13 @@ from generators.builtin.photos.painter import Photo, Segment
 from generators.builtin.photos.relations import Relation, captions
 from generators.builtin.photos.scenes import Scene, scenes
 from generators.builtin.photos.sheet import COLOURS
-from generators.galleries.generator import TemplateGenerator
+from generators.galleries.source import AttributeTemplates, ObjectTemplates
 from generators.scene_graphs.caption_files import read_coco
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.pipelines import find_pipeline
-from generators.scene_graphs.workers import parser_of
+from generators.scene_graphs.relations import parser_of
 from generators.triplets.ratings import load_ratings
-from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
+from shards.contracts import Context
 from shards.kinds.template import Template
 
 Mask = NDArray[np.bool_]
@@ -206,7 +206,7 @@ def test_every_task_of_genecis_finds_its_templates(drawn: Path, task: str, kind:
         if kind == "attributes"
         else ObjectTemplates(kind="genecis-objects", annotations=drawn / "panoptic.json", **common)
     )
-    generator = TemplateGenerator(f"{task}-{kind}", source, "test", 0)
+    generator = source.open(Context(f"{task}-{kind}"))
     planned = list(generator.plan())
     assert len(planned) > 500
     assert len({candidate.condition for candidate in planned[:24]}) >= 5

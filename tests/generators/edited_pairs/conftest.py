@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from generators.edited_pairs.generator import EditedPairGenerator
-from manifests.source_settings import StableDiffusion
+from generators.edited_pairs.source import StableDiffusion
+from shards.contracts import Context
 from tests.generators.prompt_to_prompt.tiny_models import save_small
 
 MakeGenerator = Callable[..., EditedPairGenerator]
@@ -26,6 +27,6 @@ def drawing_with(tiny_model: Path) -> MakeGenerator:
 
     def generator(**settings: Any) -> EditedPairGenerator:
         given = {"model": str(tiny_model), "vocabulary": "small-world", "licence": "none", "steps": 2, **settings}
-        return EditedPairGenerator("eq-sd", StableDiffusion(kind="stable-diffusion", **given), "test", 0)
+        return StableDiffusion(kind="stable-diffusion", **given).open(Context("eq-sd"))
 
     return generator

@@ -19,7 +19,7 @@ from generators.edited_pairs.generator import EditedCandidate, EditedPairGenerat
 from generators.prompt_to_prompt import local_blend
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed, WrongUse
-from shards.contracts import Batching, OutOfMemory
+from shards.contracts import Context, OutOfMemory
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Pixels, Rejected
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
@@ -65,7 +65,7 @@ def test_the_same_bytes_every_time_and_others_with_another_seed(drawing_with: An
     candidates = planned(drawing_with(), 4)
     first, second = (images(list(drawing_with().make(candidates))) for _ in range(2))
     assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
-    other = EditedPairGenerator("eq-sd", drawing_with().source, "test", 1)
+    other = drawing_with().source.open(Context("eq-sd", seed=1))
     assert not any(
         np.array_equal(one, two) for one, two in zip(images(list(other.make(candidates))), first, strict=True)
     )
@@ -75,7 +75,7 @@ def test_a_pair_hardly_depends_on_the_micro_batch(drawing_with: Any) -> None:
     generator = drawing_with(micro_batch=4)
     candidates = planned(generator, 4)
     whole, single = (images(list(one.make(candidates))) for one in (generator, generator.with_micro_batch(1)))
-    assert generator.micro_batch == 4 and isinstance(generator, Batching)
+    assert generator.micro_batch == 4
     apart = [np.abs(one.astype(int) - other).max() for one, other in zip(whole, single, strict=True)]
     assert max(apart) <= 2
 

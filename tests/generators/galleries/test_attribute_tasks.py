@@ -11,6 +11,7 @@ from evaluation.galleries.attribute_invariants import attribute_rules
 from evaluation.galleries.invariants import Problem, check
 from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from generators.galleries.vaw import Instance, read_instances
+from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
 
 TASKS: tuple[AttributeTask, ...] = ("focus-attribute", "change-attribute")
@@ -20,12 +21,12 @@ Entry = dict[str, Any]
 @pytest.fixture(scope="module")
 def instances(tmp_path_factory: pytest.TempPathFactory) -> list[Instance]:
     path = save(labelled(), tmp_path_factory.mktemp("vaw") / "val.json")
-    return read_instances(path, TAXONOMY, Counter())
+    return read_instances(path, TAXONOMY, LeftOut())
 
 
 def entries(instances: list[Instance], task: AttributeTask, count: int | None = None, seed: int = 1) -> list[Entry]:
     return [
-        draft.entry() for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", Counter()), count)
+        draft.entry() for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", LeftOut()), count)
     ]
 
 
@@ -37,7 +38,7 @@ def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
 
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
-    return check(made, task, *attribute_rules(instances, TAXONOMY), conditions=conditions)
+    return check(made, task, attribute_rules(instances, TAXONOMY), conditions=conditions)
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
@@ -58,7 +59,7 @@ def test_the_same_seed_makes_the_same_and_more_keeps_the_first(
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
 def test_types_attributes_and_objects_take_turns(instances: list[Instance], task: AttributeTask) -> None:
-    drafts = list(islice(AttributeDrafts(instances, TAXONOMY, task, 1, "objects", Counter()), 120))
+    drafts = list(islice(AttributeDrafts(instances, TAXONOMY, task, 1, "objects", LeftOut()), 120))
     types = Counter(draft.facts["attribute_type"] for draft in drafts)
     # No type of no clear category in Focus; in Change none of whose other attributes any object has.
     assert set(types) == set(TAXONOMY) - {"state" if task == "focus-attribute" else "tone"}
@@ -76,8 +77,8 @@ def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[I
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
 def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: AttributeTask) -> None:
-    few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, Counter())
-    templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", Counter())
+    few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, LeftOut())
+    templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", LeftOut())
     assert problems([draft.entry() for draft in templates], few, task) == []
     assert templates.excluded["reference-without-gallery"] > 0
 

@@ -11,6 +11,7 @@ from evaluation.galleries.invariants import check
 from evaluation.galleries.object_invariants import object_rules
 from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from generators.galleries.panoptic import Scenes, read_scenes
+from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import save, scenes
 
 TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
@@ -18,18 +19,18 @@ TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
 
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"))
+    return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"), LeftOut())
 
 
 def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", Counter()), count)]
+    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_all_that_can_be_made(annotated: Scenes, task: ObjectTask) -> None:
     made = entries(annotated, task)
     assert len(made) > 200
-    assert check(made, task, *object_rules(annotated), conditions=annotated.names) == []
+    assert check(made, task, object_rules(annotated), conditions=annotated.names) == []
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -74,12 +75,12 @@ def test_near_distractors_are_the_most_similar_without_the_condition(annotated: 
 
 
 def test_what_cannot_be_a_reference_is_counted(annotated: Scenes, tmp_path: Path) -> None:
-    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", Counter())
+    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", LeftOut())
     list(templates)
     few = int((annotated.present.sum(axis=1) < 10).sum())
     assert templates.excluded["reference-few-categories"] == few > 80
-    lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"))  # no nine near ones
-    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", Counter())
+    lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"), LeftOut())  # no nine near ones
+    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", LeftOut())
     assert list(templates) == []
     assert templates.excluded["reference-without-gallery"] == int((lonely.present.sum(axis=1) >= 10).sum()) > 0
 
@@ -154,7 +155,7 @@ def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) ->
     rule, break_it = BREAKS[number]
     made = copy.deepcopy(entries(annotated, task, 3))
     break_it(made[1], annotated)
-    problems = check(made, task, *object_rules(annotated), conditions=annotated.names)
+    problems = check(made, task, object_rules(annotated), conditions=annotated.names)
     assert (1, rule) in {(problem.template, problem.rule) for problem in problems}
     assert {problem.template for problem in problems} == {1}
 
@@ -163,7 +164,7 @@ def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) ->
 def test_the_reference_shows_the_condition_in_focus_only(annotated: Scenes, task: ObjectTask, kind: str) -> None:
     made = copy.deepcopy(entries(annotated, task, 3))
     made[0]["reference"] = other_image(made[0], annotated, kind)
-    rules = {problem.rule for problem in check(made, task, *object_rules(annotated))}
+    rules = {problem.rule for problem in check(made, task, object_rules(annotated))}
     assert "reference-condition" in rules
 
 
@@ -171,7 +172,7 @@ def test_a_less_similar_target_first_is_seen(annotated: Scenes) -> None:
     made = entries(annotated, "change-object")
     first = made[0]["reference"]
     of_reference = [entry for entry in made if entry["reference"] == first]
-    rules = {p.rule for p in check(of_reference[::-1], "change-object", *object_rules(annotated))}
+    rules = {p.rule for p in check(of_reference[::-1], "change-object", object_rules(annotated))}
     assert rules == {"target-order"}
 
 

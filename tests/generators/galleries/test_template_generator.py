@@ -12,15 +12,15 @@ from PIL import Image
 from evaluation.galleries.attribute_invariants import attribute_rules
 from evaluation.galleries.invariants import check
 from evaluation.galleries.object_invariants import object_rules
-from generators import create
 from generators.galleries.crops import crop
 from generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from generators.galleries.panoptic import read_scenes
+from generators.galleries.source import AttributeTemplates, ObjectTemplates
 from generators.galleries.vaw import read_instances
 from manifests.candidate import from_row, to_row
 from manifests.errors import WrongUse
-from manifests.genecis_settings import AttributeTemplates, ObjectTemplates
-from manifests.recipe import Subset
+from manifests.registry import SOURCES
+from shards.contracts import Context, LeftOut
 from shards.kinds.samples import Rejected
 from shards.kinds.template import Template
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
@@ -61,7 +61,7 @@ def generator(root: Path, kind: str, task: Literal["focus", "change"], seed: int
     else:
         settings = {"annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg", **more}
         source = AttributeTemplates(kind="genecis-attributes", task=task, **settings)
-    return TemplateGenerator(f"{task}-{kind}", source, "test", seed)
+    return source.open(Context(f"{task}-{kind}", seed=seed))
 
 
 @pytest.mark.parametrize(("kind", "task"), EVERY)
@@ -71,21 +71,21 @@ def test_what_is_planned_keeps_every_rule_and_travels_as_rows(root: Path, kind: 
     assert len({one.key for one in planned}) == len({one.group for one in planned}) == 100
     assert list(islice(generator(root, kind, task).plan(), 30)) == planned[:30]
     rules = (
-        object_rules(read_scenes(root / "panoptic.json"))
+        object_rules(read_scenes(root / "panoptic.json", LeftOut()))
         if kind == "object"
         else attribute_rules(
             read_instances(root / "vaw.json", TAXONOMY, generator(root, kind, task).excluded), TAXONOMY
         )
     )
-    assert check([json.loads(one.entry) for one in planned], planned[0].task, *rules) == []  # type: ignore[arg-type]
+    assert check([json.loads(one.entry) for one in planned], planned[0].task, rules) == []  # type: ignore[arg-type]
     assert {len(one.images) for one in planned} == {11 if (kind, task) == ("attribute", "focus") else 16}
     assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
 
 
 def test_a_recipe_names_them_by_kind(root: Path) -> None:
     source = {"task": "change", "annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg"}
-    subset = Subset.model_validate({"source": {"kind": "genecis-attributes", **source}})
-    made = create("change-attribute", subset, seed=1)
+    settings: Any = SOURCES.find("genecis-attributes").model_validate({"kind": "genecis-attributes", **source})
+    made = settings.open(Context("change-attribute", seed=1))
     assert next(iter(made.plan())) == next(generator(root, "attribute", "change").plan())
 
 

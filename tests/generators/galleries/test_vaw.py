@@ -1,4 +1,3 @@
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +5,7 @@ import pytest
 
 from generators.galleries.vaw import read_instances, read_taxonomy
 from manifests.errors import WrongUse
+from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
 
 
@@ -13,9 +13,9 @@ def test_what_is_said_is_read(tmp_path: Path) -> None:
     taxonomy = read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))
     assert taxonomy["tone"] == ("black", "dark", "light")
     records = labelled(200)
-    excluded = Counter[str]()
+    excluded = LeftOut()
     read = read_instances(save(records[::-1], tmp_path / "val.json"), taxonomy, excluded)
-    assert not +excluded
+    assert not excluded
     for record, one in zip(records, read, strict=True):
         assert (one.id, one.image, one.object_name) == (
             record["instance_id"],
@@ -38,7 +38,7 @@ ONE: dict[str, Any] = {
 
 
 def test_names_are_words_in_lower_case_and_ids_digits(tmp_path: Path) -> None:
-    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, Counter())
+    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, LeftOut())
     assert (one.id, one.image, one.object_name, one.positive) == ("8", "7", "train car", ("red",))
     assert one.box == (-1.0, 2.0, 30.0, 4.5)
 
@@ -67,23 +67,24 @@ DIRTY: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("number", range(len(DIRTY)))
 def test_what_cannot_be_used_is_counted(tmp_path: Path, number: int) -> None:
     reason, record = DIRTY[number]
-    excluded = Counter[str]()
+    excluded = LeftOut()
     (one,) = read_instances(save([ONE, record], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, +excluded) == ("8", Counter({reason: 1}))
+    assert (one.id, excluded) == ("8", {reason: 1})
 
 
 def test_attributes_that_are_unknown_or_both_said_and_denied_are_not_believed(tmp_path: Path) -> None:
     record = {**ONE, "positive_attributes": ["red", "shiny", "blue"], "negative_attributes": ["blue", "green", "odd"]}
-    excluded = Counter[str]()
+    excluded = LeftOut()
     (one,) = read_instances(save([record], tmp_path / "val.json"), TAXONOMY, excluded)
     assert (one.positive, one.negative) == (("red",), ("green",))
     assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
+    assert all(place.startswith("val.json instance 1 '") for _, place in excluded.examples)
 
 
 @pytest.mark.parametrize("whole", [{}, [], ["text"], None])
 def test_a_file_without_instances_is_refused(tmp_path: Path, whole: Any) -> None:
     with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
-        read_instances(save(whole, tmp_path / "val.json"), TAXONOMY, Counter())
+        read_instances(save(whole, tmp_path / "val.json"), TAXONOMY, LeftOut())
 
 
 @pytest.mark.parametrize("whole", [[], {}, {"red": 0}, {"color": ["red", 1]}])

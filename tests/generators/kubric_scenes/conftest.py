@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.kubric_scenes.asset_shelf import AssetShelf
+from generators.kubric_scenes.assets.shelf import AssetShelf
 from tests.generators.kubric_scenes.tiny_assets import make_assets
 
 

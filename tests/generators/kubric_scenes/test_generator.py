@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generators import create
 from generators.builtin import procedural_assets
-from generators.kubric_scenes.composition import compose
 from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricGenerator, read_drawn
+from generators.kubric_scenes.scene.composition import compose
+from generators.kubric_scenes.source import Kubric
 from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
-from manifests.recipe import Subset
-from manifests.source_settings import Kubric
+from shards.contracts import Context
 from shards.kinds.samples import Rejected
 
 ASPECTS = ("location", "counting", "attribute")
@@ -29,9 +29,7 @@ GOLDEN = {1: "f26b64c4eca1da6f90e669bf9e74d625"}
 def generator(aspect: str, **settings: Any) -> KubricGenerator:
     procedural_assets.ensure()
     source = {"kind": "kubric", "aspect": aspect, "resolution": 64, "samples": 1, **settings}
-    made = create(f"eq-kubric-{aspect}", Subset.model_validate({"source": source, "count": 10}), 0)
-    assert isinstance(made, KubricGenerator)
-    return made
+    return Kubric.model_validate(source).open(Context(f"eq-kubric-{aspect}"))
 
 
 def planned(made: KubricGenerator, count: int) -> list[KubricCandidate]:
@@ -49,8 +47,9 @@ def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
 
 
 def test_another_seed_draws_other_pairs_with_the_same_keys() -> None:
-    subset = Subset.model_validate({"source": {"kind": "kubric", "aspect": "location"}, "count": 1})
-    first, second = (list(islice(create("eq-kubric-location", subset, seed).plan(), 20)) for seed in (0, 1))
+    source = Kubric(kind="kubric", aspect="location")
+    contexts = [Context("eq-kubric-location", seed=seed) for seed in (0, 1)]
+    first, second = (list(islice(source.open(context).plan(), 20)) for context in contexts)
     assert [one.key for one in first] == [one.key for one in second] and first != second
 
 
@@ -90,5 +89,6 @@ def test_a_gpu_that_is_not_there_is_wrong_use() -> None:
         assert "device: cpu" in str(error)
 
 
-def test_settings_that_only_say_where_or_how_are_no_content() -> None:
-    assert {"assets", "backgrounds", "device", "threads"} == {*Kubric.locations, *Kubric.execution}
+def test_settings_that_only_say_where_or_how_are_not_content(tmp_path: Path) -> None:
+    source = Kubric(kind="kubric", aspect="location", backgrounds=tmp_path)
+    assert {"assets", "backgrounds", "device", "threads"} == {*source.locations, *source.execution}

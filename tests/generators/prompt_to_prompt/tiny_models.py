@@ -23,7 +23,15 @@ from diffusers import (
     StableDiffusionXLPipeline,
     UNet2DConditionModel,
 )
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
+from transformers import (
+    CLIPConfig,
+    CLIPImageProcessor,
+    CLIPModel,
+    CLIPTextConfig,
+    CLIPTextModel,
+    CLIPTextModelWithProjection,
+    CLIPTokenizer,
+)
 
 WORDS = "a of in the on photo painting squirrel lion cat dog burger eating red green blue circle square winter soup pea"
 TOKENS = 77
@@ -196,3 +204,16 @@ def save_sdxl(folder: Path) -> Path:
         force_zeros_for_empty_prompt=True,
     ).save_pretrained(folder / "model", safe_serialization=True, variant="fp16")
     return folder / "model"
+
+
+def save_clip(folder: Path) -> Path:
+    """A CLIP model with an image and a text encoder."""
+    words = tokenizer(folder / "words")
+    vision = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision |= {"image_size": 32, "patch_size": 8}
+    torch.manual_seed(0)
+    config = CLIPConfig(text_config=text_config(words, 16).to_dict(), vision_config=vision, projection_dim=8)
+    CLIPModel(config).save_pretrained(folder, safe_serialization=True)
+    words.save_pretrained(folder)
+    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}).save_pretrained(folder)
+    return folder

@@ -1,4 +1,4 @@
-"""Captions of the tests' own: every kind of relation that the rules know, and what is odd about real ones."""
+"""Captions written for the tests: every kind of relation that the rules know, and what is odd about real ones."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from generators.scene_graphs.pipelines import find_pipeline
-from generators.scene_graphs.relations import SceneGraphParser
-from generators.scene_graphs.workers import parser_of
-from tests.generators.scene_graphs.parsed_folders import parse
+from generators.scene_graphs.relations import SceneGraphParser, parser_of
 
 SCENES = [
     "{a} is holding {b} in front of {c}",
@@ -58,11 +56,3 @@ def own_tsv(own_captions: list[str], tmp_path_factory: pytest.TempPathFactory) -
 def small_parser() -> SceneGraphParser:
     """The parser that all parsing in this process uses: it takes seconds to load."""
     return parser_of(find_pipeline())
-
-
-@pytest.fixture(scope="session")
-def whole(own_tsv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that parsing the captions gives when nothing disturbs it."""
-    out = tmp_path_factory.mktemp("whole") / "out"
-    parse(own_tsv, out)
-    return out

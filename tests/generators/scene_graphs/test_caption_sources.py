@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from generators.annotation_files import LONGEST_LINE, Skipped
 from generators.scene_graphs.caption_sources import caption_source
-from generators.scene_graphs.captions import LONGEST_LINE, Caption, LeftOut
+from generators.scene_graphs.captions import Caption
 from manifests.errors import WrongUse
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
@@ -26,7 +27,7 @@ def read(path: Path) -> tuple[str, list[tuple[str, str, str, str]], list[tuple[s
     source = caption_source(path)
     found = list(source.read())
     captions = [(c.caption_id, c.image_id, c.caption, c.image) for c in found if isinstance(c, Caption)]
-    return source.kind, captions, [(one.place, one.reason) for one in found if isinstance(one, LeftOut)]
+    return source.kind, captions, [(one.place, one.reason) for one in found if isinstance(one, Skipped)]
 
 
 def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_what_is_no_pipeline(tmp_path: Path) -> None:
             WrongUse, match=f"{name}: neither an installed package nor a folder; .*nothing is downloaded"
         ):
             find_pipeline(name)
-    with pytest.raises(WrongUse, match=r"no spaCy pipeline, which has a config\.cfg"):
+    with pytest.raises(WrongUse, match=r"not a spaCy pipeline, which has a config\.cfg"):
         find_pipeline(str(tmp_path))
 
 
@@ -66,7 +66,7 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
         SceneGraphParser(find_pipeline(str(tmp_path / "blank")))
     shutil.copytree(find_pipeline().source, tmp_path / "broken")
     (tmp_path / "broken/parser/model").write_bytes(b"")
-    with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it anew"):
+    with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it again"):
         SceneGraphParser(find_pipeline(str(tmp_path / "broken")))
 
 

@@ -6,14 +6,15 @@ import gzip
 import json
 import subprocess
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.dataset
 import pytest
 
-from cli.main import main
+from generators.annotation_files import Skipped
 from generators.scene_graphs.caption_sources import caption_source, caption_sources
-from generators.scene_graphs.captions import Caption, LeftOut
+from generators.scene_graphs.captions import Caption
 from manifests.errors import WrongUse
 from shards.storage.tar_writer import TarWriter
 
@@ -43,15 +44,16 @@ def test_ids_and_places_begin_with_the_file(files: list[Path]) -> None:
         ("photos.token/1.jpg#1", "1.jpg", "photos.token.txt.gz line 3"),
         ("tables/1", "7", "tables row 1"),
     ]
-    assert [(one.place, one.reason) for one in read if isinstance(one, LeftOut)] == [
+    assert [(one.place, one.reason) for one in read if isinstance(one, Skipped)] == [
         ("captions_val2017.json annotation 2", "unknown-image"),
         ("photos.token.txt.gz line 2", "no-tab"),
     ]
 
 
-def test_one_alone_is_read_as_it_is(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_one_alone_the_ids_stay_as_they_are(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for path in files:
-        assert list(caption_sources([path]).read()) == list(caption_source(path).read())
+        own = [replace(one, place=f"{path.name} {one.place}") for one in caption_source(path).read()]
+        assert list(caption_sources([path]).read()) == own
         assert caption_sources([path]).digest() == caption_source(path).digest()
     monkeypatch.chdir(files[2])
     assert caption_source(Path(".")).stem == "tables"
@@ -103,36 +105,10 @@ def test_one_without_a_caption_is_refused_though_others_have_some(files: list[Pa
         caption_sources([])
 
 
-def test_the_command_reads_them_into_one_folder(
-    files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    command = ["parse", *map(str, files), "--to", str(out), "--workers", "1"]
-    assert main(command) == 0
-    said = capsys.readouterr()
-    assert said.out.startswith("4 captions, 3 relations, 1 captions without one\n1 left out: no-tab\n")
-    assert said.err.splitlines() == [
-        "captions_val2017.json annotation 2: left out, unknown-image",
-        "photos.token.txt.gz line 2: left out, no-tab",
-    ]
-    rows = pyarrow.dataset.dataset(out / "relations").to_table().to_pylist()
-    assert [(row["caption_id"], row["image_id"], row["subject"]) for row in rows] == [
-        ("captions_val2017/1", "7", "dog"),
-        ("photos.token/1.jpg#0", "1.jpg", "cat"),
-        ("tables/1", "7", "man"),
-    ]
-    files[1].write_bytes(gzip.compress(b"1.jpg#0\ta cat\n1.jpg#0\ta cow\n"))
-    assert main(command) == 2
-    twice = (
-        "'photos.token/1.jpg#0' stands twice, at photos.token.txt.gz line 1 and photos.token.txt.gz line 2; ids tell"
-    )
-    assert f"twinset: caption id {twice}" in capsys.readouterr().err
-
-
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="the captions of ../shared/data are not here")
-def test_the_readme_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
-    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
-    (line,) = (line.strip() for line in readme.splitlines() if line.strip().startswith("paste "))
+def test_the_documentation_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "scene_graphs.md").read_text()
+    (line,) = (line.strip() for line in page.splitlines() if line.strip().startswith("paste "))
     for number in "15":
         one = line.replace("train.1", f"train.{number}").replace("#1", f"#{number}").replace("30k.1", f"30k.{number}")
         one = one.replace("> ", f"> {tmp_path}/")

@@ -1,4 +1,4 @@
-"""Relations of the tests' own, ratings for their words, and real captions with the real ratings."""
+"""Relations written for the tests, ratings for their words, and real captions with the real ratings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import pytest
 
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.parse import parse_captions
+from generators.scene_graphs.source import SceneGraphs
 from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.ratings import Ratings, load_ratings, with_plurals
+from shards.earlier import Earlier
+from tests.generators.finished_stage import finish
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 REAL_CAPTIONS = 2000
@@ -66,7 +68,6 @@ def relations_of(said: list[Said]) -> Relations:
         words=words,
         texts=pa.table({name: column[::-1] for name, column in texts.items()}),
         captions=len(said),
-        digest="0" * 32,
     )
 
 
@@ -112,8 +113,8 @@ def real_ratings() -> Ratings:
 
 
 @pytest.fixture(scope="session")
-def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of ``twinset parse`` with the first captions of Flickr8k."""
+def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
+    """A finished stage with the relations of the first captions of Flickr8k."""
     path = SHARED / "captions" / "flickr8k_token.txt"
     if not path.is_file():
         pytest.skip("the captions of ../shared/data are not here")
@@ -124,10 +125,9 @@ def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for one in islice(captions, REAL_CAPTIONS)
     ]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    parse_captions([folder / "captions.jsonl"], str(folder / "graphs"), shard_size=1000)
-    return folder / "graphs"
+    return finish(SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",)), folder)
 
 
 @pytest.fixture(scope="session")
-def real_relations(real_graphs: Path) -> Relations:
-    return load_relations(str(real_graphs))
+def real_relations(real_graphs: Earlier) -> Relations:
+    return load_relations(real_graphs)

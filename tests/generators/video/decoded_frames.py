@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import VideoFrame, read_frames
 from generators.video.pixels import RgbConverter
-from generators.video.video_file import VideoFile
 
 
 def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:
@@ -23,7 +23,7 @@ def sequential(path: Path) -> list[str]:
     """Digest of every frame, decoded one after the other."""
     convert = RgbConverter()
     with VideoFile(path) as file:
-        return [digest(convert(frame)) for frame in file.decode(file.packets())]
+        return [digest(convert(frame)) for _, frame in file.decode(file.packets())]
 
 
 def digest(pixels: np.ndarray) -> str:

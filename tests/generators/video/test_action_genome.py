@@ -88,6 +88,14 @@ def identities(pairs: Iterable[FramePairCandidate]) -> set[tuple[str, str, int, 
     return {(pair.video, json.loads(pair.provenance)["object"], int(pair.at0), int(pair.at1)) for pair in pairs}
 
 
+def test_grammar_is_a_setting(tmp_path: Path) -> None:
+    path = saved(tmp_path, story(HOLD, AWAY, name="clothes"))
+    source = ActionGenome(kind="action-genome", annotations=path, media=tmp_path, grammar=True)
+    (pair,) = source.open(Context("ag")).plan()
+    assert pair.captions0 == ("The person is holding the clothes which are in front of him/her.",)
+    assert planned(path)[0].captions0 == ("The person is holding the clothes which is in front of him/her.",)
+
+
 def test_a_pair_says_what_changed(tmp_path: Path) -> None:
     (pair,) = planned(saved(tmp_path, story(HOLD, AWAY, name="cup_glass_bottle")))
     assert pair.captions0 == ("The person is holding the bottle which is in front of him/her.",)

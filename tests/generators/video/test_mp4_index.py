@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generators.video import video_file
-from generators.video.mp4_index import indexed_packets
-from generators.video.packets import PacketTable
-from generators.video.video_file import VideoFile
+from generators.video.container import video_file
+from generators.video.container.mp4_index import indexed_packets
+from generators.video.container.packets import PacketTable
+from generators.video.container.video_file import VideoFile
 from tests.generators.video.numbered_videos import make_video
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
@@ -17,7 +17,7 @@ CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 
 def indexed(path: Path) -> PacketTable | None:
     with VideoFile(path) as file:
-        return indexed_packets(path, file.stream, next(file.packets()).pts or 0)
+        return indexed_packets(path, file.stream, next(file.packets())[1].pts or 0)
 
 
 def read_through(path: Path, monkeypatch: pytest.MonkeyPatch) -> PacketTable:

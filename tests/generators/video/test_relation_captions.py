@@ -24,6 +24,21 @@ def test_captions_are_worded_as_published(object_class: str, spatial: str, conta
     assert captions(object_class, [spatial], [contacting]) == (caption,)
 
 
+@pytest.mark.parametrize(
+    ("object_class", "contacting", "published", "correct"),
+    [
+        ("clothes", "holding", "holding the clothes which is", "holding the clothes which are"),
+        ("groceries", "carrying", "carrying the groceries which is", "carrying the groceries which are"),
+        ("bag", "have_it_on_the_back", "carrying on the back the bag which is",
+         "carrying on his/her back the bag which is"),
+        ("closet/cabinet", "touching", "touching the closet which is", "touching the closet which is"),
+    ],
+)  # fmt: skip
+def test_grammar_is_right_only_when_asked_for(object_class: str, contacting: str, published: str, correct: str) -> None:
+    for grammar, words in ((False, published), (True, correct)):
+        assert captions(object_class, ["behind"], [contacting], grammar) == (f"The person is {words} behind him/her.",)
+
+
 def test_several_relations_give_several_captions_contact_outermost() -> None:
     said = captions("chair", ["beneath", "behind"], ["sitting_on", "leaning_on", "other_relationship"])
     assert said == (

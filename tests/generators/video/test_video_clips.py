@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import Unavailable, read_frames
 from generators.video.timeline import best_effort
-from generators.video.video_file import VideoFile
 from tests.generators.video.decoded_frames import digest, sequential, taken
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
@@ -34,7 +34,7 @@ def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
     expected = sequential(path)
     with VideoFile(path) as file:
         stream = file.stream
-        stamps = [(frame.pts, frame.dts) for frame in file.decode(file.packets())]
+        stamps = [(frame.pts, frame.dts) for _, frame in file.decode(file.packets())]
         ticks = best_effort(stamps)
         start = min(Fraction(file.container.start_time, 1_000_000), ticks[0] * stream.time_base)
         times = [float(tick * stream.time_base - start) for tick in ticks]

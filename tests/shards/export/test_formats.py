@@ -18,6 +18,7 @@ from shards.export.formats import export
 from shards.read import read_samples
 from shards.storage import layout
 from shards.storage.store import Store
+from tests.made_datasets import MadeDataset, index_of
 
 LOADERS = {"eq-ag": "EqBenAG", "eq-gebc": "EqBenGEBC", "eq-youcook2": "EqBenYoucook2"}
 
@@ -33,21 +34,21 @@ class Toolkit:
 
 
 @pytest.mark.parametrize("subset", LOADERS)
-def test_eqbens_loader_reads_every_pair(small_dataset: Any, tmp_path: Path, subset: str) -> None:
+def test_eqbens_loader_reads_every_pair(made_pairs: MadeDataset, tmp_path: Path, subset: str) -> None:
     eqben_utils = pytest.importorskip("eqben.eqben_utils")
     folder = tmp_path / "eqben"
-    assert export(small_dataset.store, [subset], "eqben", folder) == 8
+    assert export(made_pairs.store, [subset], "eqben", folder) == 8
     loader = getattr(eqben_utils, LOADERS[subset])
     found = loader(str(folder / "image"), str(folder / "annotation" / f"{subset}.json"), None, Toolkit())
     assert len(found) == 8
-    for row, pair in zip(found, read_samples(small_dataset.store, subset), strict=True):
-        assert row[2:] == (pair.caption0, pair.caption1)
-        for shown, kept in zip(row[:2], (pair.image0, pair.image1), strict=True):
+    for row, pair in zip(found, read_samples(made_pairs.store, subset), strict=True):
+        assert row[2:] == tuple(pair.texts.values())
+        for shown, kept in zip(row[:2], pair.images.values(), strict=True):
             assert np.array_equal(np.asarray(shown), _pixels(kept))
 
 
-def test_the_json_is_nested_as_eqben_does_it(small_dataset: Any, tmp_path: Path) -> None:
-    export(small_dataset.store, list(LOADERS), "eqben", tmp_path / "eqben")
+def test_the_json_is_nested_as_eqben_does_it(made_pairs: MadeDataset, tmp_path: Path) -> None:
+    export(made_pairs.store, list(LOADERS), "eqben", tmp_path / "eqben")
     annotations = tmp_path / "eqben" / "annotation"
     graphs = json.loads((annotations / "eq-ag.json").read_bytes())
     assert list(graphs) == ["-Disc_0", "Disc.2", "-Same_3"]
@@ -60,24 +61,24 @@ def test_the_json_is_nested_as_eqben_does_it(small_dataset: Any, tmp_path: Path)
     assert len(arrays) == 9 and np.load(arrays[0]).shape == (72, 96, 3) and np.load(arrays[0]).dtype == np.uint8
 
 
-def test_eqbens_loader_of_everything_reads_four_rows_a_pair(small_dataset: Any, tmp_path: Path) -> None:
+def test_eqbens_loader_of_everything_reads_four_rows_a_pair(made_pairs: MadeDataset, tmp_path: Path) -> None:
     eqben_utils = pytest.importorskip("eqben.eqben_utils")
-    assert export(small_dataset.store, list(LOADERS), "eqben", tmp_path / "eqben") == 24
+    assert export(made_pairs.store, list(LOADERS), "eqben", tmp_path / "eqben") == 24
     annotation = tmp_path / "eqben" / "annotation" / "ann_json_finegrained_random.json"
     found = eqben_utils.EqBenALL(str(tmp_path / "eqben" / "image"), str(annotation), None, Toolkit())
     rows = [found[number] for number in range(len(found))]
     assert len(rows) == 4 * 24
-    pairs = [pair for subset in LOADERS for pair in read_samples(small_dataset.store, subset)]
-    captions = [caption for pair in pairs for caption in (pair.caption0, pair.caption1) * 2]
+    pairs = [pair for subset in LOADERS for pair in read_samples(made_pairs.store, subset)]
+    captions = [caption for pair in pairs for caption in [*pair.texts.values()] * 2]
     assert [caption for _, caption in rows] == captions
 
 
-def test_open_clips_loader_reads_two_rows_a_pair(small_dataset: Any, tmp_path: Path) -> None:
+def test_open_clips_loader_reads_two_rows_a_pair(made_pairs: MadeDataset, tmp_path: Path) -> None:
     # Its reader for evaluation, which reads each row once; the one for training breaks on any tar with webdataset 1.0
     # (open_clip asks for <= 0.2.86), and repeats rows to fill batches.
     data = pytest.importorskip("open_clip_train.data")
     folder = tmp_path / "clip"
-    assert export(small_dataset.store, ["eq-ag", "eq-gebc"], "openclip", folder) == 16
+    assert export(made_pairs.store, ["eq-ag", "eq-gebc"], "openclip", folder) == 16
     sizes = json.loads((folder / "sizes.json").read_text())
     assert sum(sizes.values()) == 32 and len(sizes) == 6
     shards = "::".join(str(folder / name) for name in sizes)
@@ -94,35 +95,35 @@ def test_open_clips_loader_reads_two_rows_a_pair(small_dataset: Any, tmp_path: P
     expected = [
         (hashlib.sha256(_pixels(image)).hexdigest(), caption)
         for subset in ("eq-ag", "eq-gebc")
-        for pair in read_samples(small_dataset.store, subset)
-        for image, caption in ((pair.image0, pair.caption0), (pair.image1, pair.caption1))
+        for pair in read_samples(made_pairs.store, subset)
+        for image, caption in zip(pair.images.values(), pair.texts.values(), strict=True)
     ]
     assert len(rows) == 32 and rows == expected
     assert data.get_dataset_size(shards)[0] == 32
 
 
-def test_an_export_is_whole_or_absent(small_dataset: Any, tmp_path: Path) -> None:
-    damaged = small_dataset.root / layout.tar("eq-ag", "test", 3)
+def test_an_export_is_whole_or_absent(made_pairs: MadeDataset, tmp_path: Path) -> None:
+    damaged = made_pairs.root / layout.tar("eq-ag", "test", 3)
     damaged.write_bytes(damaged.read_bytes()[:3000])
     parent = tmp_path / "exports"
     for format in ("eqben", "openclip"):
         with pytest.raises(TwinsetError, match=r"00003\.tar"):
-            export(small_dataset.store, ["eq-ag"], format, parent / format)
+            export(made_pairs.store, ["eq-ag"], format, parent / format)
     assert list(parent.iterdir()) == []
 
 
-def test_wrong_use_of_export_says_what_to_do(small_dataset: Any, tmp_path: Path) -> None:
+def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="eqben, openclip"):
-        export(small_dataset.store, ["eq-ag"], "coco", tmp_path / "x")
+        export(made_pairs.store, ["eq-ag"], "coco", tmp_path / "x")
     with pytest.raises(WrongUse, match=r"twinset status .* says what is still to be built"):
-        export(small_dataset.store, ["eq-sd"], "openclip", tmp_path / "x")
+        export(made_pairs.store, ["eq-sd"], "openclip", tmp_path / "x")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("keep me")
     with pytest.raises(WrongUse, match="not an empty folder"):
-        export(small_dataset.store, ["eq-ag"], "eqben", tmp_path / "full")
+        export(made_pairs.store, ["eq-ag"], "eqben", tmp_path / "full")
     assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
     (tmp_path / "empty").mkdir()
-    assert export(small_dataset.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
+    assert export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
 
 
 def _pixels(content: bytes) -> Any:
@@ -131,15 +132,15 @@ def _pixels(content: bytes) -> Any:
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
 
 
-def test_all_of_it_works_from_an_object_store(small_dataset: Any, tmp_path: Path) -> None:
+def test_all_of_it_works_from_an_object_store(made_pairs: MadeDataset, tmp_path: Path) -> None:
     remote = Store(f"memory://{tmp_path.name}")
-    for path in sorted(small_dataset.root.rglob("*")):
+    for path in sorted(made_pairs.root.rglob("*")):
         if path.is_file():
-            remote.write(path.relative_to(small_dataset.root).as_posix(), path.read_bytes())
-    for store in (remote, small_dataset.store):
-        describe(store, ["eq-ag", "eq-gebc", "eq-youcook2"])
+            remote.write(path.relative_to(made_pairs.root).as_posix(), path.read_bytes())
+    for store in (remote, made_pairs.store):
+        describe(store, {name: index_of(store, name) for name in made_pairs.stages})
     names = ["look.html", "eq-ag/README.md"]
     names += [f"eq-gebc/_meta/{name}" for name in ("index.parquet", "croissant.json", "look.png", "histograms.png")]
-    assert [remote.read(name) for name in names] == [small_dataset.store.read(name) for name in names]
+    assert [remote.read(name) for name in names] == [made_pairs.store.read(name) for name in names]
     for format in ("eqben", "openclip"):
         assert export(remote, ["eq-ag"], format, tmp_path / format) == 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,11 @@ import pytest
 
 from manifests.errors import BuildFailed, WrongUse
 from shards.export.formats import export
-from shards.kinds.reading import StoredTemplate
 from shards.read import read_samples
 from shards.storage import layout
-from shards.storage.store import Store
-from tests import small_genecis
+from tests.made_datasets import TASKS, MadeDataset, entry_of, gallery_subset, template_shards
 
-FILES = {task: f"{task.replace('-', '_')}.json" for task in small_genecis.TASKS}
+FILES = {task: f"{task.replace('-', '_')}.json" for task in TASKS}
 
 
 class ReleasedReader:
@@ -47,58 +46,65 @@ class ReleasedReader:
         return f"{entry['image_id']}.jpg", x + y, width * height
 
 
-@pytest.mark.parametrize("task", small_genecis.TASKS)
-def test_the_released_evaluation_reads_every_template(small_templates: Store, tmp_path: Path, task: str) -> None:
-    assert export(small_templates, list(FILES), "genecis", tmp_path / "to") == 4 * 8
+@pytest.mark.parametrize("task", TASKS)
+def test_the_released_evaluation_reads_every_template(made_templates: MadeDataset, tmp_path: Path, task: str) -> None:
+    assert export(made_templates.store, list(FILES), "genecis", tmp_path / "to") == 4 * 8
     assert sorted(path.name for path in (tmp_path / "to").iterdir()) == sorted(FILES.values())
     found = ReleasedReader(tmp_path / "to", task.replace("-", "_"))
-    samples = [one for one in read_samples(small_templates, task) if isinstance(one, StoredTemplate)]
+    samples = list(read_samples(made_templates.store, task))
     assert len(found) == len(samples) == 8
     for place, sample in enumerate(samples):
         reference, condition, shown = found[place]
-        assert condition == sample.condition
+        assert condition == sample.texts["condition"]
         assert len(shown) == (10 if task == "focus-attribute" else 15)
         assert found.templates[place] == sample.json.entry
         name = reference[0] if task.endswith("attribute") else reference.lstrip("0")
         assert name in (sample.json.source.files["reference"].path, ".jpg")  # number 0 has no digits left
 
 
-def test_two_subsets_of_one_task_are_refused(small_templates: Store, tmp_path: Path) -> None:
-    settings = small_genecis.template_sources(tmp_path)["focus-object"]
-    small_genecis.build(small_templates, "more-objects", settings)
+def test_two_subsets_of_one_task_are_refused(made_templates: MadeDataset, tmp_path: Path) -> None:
+    made_templates.add("more-objects", gallery_subset("focus-object"), template_shards("more-objects", "focus-object"))
     with pytest.raises(WrongUse, match=r"focus-object and more-objects are both of the task .* --only"):
-        export(small_templates, ["focus-object", "more-objects"], "genecis", tmp_path / "to")
+        export(made_templates.store, ["focus-object", "more-objects"], "genecis", tmp_path / "to")
     assert not (tmp_path / "to").exists()
-    assert export(small_templates, ["more-objects"], "genecis", tmp_path / "to") == 8
+    assert export(made_templates.store, ["more-objects"], "genecis", tmp_path / "to") == 8
 
 
 def test_what_a_format_does_not_hold_is_told_what_fits(
-    small_templates: Store, small_dataset: Any, tmp_path: Path
+    made_templates: MadeDataset, made_pairs: MadeDataset, tmp_path: Path
 ) -> None:
     with pytest.raises(WrongUse, match=r"eq-ag holds pairs, and --format genecis takes templates.*eqben or --format o"):
-        export(small_dataset.store, ["eq-ag"], "genecis", tmp_path / "to")
+        export(made_pairs.store, ["eq-ag"], "genecis", tmp_path / "to")
     for format in ("eqben", "openclip"):
         with pytest.raises(WrongUse, match=rf"focus-object holds templates, and --format {format} .* --format genecis"):
-            export(small_templates, ["focus-object"], format, tmp_path / "to")
+            export(made_templates.store, ["focus-object"], format, tmp_path / "to")
     assert not (tmp_path / "to").exists()
 
 
-def test_an_entry_that_the_evaluation_cannot_read_is_not_written(
-    small_templates: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = small_genecis.entry_of
-    monkeypatch.setattr(small_genecis, "entry_of", lambda task, number: {"val_image_id": str(number)})
-    small_genecis.build(small_templates, "odd", small_genecis.template_sources(tmp_path)["change-object"])
+def test_an_entry_that_the_evaluation_cannot_read_is_not_written(made_templates: MadeDataset, tmp_path: Path) -> None:
+    def add(name: str, entry: Callable[[str, int], dict[str, Any]]) -> None:
+        made_templates.add(name, gallery_subset("change-object"), template_shards(name, "change-object", entry))
+
+    add("odd", lambda task, number: {"val_image_id": str(number)})
     with pytest.raises(BuildFailed, match=r"odd-\w+: entry\.reference\.val_image_id .*build this shard again"):
-        export(small_templates, ["odd"], "genecis", tmp_path / "to")
-    monkeypatch.setattr(small_genecis, "entry_of", lambda task, number: entry("focus-attribute", number))
-    small_genecis.build(small_templates, "boxed", small_genecis.template_sources(tmp_path)["change-object"])
+        export(made_templates.store, ["odd"], "genecis", tmp_path / "to")
+    add("boxed", lambda task, number: entry_of("focus-attribute", number))
     with pytest.raises(BuildFailed, match="val_image_id Field required"):
-        export(small_templates, ["boxed"], "genecis", tmp_path / "to")
+        export(made_templates.store, ["boxed"], "genecis", tmp_path / "to")
 
 
-def test_nothing_kept_is_said(small_templates: Store, tmp_path: Path) -> None:
-    for name in small_templates.names(layout.meta("focus-object", "receipts")):
-        small_templates.remove(layout.meta("focus-object", f"receipts/{name}"))
+@pytest.mark.parametrize("subset", ["triplets", "index-only"])
+@pytest.mark.parametrize("format", ["eqben", "openclip", "genecis"])
+def test_no_export_holds_triplets(made_triplets: MadeDataset, tmp_path: Path, subset: str, format: str) -> None:
+    with pytest.raises(
+        WrongUse, match=rf"{subset} holds triplets, and --format {format} .* webdataset or load_dataset"
+    ):
+        export(made_triplets.store, [subset], format, tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+
+
+def test_nothing_kept_is_said(made_templates: MadeDataset, tmp_path: Path) -> None:
+    for name in made_templates.store.names(layout.meta("focus-object", "receipts")):
+        made_templates.store.remove(layout.meta("focus-object", f"receipts/{name}"))
     with pytest.raises(WrongUse, match=r"no finished shard of focus-object keeps a template; twinset status"):
-        export(small_templates, ["focus-object"], "genecis", tmp_path / "to")
+        export(made_templates.store, ["focus-object"], "genecis", tmp_path / "to")

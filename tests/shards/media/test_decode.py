@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import pytest
 from PIL import EpsImagePlugin, Image
 
-from cards.contact_sheet import contact_sheet
+from cards.block import Block, Cell
+from cards.sheet import contact_sheet
 from shards.export.eqben import export_eqben
-from shards.kinds.reading import StoredPair
 from shards.read import read_samples
 from shards.storage.tar_reader import BrokenTar
 from shards.storage.tar_writer import TarWriter
+from tests.made_datasets import MadeDataset
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(program) run\nshowpage\n%%EOF\n"
 
@@ -49,21 +49,20 @@ def ghostscript(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("image", [EPS, bomb(), truncated(), b""], ids=["EPS", "bomb", "truncated", "empty"])
 def test_what_is_no_image_of_ours_is_refused(
-    small_dataset: Any, tmp_path: Path, ghostscript: list[Any], image: bytes
+    made_pairs: MadeDataset, tmp_path: Path, ghostscript: list[Any], image: bytes
 ) -> None:
-    pair: StoredPair = next(read_samples(small_dataset.store, "eq-youcook2"))
-    broken = dataclasses.replace(pair, image1=image)
+    pair = next(read_samples(made_pairs.store, "eq-youcook2"))
     with pytest.raises(BrokenTar, match=rf"{pair.key}: an image .*build its shard again"):
-        contact_sheet([broken], "title", "subtitle")
+        contact_sheet([Block(pair.key, [Cell(image=image)], 1, "")], 1, "title", "subtitle")
 
-    receipt = small_dataset.receipts["eq-youcook2"][0]
-    fields = [("image0.jpg", pair.image0), ("image1.jpg", image)]
+    receipt = made_pairs.receipts["eq-youcook2"][0]
+    fields = [("image0.jpg", pair.images["image0"]), ("image1.jpg", image)]
     fields += [("caption0.txt", b"one"), ("caption1.txt", b"two"), ("json", pair.json.model_dump_json().encode())]
-    stored = small_dataset.root / f"eq-youcook2/{receipt.split}/00000.tar"
+    stored = made_pairs.root / f"eq-youcook2/{receipt.split}/00000.tar"
     stored.unlink()
     with TarWriter(stored) as tar:
         tar.add_sample(pair.key, fields)
     (tmp_path / "export").mkdir()
     with pytest.raises(BrokenTar, match=rf"{pair.key}: an image"):
-        export_eqben(small_dataset.store, ["eq-youcook2"], tmp_path / "export")
+        export_eqben(made_pairs.store, ["eq-youcook2"], tmp_path / "export")
     assert ghostscript == []

@@ -1,0 +1,78 @@
+"""What the reports on the small model share: their options, where they go, and sheets of its pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import numpy as np
+import torch
+import transformers
+from PIL import Image, ImageDraw, ImageFont
+
+from generators.edited_pairs.source import StableDiffusion
+from manifests.locations import SMALL, small_model_folder
+from shards.kinds.samples import Pixels
+
+#: What a recipe that names the small model gets: reports are made with the settings that builds draw with.
+SHIPPED = StableDiffusion.model_validate({"kind": "stable-diffusion", "model": SMALL})
+
+ENLARGED, GAP, LINE = 2, 14, 14  # factor; pixels
+CHARACTER = 5.6  # pixels, on average, in the default font at 11 points
+
+
+def options(description: str | None, out: str, batch: int) -> argparse.ArgumentParser:
+    """A parser with the options of every report; also silences the progress bars and remarks of the libraries."""
+    for library in (diffusers.utils.logging, transformers.utils.logging):
+        library.set_verbosity_error()
+        library.disable_progress_bar()
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--model", type=Path, default=small_model_folder(), help="folder in diffusers' layout")
+    parser.add_argument("--out", type=Path, default=Path(out), help="folder for the report and its picture")
+    parser.add_argument("--steps", type=int, default=SHIPPED.steps)
+    parser.add_argument("--guidance", type=float, default=SHIPPED.guidance)
+    parser.add_argument("--seed", type=int, default=0, help="of captions and noise")
+    parser.add_argument("--batch", type=int, default=batch, help="pictures or pairs drawn at once")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    return parser
+
+
+def write(given: argparse.Namespace, name: str, found: dict[str, Any]) -> Path:
+    """Write OUT/NAME.json with the settings and what was found; returns the path of a picture beside it."""
+    settings = {key: value for key, value in vars(given).items() if key not in ("model", "out")}
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / f"{name}.json").write_text(json.dumps({"settings": settings, **found}, indent=2) + "\n")
+    return Path(given.out / f"{name}.png")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """pictures side by side, all of one size, with a caption and a remark. wrong: the remark is a complaint."""
+
+    pictures: Sequence[Pixels]
+    caption: str
+    remark: str
+    wrong: bool
+
+
+def picture_sheet(cells: Sequence[Cell], columns: int) -> Image.Image:
+    """Cells row by row; pixels are enlarged without smoothing, so that each is seen as it was drawn."""
+    strips = [Image.fromarray(np.concatenate(list(cell.pictures), axis=1)) for cell in cells]
+    width, height = (side * ENLARGED for side in strips[0].size)
+    texts = [[textwrap.wrap(text, int(width / CHARACTER)) for text in (cell.caption, cell.remark)] for cell in cells]
+    tall = height + LINE * max(len(caption) + len(remark) for caption, remark in texts) + GAP
+    sheet = Image.new("RGB", (GAP + columns * (width + GAP), GAP + -(-len(cells) // columns) * tall), "white")
+    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(11)
+    for number, (cell, strip, (caption, remark)) in enumerate(zip(cells, strips, texts, strict=True)):
+        left, top = GAP + number % columns * (width + GAP), GAP + number // columns * tall
+        sheet.paste(strip.resize((width, height), Image.Resampling.NEAREST), (left, top))
+        for line, text in enumerate(caption + remark):
+            colour = "black" if line < len(caption) else "firebrick" if cell.wrong else "grey"
+            pen.text((left, top + height + LINE * line), text, colour, font)
+    return sheet

@@ -1,0 +1,1 @@
+"""The assets that scenes are made of: their manifest, archives and meshes, none of them trusted."""

@@ -1,0 +1,1 @@
+"""What captions say: the vocabulary, its grammar, and which pairs are sampled."""

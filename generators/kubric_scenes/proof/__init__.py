@@ -1,0 +1,1 @@
+"""What renders show, measured, and whether it is what their captions say."""

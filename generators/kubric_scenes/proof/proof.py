@@ -1,0 +1,125 @@
+"""Proof that two renders show what their captions say: from masks, depth and poses, before a pair is kept.
+
+EqBen (section B.4) trusts its generator; here a scene that does not show its caption is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.kubric_scenes.proof.evidence import Instance
+from generators.kubric_scenes.scene.parts import Drawn, Picture, Relation
+
+MIN_VISIBLE = 0.55  # of a thing's outline
+MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
+MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
+MIN_SHARE = 0.0035  # of the picture: 30 × 30 of 512 × 512 pixels
+MIN_FOOT = 0.5  # of the foot of what stands behind: else it seems to stand on what stands before it
+MIN_GAP = 0.012  # of the picture's height between that foot and the upper edge of what stands before it, likewise
+BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
+DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
+CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
+MIN_CHANGED = 0.35  # of the changed thing's pixels
+MAX_ELSEWHERE = 0.1  # of the subject's pixels, and of the floor's: shadow and coloured light of the changed thing
+NEARBY = 0.03  # of the picture's width around the changed thing that counts as the thing: its contact shadow
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted:
+    """Why a pair of renders does not show its captions. reason: short and countable; detail: which image, what."""
+
+    reason: str
+    detail: str
+
+
+def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
+    """None when picture ``number`` (0 or 1) shows what ``drawn`` says of it, else the first thing that it does not.
+
+    seen: its instances, in the order of `generators.kubric_scenes.scene.composition`.
+    """
+    refuted = _one(drawn, number, seen, picture)
+    return Refuted(refuted.reason, f"image {number}: {refuted.detail}") if refuted is not None else None
+
+
+def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
+    area = picture.instances.size
+    thing = (drawn.object0, drawn.object1)[number]
+    count = (drawn.count0, drawn.count1)[number]
+    named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
+    if [one.asset for one in seen] != named:
+        return Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
+    relation = (drawn.relation0, drawn.relation1)[number]
+    for place, one in enumerate(seen):
+        least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
+        if relation == "on-top" and place == 1:
+            least = MIN_VISIBLE_BELOW
+        if one.cut:
+            return Refuted("cut-off", f"{one.name} is cut by the border")
+        if one.pixels == 0 or one.visible < least:
+            return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
+        if one.pixels < MIN_SHARE * area:
+            return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
+    if relation:
+        return _related(relation, seen[0], seen[-1], picture.instances.shape[0])
+    return None
+
+
+def _related(relation: Relation, thing: Instance, subject: Instance, height: int) -> Refuted | None:
+    """Whether a relation, and none of the other four, holds as the viewer sees it. height: of the picture, pixels."""
+    on_top = bool(thing.rests_on) and -1 not in thing.rests_on
+    if relation == "on-top":
+        if not on_top:
+            return Refuted("not-on-top", f"{thing.name} lies on the floor or on nothing")
+        if thing.centroid[1] >= subject.centroid[1]:
+            return Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
+        return None
+    if on_top:
+        return Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
+    # Positions are of the assets' centres of mass: across and away from the viewer.
+    across = thing.centroid[0] - subject.centroid[0]
+    shared = _shared(thing, subject)
+    if relation in ("left", "right"):
+        if (across > 0) != (relation == "right") or shared > BESIDE_OVERLAP:
+            return Refuted(
+                "wrong-relation", f"{thing.name} is seen {across:+.0f} pixels to the right, sharing {shared:.0%}"
+            )
+        if abs(thing.position[1] - subject.position[1]) > 0.6 * abs(thing.position[0] - subject.position[0]):
+            return Refuted("wrong-relation", f"{thing.name} is as much before or behind {subject.name} as beside it")
+        return None
+    nearer = thing.depth < subject.depth
+    if nearer != (relation == "in-front") or shared < DEPTH_OVERLAP:
+        away = thing.depth - subject.depth
+        return Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
+    near, far = (thing, subject) if nearer else (subject, thing)
+    gap = (near.box[1] - far.box[3]) / height
+    if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
+        seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
+        return Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
+    return None
+
+
+def _shared(one: Instance, other: Instance) -> float:
+    """Overlap of two boxes' widths as a share of the narrower one."""
+    overlap = min(one.box[2], other.box[2]) - max(one.box[0], other.box[0])
+    return max(0, overlap) / max(1, min(one.box[2] - one.box[0], other.box[2] - other.box[0]))
+
+
+def prove_change(drawn: Drawn, first: Picture, second: Picture) -> Refuted | None:
+    """None when two pictures differ where the changed thing (their first instance) is, and almost nowhere else."""
+    differs = np.abs(first.pixels.astype(np.int16) - second.pixels.astype(np.int16)).max(axis=2) >= CHANGED
+    thing: NDArray[np.bool_] = (first.instances == 1) | (second.instances == 1)
+    if (share := float(differs[thing].mean())) < MIN_CHANGED:
+        return Refuted("change-not-seen", f"{drawn.object0.name} and {drawn.object1.name} differ in {share:.0%}")
+    margin = max(1, round(NEARBY * thing.shape[1]))
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
+    elsewhere = ~cv2.dilate(thing.astype(np.uint8), kernel).astype(bool)
+    subject = (first.instances == 2) | (second.instances == 2)
+    for part, name in ((elsewhere & subject, "subject"), (elsewhere & ~subject, "surroundings")):
+        if part.any() and (share := float(differs[part].mean())) > MAX_ELSEWHERE:
+            return Refuted("differs-elsewhere", f"{share:.1%} of the {name} differs too")
+    return None

@@ -1,0 +1,1 @@
+"""Where things stand and how they are seen: models, placement, physics, camera."""

@@ -1,0 +1,62 @@
+"""The camera of a scene: from where all its things are seen well, and where points of the scene come to lie.
+
+The camera looks along +Y and a little down, so that in the picture right is +X and behind is +Y.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.kubric_scenes.scene.parts import View, vector
+
+Points = NDArray[np.float64]
+
+FILLED = 0.86  # share of the picture, from its centre to the border, that the things may take
+FIT_ROUNDS = 24
+DAMPING = 0.7  # whole steps overshoot where near things move much faster through the picture than far ones
+
+
+def frame_things(view: View, points: Points, elevation: float) -> View:
+    """The view with its camera as near as it can be while all points stay inside the picture.
+
+    points: (n, 3), all that either image of the pair shows. elevation: of the camera above the floor, in radians.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    target = (low + high) / 2
+    distance = float(np.linalg.norm(high - low)) * 2
+    for _ in range(FIT_ROUNDS):
+        view = _looking(view, target, elevation, distance)
+        pixels, _ = project(points, view, 2)
+        low_pixel, high_pixel = pixels.min(axis=0) - 1, pixels.max(axis=0) - 1
+        extent = float(np.abs(np.stack([low_pixel, high_pixel])).max())
+        # Perspective shows the near side larger: the centre of what is seen is not the projection of the centre.
+        shift = (low_pixel + high_pixel) / 2 * distance * view.sensor_width / (2 * view.focal_length)
+        target = target + DAMPING * np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
+        distance *= (extent / FILLED) ** DAMPING
+    return _looking(view, target, elevation, distance)
+
+
+def _looking(view: View, target: Points, elevation: float, distance: float) -> View:
+    camera = target + distance * np.array([0.0, -math.cos(elevation), math.sin(elevation)])
+    return replace(view, camera=vector(camera), target=vector(target))
+
+
+def project(points: Points, view: View, resolution: int) -> tuple[Points, Points]:
+    """Where points come to lie in a square picture.
+
+    points: (n, 3) in scene units. Returns (n, 2) pixel coordinates, (0, 0) the upper left corner of the picture, and
+    (n,) distances to the camera plane.
+    """
+    camera = np.asarray(view.camera)
+    forward = np.asarray(view.target) - camera
+    forward = forward / np.linalg.norm(forward)
+    right = np.cross(forward, [0.0, 0.0, 1.0])
+    right = right / np.linalg.norm(right)
+    up = np.cross(right, forward)
+    seen = (points - camera) @ np.stack([right, up, forward], axis=1)
+    scale = resolution * view.focal_length / view.sensor_width / seen[:, 2]
+    return np.stack([resolution / 2 + seen[:, 0] * scale, resolution / 2 - seen[:, 1] * scale], axis=1), seen[:, 2]

@@ -1,0 +1,199 @@
+"""Where the things of a planned pair stand, and how they are seen: one try of many, drawn from a random stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from generators.kubric_scenes.scene.camera import frame_things
+from generators.kubric_scenes.scene.models import Model, Models, Points
+from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Relation, Settled, Thing, View
+from generators.kubric_scenes.scene.resting_places import resting_place
+
+FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
+ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
+STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
+TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
+COUNTED_TURN = 40.0
+LAYOUTS_TRIED, PLACES_TRIED = 20, 60
+CROWDED = np.array([0.62, 0.55])  # how near to each other counted things are: half of what a square of them would take
+CLEARED = 1.15  # of the height of what stands in front is cleared by rays to the foot of what stands behind
+FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
+
+#: Muted, so that no thing vanishes before it: linear RGB.
+FLOORS: tuple[Colour, ...] = (
+    (0.42, 0.40, 0.37),
+    (0.36, 0.38, 0.40),
+    (0.45, 0.38, 0.29),
+    (0.33, 0.37, 0.33),
+    (0.48, 0.44, 0.40),
+    (0.30, 0.30, 0.33),
+)
+
+DROP = 0.02  # scene units above what a thing will lie on
+
+Settle = Callable[[Sequence[Placement], Placement], Settled]
+
+
+class NoRoom(Exception):
+    """This try came to nothing; `reason` is short and countable."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A thing that stands in a scene. rests_on: numbers of what it touches at rest, -1 the floor."""
+
+    thing: Thing
+    model: Model
+    placement: Placement
+    rests_on: frozenset[int] = frozenset({-1})
+
+    @property
+    def points(self) -> Points:
+        """(n, 3) corners of its mesh in the scene."""
+        return self.model.placed(self.placement)
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """Both images of a pair. things0, things1: objects first, the subject (if there is one) last."""
+
+    view: View
+    things0: tuple[Standing, ...]
+    things1: tuple[Standing, ...]
+
+
+def compose(
+    drawn: Drawn,
+    models: Models,
+    rng: np.random.Generator,
+    settle: Settle,
+    backgrounds: Sequence[Path],
+    attempt: int = 0,
+) -> Composition:
+    """One try at a scene; raises `NoRoom` when the things find no place.
+
+    Args:
+        settle: lets a thing fall onto others, as `generators.kubric_scenes.scene.settle` does.
+        backgrounds: HDRI files, of which one is taken; none for a plain sky.
+        attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
+    """
+    view = _draw_view(rng, backgrounds)
+    elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
+    if drawn.aspect == "counting":
+        things0, things1 = _count(drawn, models, rng)
+    else:
+        things0, things1 = _relate(drawn, models, rng, settle, elevation)
+    points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
+    return Composition(frame_things(view, points, elevation), things0, things1)
+
+
+def _draw_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
+    azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
+    sun = (math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height))
+    return View(
+        camera=(0.0, -1.0, 1.0),
+        target=(0.0, 0.0, 0.0),
+        focal_length=FOCAL_LENGTH,
+        sensor_width=SENSOR_WIDTH,
+        sun=sun,
+        sun_strength=float(rng.uniform(2.2, 3.0)),
+        ambient=(0.75, 0.8, 0.9),
+        floor=FLOORS[int(rng.integers(len(FLOORS)))],
+        background=backgrounds[int(rng.integers(len(backgrounds)))] if backgrounds else None,
+        background_yaw=float(rng.uniform(0, 2 * math.pi)),
+    )
+
+
+def _relate(
+    drawn: Drawn, models: Models, rng: np.random.Generator, settle: Settle, elevation: float
+) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
+    assert drawn.subject is not None and drawn.relation0 and drawn.relation1
+    model = models.of(drawn.subject)
+    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
+    turned = _turn(rng, TURN)
+    gap, slide, spot = float(rng.uniform(0.15, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
+
+    def stand(thing: Thing, relation: Relation) -> Standing:
+        model = models.of(thing)
+        if relation == "on-top":
+            return _lie(thing, model, turned, subject, settle, spot)
+        return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject, elevation))
+
+    first = stand(drawn.object0, drawn.relation0)
+    second = stand(drawn.object1, drawn.relation1)
+    return (first, subject), (second, subject)
+
+
+def _beside(
+    model: Model, relation: Relation, turned: float, gap: float, slide: float, subject: Standing, elevation: float
+) -> Placement:
+    """On the floor, as far away as the bounds of both ask for, slid along them a little."""
+    placement = model.on_floor(0.0, 0.0, turned)
+    width, depth, height = np.ptp(model.placed(placement), axis=0)
+    low, high = subject.points.min(axis=0), subject.points.max(axis=0)
+    if relation in ("left", "right"):
+        away = (width / 2 + gap) * (1 if relation == "right" else -1)
+        x, y = (high[0] if relation == "right" else low[0]) + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
+    else:
+        # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
+        front = float(height if relation == "in-front" else high[2])
+        away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)
+        x = (low[0] + high[0]) / 2 + slide * 0.25 * width
+        y = low[1] - away if relation == "in-front" else high[1] + away
+    return model.on_floor(float(x), float(y), turned)
+
+
+def _lie(thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle, spot: float) -> Standing:
+    width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0)
+    x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), spot)
+    dropped = model.on_floor(x, y, turned, height + DROP)
+    settled = settle([subject.placement], dropped)
+    if not settled.still:
+        raise NoRoom("never-still", f"{thing.name} was still moving on {subject.thing.name}")
+    # Numbers of the simulation are of its one fixed thing, which is the second of the scene.
+    return Standing(thing, model, settled.placement, frozenset(1 if n == 0 else n for n in settled.touching))
+
+
+def _count(drawn: Drawn, models: Models, rng: np.random.Generator) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
+    """As many as the larger count, of which the other image shows the first ones: the rest stay where they are."""
+    model = models.of(drawn.object0)
+    width, depth, height = model.size
+    radius = math.hypot(width, depth) / 2
+    most = max(drawn.count0, drawn.count1)
+    # Rows must be far enough apart that a thing in front leaves those behind to be seen.
+    apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), depth + 0.75 * height + 0.15])
+    places = next((found for _ in range(LAYOUTS_TRIED) if len(found := _scatter(most, apart, rng)) == most), None)
+    if places is None:
+        raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
+    turns = [_turn(rng, COUNTED_TURN) for _ in places]
+    things = [
+        Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned))
+        for (x, y), turned in zip(places, turns, strict=True)
+    ]
+    return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
+
+
+def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]:
+    """``most`` places (x, y), any two at least ``apart`` in X or in Y; fewer when those drawn first leave no room."""
+    reach = apart * CROWDED * math.sqrt(most)
+    places: list[Points] = []
+    for _ in range(PLACES_TRIED):
+        if len(places) == most:
+            break
+        place = rng.uniform(-reach, reach)
+        if all((abs(place - other) >= apart).any() for other in places):
+            places.append(place)
+    return places
+
+
+def _turn(rng: np.random.Generator, degrees: float) -> float:
+    return math.radians(rng.uniform(-degrees, degrees))

@@ -1,0 +1,1 @@
+"""Rendering: Kubric and Blender, set up once a process."""

@@ -1,0 +1,171 @@
+"""Rendering pictures one after the other in one Blender world, which is set up once and then only rearranged."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from generators.kubric_scenes.assets.shelf import AssetShelf
+from generators.kubric_scenes.scene.parts import Picture, Placement, View
+from generators.kubric_scenes.studio.blender_bridge import hold_textures
+from generators.kubric_scenes.studio.cycles import choose_device, set_up_cycles
+from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, quiet
+from generators.kubric_scenes.studio.passes import enable_passes, read_picture
+from manifests.errors import WrongUse
+
+CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
+TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
+SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
+FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
+MAX_PLACEMENTS = 255  # masks are uint8
+
+
+class Studio:
+    """Kubric's scene and its Blender view, kept for the life of the process.
+
+    A picture depends on (view, placements, seed) alone: not on what was rendered before, nor on the number of threads.
+    Blender has one scene a process: opening another Studio closes the one before.
+
+    resolution: (width, height) in pixels. samples: rays a pixel. denoise: by Intel's Open Image Denoise.
+    device: "gpu" renders with OptiX, else CUDA. threads: of Cycles, 0 for all cores.
+    Raises WrongUse when "gpu" is asked for and Blender finds none.
+    """
+
+    _open: Studio | None = None
+
+    def __init__(
+        self,
+        shelf: AssetShelf,
+        resolution: tuple[int, int],
+        samples: int,
+        denoise: bool = True,
+        device: Literal["cpu", "gpu"] = "cpu",
+        threads: int = 0,
+    ) -> None:
+        kb, renderer = load_kubric(), load_renderer()
+        import bpy
+
+        self._kb, self._bpy, self._shelf = kb, bpy, shelf
+        self._scratch = tempfile.TemporaryDirectory(prefix="studio-")
+        self._scene = kb.Scene(resolution=resolution)
+        with quiet(1):
+            self._blender = renderer.Blender(
+                self._scene, self._scratch.name, samples_per_pixel=samples, use_denoising=denoise
+            )
+            set_up_cycles(bpy.context.scene, threads)
+            choose_device(bpy.context, device)
+            enable_passes(bpy.context.scene)
+            self._furnish()
+        self._props: OrderedDict[str, list[Any]] = OrderedDict()
+        self._background: Path | None = None
+        Studio._open = self
+
+    def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
+        """A picture of the placements, which are numbered from 1 in its masks."""
+        if Studio._open is not self:
+            raise RuntimeError("another Studio was opened in this process since; use that one")
+        if len(placements) > MAX_PLACEMENTS:
+            raise ValueError(f"{len(placements)} placements; masks number at most {MAX_PLACEMENTS}")
+        scene = self._bpy.context.scene
+        with quiet(1):
+            self._look(view)
+            self._arrange(placements)
+            scene.cycles.seed = seed % (1 << 31)
+            file = Path(self._scratch.name, "picture.exr")
+            scene.render.filepath = str(file)
+            self._bpy.ops.render.render(write_still=True)
+        return read_picture(file)
+
+    def _furnish(self) -> None:
+        """What every picture has: camera, key light, floor, and where props stand and wait."""
+        kb, bpy = self._kb, self._bpy
+        self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
+        self._sun = kb.DirectionalLight()
+        self._paint = kb.PrincipledBSDFMaterial(roughness=0.7, specular=0.2)
+        self._scene += [self._camera, self._sun, self._paint]
+        self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
+        bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
+        self._floor = bpy.context.active_object
+        self._floor.data.materials.append(self._paint.linked_objects[self._blender])
+        self._stage, self._store = bpy.data.collections.new("stage"), bpy.data.collections.new("store")
+        bpy.context.scene.collection.children.link(self._stage)
+        self._store.use_fake_user = True  # is in no scene, and would be purged with what it holds
+
+    def _look(self, view: View) -> None:
+        kb = self._kb
+        self._camera.position = view.camera
+        self._camera.look_at(view.target)
+        self._camera.focal_length = view.focal_length
+        self._camera.sensor_width = view.sensor_width
+        self._sun.position = view.sun
+        self._sun.look_at((0.0, 0.0, 0.0))
+        self._sun.intensity = view.sun_strength
+        self._paint.color = kb.Color(*view.floor)
+        self._floor.is_shadow_catcher = view.background is not None
+        self._surround(view)
+
+    def _surround(self, view: View) -> None:
+        """What lights the scene from all sides and is seen behind it."""
+        # Kubric's Scene knows colours only; its examples set HDRIs on the view like this, so colours are set so too.
+        blender = self._blender
+        if view.background is None:
+            blender._set_ambient_light_color(self._kb.Color(*view.ambient))
+            blender._set_background_color(self._kb.Color(*view.ambient))
+            return
+        rotation = (0.0, 0.0, view.background_yaw)
+        try:
+            blender._set_ambient_light_hdri(str(view.background), rotation)
+            blender._set_background_hdri(str(view.background), rotation)
+        except RuntimeError as error:
+            raise WrongUse(f"{str(error).strip()}; give HDRI files (.hdr, .exr) that can be read") from error
+        if view.background != self._background:
+            image = blender.bg_hdri_node.image
+            if not min(image.size):  # Blender shows what it cannot decode as a pink sky
+                self._bpy.data.images.remove(image)
+                raise WrongUse(f"{view.background} is damaged; give HDRI files (.hdr, .exr) that can be read")
+            image.buffers_free()  # Cycles has a copy of its own
+            self._background = view.background
+            self._bpy.data.orphans_purge()  # the one before: 8k pixels wide is 400 MB
+
+    def _arrange(self, placements: Sequence[Placement]) -> None:
+        """Put the props of the placements, and nothing else, on the stage, in the order given."""
+        for thing in list(self._stage.objects):
+            self._stage.objects.unlink(thing)
+        used: Counter[str] = Counter()
+        for number, placement in enumerate(placements, start=1):
+            prop = self._prop(placement.asset, used[placement.asset])
+            used[placement.asset] += 1
+            prop.position, prop.quaternion = placement.position, placement.quaternion
+            prop.scale = (placement.scale,) * 3
+            thing = prop.linked_objects[self._blender]
+            thing.pass_index = number
+            self._stage.objects.link(thing)
+        while len(self._props) > max(CACHED, len(used)):
+            self._forget()
+
+    def _prop(self, asset: str, number: int) -> Any:
+        """The numberth object of an asset; objects of one asset share its mesh."""
+        props = self._props.setdefault(asset, [])
+        self._props.move_to_end(asset)
+        while len(props) <= number:
+            prop = self._shelf.create(asset)
+            try:
+                self._scene += prop
+            except WrongUse as error:
+                raise self._shelf.unusable(asset, str(error)) from error
+            thing = prop.linked_objects[self._blender]
+            self._bpy.context.scene.collection.objects.unlink(thing)
+            self._store.objects.link(thing)
+            hold_textures(thing.data, TEXTURE)
+            props.append(prop)
+        return props[number]
+
+    def _forget(self) -> None:
+        _, props = self._props.popitem(last=False)
+        for prop in props:
+            self._scene.remove(prop)
+        self._bpy.data.orphans_purge(do_recursive=True)

@@ -1,0 +1,226 @@
+"""An open video file: its packets without decoding, entering it at a key frame, decoding (PyAV)."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TypeAlias, cast
+
+import av
+from av.codec.context import Flags
+from av.container import InputContainer
+from av.stream import Disposition
+from av.video.stream import VideoStream
+
+from generators.video.container.chain import broken_places
+from generators.video.container.mp4_index import indexed_packets
+from generators.video.container.packets import PacketTable
+
+# With its place: how many packets of the stream lie before it in the file.
+PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"
+Row: TypeAlias = tuple[int | None, int | None, int, bool, bool]  # of a `PacketTable`: pts, dts, duration, key, shown
+
+# What a video file may be. A file is opened by what it holds, not by its name: a playlist called VIDEO.mp4 must not
+# make libavformat open other files or addresses.
+DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
+OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
+MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
+MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
+HELD_BACK = 16  # frames that wait for earlier ones to be shown, at most (H.264)
+PROBED = 64  # packets that the file's index must list as they are, for the rest to be believed
+
+log = logging.getLogger(__name__)
+
+
+class BrokenMedia(Exception):
+    """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
+
+
+class VideoFile:
+    """The video stream of a file that ffmpeg would choose. Raises `av.FFmpegError` or `BrokenMedia` on opening."""
+
+    container: InputContainer
+    stream: VideoStream
+    _fresh: bool
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ends_early = False
+        self._open()
+
+    def __enter__(self) -> VideoFile:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.container.close()
+
+    @property
+    def codec_name(self) -> str:
+        """Name of the coding format, whichever decoder reads it."""
+        return self.stream.codec_context.codec.canonical_name
+
+    def scan(self) -> PacketTable:
+        """List the packets of the whole file without decoding, then rewind: milliseconds for minutes of video.
+
+        From the file's index where that agrees with the first packets, else by reading all of them.
+        """
+        rows: list[Row] = []
+        positions: list[int] = []
+        damaged = set()
+        for place, packet in self.packets():
+            rows.append((packet.pts, packet.dts, packet.duration or 0, packet.is_keyframe, not packet.is_discard))
+            positions.append(packet.pos or 0)
+            if packet.is_corrupt:
+                damaged.add(place)
+            if len(rows) == PROBED and (indexed := self._indexed(rows)):
+                self.rewind()
+                return indexed
+        avi = self.container.format.name == "avi"  # whose header counts empty packets, too
+        truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(rows) and not avi)
+        if gaps := self._before_gaps(positions):
+            damaged |= gaps
+            if avi:
+                # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
+                # frames that a decoder holds back there.
+                del rows[min(gaps) + 1 :]
+                truncated = True
+                damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
+        self.rewind()
+        if not rows:
+            return PacketTable(truncated=truncated)
+        pts, dts, durations, keys, shown = zip(*rows, strict=True)
+        return PacketTable(pts, dts, durations, keys, shown, frozenset(damaged), truncated)
+
+    def _before_gaps(self, positions: Sequence[int]) -> set[int]:
+        """Places of packets after which some are missing, from all packets' positions in the file."""
+        container = self.container.format.name
+        if container == "avi" and self.stream.frames <= len(positions):
+            return set()  # all are there, however they are laid out
+        found = {bisect(positions, broken) - 1 for broken in broken_places(self.path, container)}
+        return {place for place in found if 0 <= place < len(positions) - 1}
+
+    def _indexed(self, rows: Sequence[Row]) -> PacketTable | None:
+        first = rows[0][0]
+        if first is None or "mp4" not in self.container.format.name:
+            return None
+        table = indexed_packets(self.path, self.stream, first)
+        if table is None:
+            return None
+        listed = zip(table.pts, table.dts, table.durations, table.keys, table.shown, strict=True)
+        return table if list(islice(listed, len(rows))) == rows else None
+
+    def packets(self) -> Iterator[PlacedPacket]:
+        """Packets from the start of the file (after `rewind`) to the end, or to where the file is broken."""
+        try:
+            yield from enumerate(packet for packet in self.container.demux(self.stream) if packet.size)
+        except av.error.MemoryError:
+            raise
+        except av.FFmpegError as error:
+            log.info("%s: ends early: %s", self.path.name, error)
+            self._ends_early = True
+
+    def packets_from(self, table: PacketTable, entrance: int) -> Iterator[PlacedPacket]:
+        """Packets from the place ``entrance`` on, wherever the container's own index leads to."""
+        # libavformat's MP4 reader takes the tick for a pts: sought by dts, it enters at the key frame before.
+        ticks = [tick for tick in (table.pts[entrance], table.dts[entrance]) if tick is not None]
+        moves: list[Callable[[], None]] = [*(partial(self._seek, tick) for tick in ticks), self.rewind]
+        for move in moves:
+            move()
+            started = False
+            for _, packet in self.packets():
+                place = table.place.get(packet.pts, -1)
+                if not started and place > entrance:
+                    break  # the index led too far: read from the start
+                started = started or place == entrance
+                if started:
+                    yield place, packet
+            if started:
+                return
+
+    def decode(
+        self, packets: Iterable[PlacedPacket], damaged: set[int] | None = None
+    ) -> Iterator[tuple[int, av.VideoFrame]]:
+        """Frames in presentation order, each with the place of its packet; what the decoder refuses is left out.
+
+        damaged: is given the places of packets that the decoder refuses, or of which it can decode a part only.
+        """
+        damaged = set() if damaged is None else damaged
+        for place, packet in chain(packets, ((-1, None),)):
+            if packet is not None:
+                packet.opaque = [place]  # handed on to the frame; a list, since PyAV knows opaque objects by their id
+            try:
+                frames = self.stream.codec_context.decode(packet)
+            except av.error.MemoryError:
+                raise
+            except av.FFmpegError as error:
+                log.info("%s: %s", self.path.name, error)
+                damaged.add(place)
+                continue
+            for frame in frames:
+                (source,) = cast("list[int] | None", frame.opaque) or [place]
+                if frame.is_corrupt:
+                    damaged.add(source)
+                yield source, frame
+
+    def falls_short(self) -> bool:
+        """Whether every stream ends more than a second before the file's header says: a download that was cut off."""
+        self.rewind()
+        said = self.container.duration or 0
+        if "matroska" not in self.container.format.name:  # whose duration counts from 0, not from the first packet
+            said += self.container.start_time or 0
+        reached = 0.0
+        try:
+            for packet in self.container.demux():
+                tick = packet.dts if packet.pts is None else packet.pts  # AVI has no pts
+                if tick is not None:
+                    reached = max(reached, float((tick + (packet.duration or 0)) * packet.time_base))
+        except av.error.MemoryError:
+            raise
+        except av.FFmpegError:
+            return True
+        return reached + 1 < said / MICROSECONDS
+
+    def rewind(self) -> None:
+        """Start anew at the first packet, with a fresh decoder."""
+        self.container.close()
+        self._open()
+
+    def _seek(self, tick: int) -> None:
+        if self._fresh:
+            # A decoder learns things from the first frame that later key frames do not repeat: of x264's version, whose
+            # 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
+            for _ in self.decode(islice(self.packets(), 1)):
+                pass
+            self._fresh = False
+        self.stream.codec_context.flush_buffers()
+        try:
+            self.container.seek(tick, stream=self.stream)
+        except av.FFmpegError:
+            self.rewind()
+
+    def _open(self) -> None:
+        self.container = av.open(str(self.path), options=OPEN_OPTIONS, metadata_errors="replace")
+        stream = max(self.container.streams.video, key=_preference, default=None)
+        if stream is None or stream.codec_context is None:
+            self.container.close()
+            raise BrokenMedia(f"{self.path.name}: holds no video that can be decoded; get the file anew")
+        self.stream, codec = stream, stream.codec_context
+        self._fresh = True
+        codec.thread_count = 1
+        codec.copy_opaque = True
+        codec.flags |= Flags.bitexact  # MPEG-4's inverse transform otherwise differs with the CPU
+        if codec.width * codec.height > MAX_PIXELS:
+            self.container.close()
+            raise BrokenMedia(f"{self.path.name}: {codec.width} x {codec.height} pixels are no sane video")
+
+
+def _preference(stream: VideoStream) -> int:
+    """How much ffmpeg's command line (4.2 to 5.1) prefers a video stream: default ones, then by size; covers last."""
+    if stream.codec_context is None or Disposition.attached_pic in stream.disposition:
+        return 0
+    default = Disposition.default in stream.disposition
+    return stream.codec_context.width * stream.codec_context.height + 5_000_000 * default

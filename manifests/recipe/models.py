@@ -1,0 +1,147 @@
+"""The models of a recipe: its stages and subsets, and what of them decides bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Literal
+
+from pydantic import Field, SerializeAsAny, model_validator
+
+from manifests.candidate import SPLIT
+from manifests.errors import WrongUse
+from manifests.settings import Settings
+from manifests.source import FilterSettings, SourceSettings
+
+MOST = 10**12  # candidates
+STAGES = "_stages"  # the folder below OUT of stages that are not published
+LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
+SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Encoding(Settings):
+    """How images are stored. quality: JPEG or WebP quality; ignored by PNG."""
+
+    format: Literal["jpg", "png", "webp"] = "jpg"
+    quality: int = Field(default=95, ge=1, le=100)
+
+
+class Subset(Settings):
+    """One stage of a build; a subset when it is published.
+
+    count: how many candidates are planned: the first so many of a source that could plan more, all when absent. An
+    unbounded source needs one.
+    shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
+    pool: the work pool whose workers make it.
+    """
+
+    source: SerializeAsAny[SourceSettings]
+    filters: tuple[SerializeAsAny[FilterSettings], ...] = ()
+    encoding: Encoding = Encoding()
+    count: int | None = Field(default=None, ge=1, le=MOST)
+    shard_size: int = Field(default=256, ge=1, le=MOST)
+    split: str = Field(default="test", pattern=SPLIT)
+    pool: Literal["cpu", "render", "gpu"] = "cpu"
+
+    @model_validator(mode="after")
+    def _ends(self) -> Subset:
+        if self.source.unbounded and self.count is None:
+            raise ValueError(f"set count, the number of {self.source.makes}s to sample")
+        return self
+
+    @model_validator(mode="after")
+    def _filters_fit(self) -> Subset:
+        for chosen in self.filters:
+            if self.source.makes == "table":
+                raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
+            if self.source.makes != "pair" and chosen.judges != "frames":
+                raise ValueError(
+                    f"filter {chosen.kind} judges {chosen.judges}, and these are {self.source.makes}s; use filters of "
+                    "single images alone"
+                )
+        return self
+
+
+class Recipe(Settings):
+    """A whole build.
+
+    stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
+    max_missing: share of candidates (0-1) whose media may be missing before the build fails.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    description: str = ""
+    seed: int = Field(default=0, ge=0)
+    max_missing: float = Field(default=0.01, ge=0, le=1)
+    allow_mixed_runtimes: bool = False
+    stages: dict[str, Subset] = Field(default={})
+    subsets: dict[str, Subset] = Field(default={})
+
+    @property
+    def all(self) -> dict[str, Subset]:
+        """Stages and subsets by name, each after those that it reads."""
+        every = {**self.stages, **self.subsets}
+        return {name: every[name] for name in TopologicalSorter({n: self.reads(n) for n in every}).static_order()}
+
+    def reads(self, name: str) -> list[str]:
+        """The stages of this recipe that a stage or subset is planned from."""
+        return [one for one in self[name].source.reads if "/" not in one]
+
+    def home(self, name: str) -> str:
+        """Where a stage or subset lies below OUT."""
+        return f"{STAGES}/{name}" if name in self.stages else name
+
+    def key(self, name: str) -> str:
+        """The key path of a stage or subset, for messages."""
+        return f"{'stages' if name in self.stages else 'subsets'}.{name}"
+
+    def __getitem__(self, name: str) -> Subset:
+        return self.stages[name] if name in self.stages else self.subsets[name]
+
+    def only(self, names: Iterable[str]) -> Recipe:
+        """The named subsets or stages alone, with the stages that they read; all when no name is given."""
+        waiting = list(names)
+        if not waiting:
+            return self
+        for name in waiting:
+            if name not in self.stages and name not in self.subsets:
+                listed = ", ".join((*self.subsets, *self.stages))
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
+        needed = set(waiting)
+        while waiting:
+            read = [one for one in self.reads(waiting.pop()) if one not in needed]
+            needed |= {*read}
+            waiting += read
+        parts = {"stages": self.stages, "subsets": self.subsets}
+        return self.model_copy(
+            update={part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
+        )
+
+    @model_validator(mode="after")
+    def _reads_fit(self) -> Recipe:
+        if both := sorted(self.stages.keys() & self.subsets.keys()):
+            raise ValueError(f"{both[0]} is a stage and a subset; rename one")
+        for name in (*self.stages, *self.subsets):
+            for read in self.reads(name):
+                if read not in self.stages:
+                    listed = ", ".join(self.stages) or "none"
+                    raise ValueError(
+                        f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or "
+                        "write the folder of a stage that was built before, such as ./out/_stages/scene-graphs"
+                    )
+        try:
+            TopologicalSorter({name: self.reads(name) for name in (*self.stages, *self.subsets)}).prepare()
+        except CycleError as error:
+            raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
+        return self
+
+
+def content_of(subset: Subset, seed: int) -> dict[str, Any]:
+    """What of a stage's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
+    settings = subset.model_dump(mode="json", exclude={"pool", "count"})
+    described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
+    for placed, values in described:
+        for key in {*placed.locations, *placed.execution}:
+            values.pop(key)
+    return {"seed": seed, **settings}

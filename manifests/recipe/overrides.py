@@ -1,0 +1,119 @@
+"""Settings of a recipe before they are checked: ``KEY.PATH=VALUE`` put in place, locations as paths of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from manifests.errors import WrongUse
+from manifests.locations import SMALL, is_model_folder, is_symbolic
+from manifests.recipe.strict_yaml import load_yaml
+from manifests.registry import FILTERS, SOURCES
+
+PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
+
+
+def absolute(raw: Mapping[str, Any], base: Path) -> None:
+    """Make the places of all sources and filters absolute paths; relative ones count from ``base``."""
+    for part in PARTS:
+        stages = raw.get(part)
+        for stage in stages.values() if isinstance(stages, dict) else ():
+            filters = stage.get("filters") if isinstance(stage, dict) else None
+            for settings in (stage.get("source") if isinstance(stage, dict) else None, *(filters or ())):
+                if isinstance(settings, dict):
+                    settings.update({key: _located(settings, key, value, base) for key, value in settings.items()})
+
+
+def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
+    """A place of a source, or each of a list, as a path of this machine; any other value as it stands."""
+    if isinstance(value, list):
+        return [_located(source, key, one, base) for one in value]
+    what = _what(source, key)
+    if not what or not isinstance(value, str) or not value:
+        return value
+    path = os.path.normpath(base / os.path.expanduser(value))
+    if what == "stage":  # a name without a slash is a stage of the recipe
+        return path if "/" in value and "://" not in value else value
+    if what == "model":
+        # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
+        return path if is_model_folder(value) or (value != SMALL and os.path.isdir(path)) else value
+    return value if is_symbolic(value) else path
+
+
+def _what(source: Mapping[str, Any], key: str) -> str:
+    """What kind of place a setting of a source is: of `manifests.source.Place`, or ``stage``; empty for none."""
+    kind = source.get("kind")
+    for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
+        try:
+            settings = registry.find(str(kind))
+        except WrongUse:
+            continue  # said when the recipe is checked
+        place = settings.place(key)
+        return place.what if place is not None else "stage" if settings.is_stage(key) else ""
+    return ""
+
+
+def override(raw: dict[str, Any], setting: str) -> None:
+    """Put one ``KEY.PATH=VALUE`` into a recipe; raises `WrongUse` when there is no such place."""
+    key, equals, value = setting.partition("=")
+    parts = spelled_out(key.split("."))
+    source = _source_of(raw, parts)
+    what = _what(source, parts[-1]) if source is not None else ""
+    if not equals or not all(parts) or (what and not value):
+        raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
+    try:
+        parsed = load_yaml(value)
+        setting.encode("utf-8")  # a location is taken as it stands, and must be text too
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
+    if source is not None and what and parsed is not None:
+        parsed = _located(source, parts[-1], parsed if isinstance(parsed, list) else value, Path.cwd())
+    here: Any = raw
+    for depth, part in enumerate(parts[:-1]):
+        here = _step(here, part, setting, ".".join(parts[:depth]))
+    if isinstance(here, list):
+        _step(here, parts[-1], setting, ".".join(parts[:-1]))
+        here[int(parts[-1])] = parsed
+    elif isinstance(here, dict):
+        here[parts[-1]] = parsed
+    else:
+        raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
+
+
+def _source_of(raw: Mapping[str, Any], parts: list[str]) -> Mapping[str, Any] | None:
+    """The source or filter that a key path leads into, as it stands in the recipe."""
+    if len(parts) not in (4, 5) or parts[2] != ("source" if len(parts) == 4 else "filters"):
+        return None
+    here: Any = raw
+    for part in parts[:-1]:
+        if isinstance(here, list) and part.isdecimal() and len(part) < 10:
+            here = here[int(part)] if int(part) < len(here) else None
+        else:
+            here = here.get(part) if isinstance(here, Mapping) else None
+    return here if isinstance(here, Mapping) else None
+
+
+def spelled_out(parts: list[str]) -> list[str]:
+    """A key path of --set, in which ``subsets.NAME.model`` is short for ``subsets.NAME.source.model``."""
+    short = len(parts) == 3 and parts[0] == "subsets" and parts[2] == "model"
+    return [*parts[:2], "source", "model"] if short else parts
+
+
+def _step(here: Any, part: str, setting: str, where: str) -> Any:
+    if isinstance(here, dict):
+        if part not in here and where in PARTS:
+            raise WrongUse(f"--set {setting!r}: no {where[:-1]} {part!r}; the recipe has: {', '.join(here)}")
+        return here.setdefault(part, {})
+    # Not isdigit: that takes '²' for a digit, and int() does not.
+    if isinstance(here, list) and part.isdecimal() and len(part) < 10 and int(part) < len(here):
+        return here[int(part)]
+    raise WrongUse(f"--set {setting!r}: there is no {part!r} under {where or 'the recipe'}")
+
+
+def cut(text: str, most: int = 300) -> str:
+    """A message quotes what it refuses, which can be as long as a file."""
+    return text if len(text) <= most else f"{text[:most]}..."

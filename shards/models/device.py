@@ -1,0 +1,52 @@
+"""The device that runs a network: whether there is a GPU, and whether memory ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from manifests.errors import WrongUse
+from shards.contracts import OutOfMemory
+
+T = TypeVar("T")
+
+GPU = "cuda:0"
+# Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two.
+RAN_OUT = ("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory")
+
+
+def check_gpu(setting: str = "source.device") -> None:
+    """Raise `WrongUse`, naming the setting that asks for a GPU, where torch finds none; takes no memory of one."""
+    if not torch.cuda.is_available():
+        raise WrongUse(
+            f"{setting} is gpu, but torch finds no CUDA device here; write `device: cpu`, or run this where "
+            "`nvidia-smi` lists a GPU (in a container: --gpus all)"
+        )
+
+
+def gpu_name(setting: str = "source.device") -> str:
+    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    check_gpu(setting)
+    return str(torch.cuda.get_device_name(GPU))
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: torch's or Python's own, or one that only its text tells."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(saying in str(error) for saying in RAN_OUT)
+
+
+def within_memory(work: Callable[[], T]) -> T:
+    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU."""
+    try:
+        return work()
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out(error):
+            raise
+        problem = str(error)
+    # Not within the except: the error holds all tensors of the work.
+    torch.cuda.empty_cache()
+    raise OutOfMemory(problem)

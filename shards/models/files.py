@@ -1,0 +1,78 @@
+"""Where a model lies: a folder, or a hub id in the local Hugging Face cache. Nothing is downloaded.
+
+Only files are looked at, without the libraries that load them: a machine that plans may have none.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from manifests.canonical import sha256_of_file
+from manifests.errors import WrongUse
+
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+TOKENIZERS = (
+    *("vocab.json", "merges.txt", "tokenizer_config.json"),
+    *("tokenizer.json", "special_tokens_map.json", "added_tokens.json"),
+)
+
+
+class ModelMissing(WrongUse):
+    """A model, or a file of it, is not on this machine; the message says which files to put where."""
+
+
+def local_folder(name: str, layout: str) -> Path:
+    """The folder of a model by its path or its hub id.
+
+    A name that is a folder here is taken as one; otherwise OWNER/NAME is looked up in the cache.
+
+    Args:
+        layout: the files that such a model has, for messages.
+
+    Raises:
+        ModelMissing: there is no such folder, or it cannot be read.
+    """
+    try:
+        folder = Path(name).expanduser()
+        if folder.is_dir():
+            return folder
+    except (RuntimeError, OSError) as error:  # an unknown user; a name too long; no permission
+        raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
+    if not HUB_ID.fullmatch(name):
+        raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise ModelMissing(
+            f"to find {name} in the Hugging Face cache, huggingface_hub must be installed (extra `models`); or name "
+            f"the model's folder. {layout}"
+        ) from error
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError) as error:
+        raise ModelMissing(
+            f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded while "
+            f"building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its "
+            f"files into a folder and name that. {layout}"
+        ) from error
+
+
+def missing_tokenizer(folder: Path) -> list[str]:
+    """Files without which a CLIP tokenizer cannot be loaded from a folder."""
+    if (folder / "tokenizer.json").is_file():
+        return []
+    return [file for file in TOKENIZERS[:2] if not (folder / file).is_file()]
+
+
+def sha256_once(path: Path) -> str:
+    """sha256 of a file; a process reads it again only when its size or time of change differ."""
+    stat = path.stat()
+    return _sha256_of_version(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _sha256_of_version(path: Path, _size: int, _changed: int) -> str:
+    return sha256_of_file(path)[0]

@@ -1,0 +1,145 @@
+"""Making one shard: a pure function of its candidates and its stage, finished by its receipt or not at all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+
+from manifests.candidate import Candidate
+from manifests.errors import BuildFailed
+from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
+from manifests.receipt import Receipt, parse_receipt
+from manifests.stage import ANY_RUNTIME, Stage
+from shards.contracts import OutOfMemory
+from shards.records import planned_stage, read_planned, read_stage
+from shards.storage import layout
+from shards.storage.store import Store
+from shards.storage.tar_writer import TarWriter
+from stages.job import recorded_recipe, worker_maker
+from stages.maker import Maker, refuse_mixed_runtimes
+from stages.shards.payload import Shard, write_samples, write_table
+from stages.shards.receipts import finish_shard, log_shard
+from stages.status import receipt_holds
+
+logger = logging.getLogger("twinset")
+
+
+def make_one(root: str, home: str, number: int) -> Receipt:
+    """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
+
+    Raises:
+        BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
+        OSError: trouble with disk or network; then nothing is half-written and no receipt exists.
+    """
+    store = Store(root)
+    stage = planned_stage(store, home)
+    maker = worker_maker(store, home, stage)
+    planned = _planned(root, home, stage.plan)[number]
+    if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
+        # Found out before the work rather than after it; finalising looks at all receipts.
+        first = _receipt_of(store, home, stage, 0)
+        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime, *([first.machine] if first else [])})
+    file, row_group = plan_file(number)
+    with store.open(layout.plan(home, file)) as stream:
+        candidates = read_slice(stream, row_group, maker.generator.candidate)
+    try:
+        return make_shard(store, stage, planned, candidates, maker)
+    except OSError as error:
+        error.add_note(f"while making {home} shard {number:05d}")
+        raise
+
+
+def make_shard(
+    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker
+) -> Receipt:
+    """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
+
+    When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. When memory
+    runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
+    whole one, since a shard depends on nothing that happened to another.
+
+    Raises:
+        BuildFailed: the candidates are not those that were planned, or the stage was planned again meanwhile.
+    """
+    if slice_digest(candidates) != planned.slice:
+        record = layout.meta(maker.home, "stage.json")
+        raise BuildFailed(
+            f"{store.root}/{layout.plan(maker.home, plan_file(planned.shard)[0])}: the candidates of shard "
+            f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
+        )
+    while True:
+        try:
+            return _make(store, stage, planned, candidates, maker)
+        except OutOfMemory as error:
+            problem = str(error)
+        # Not within the except: the error keeps what filled the memory.
+        maker = maker.halved(problem)
+        again = f"made again, {maker.generator.micro_batch} at a time"
+        logger.warning("%s shard %05d: memory ran out (%s); %s", maker.home, planned.shard, problem, again)
+
+
+def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker) -> Receipt:
+    began = time.time()
+    with store.spool() as spool:
+        with TarWriter(spool / "tar") as tar:
+            write = write_table if maker.generator.columns is not None else write_samples
+            shard: Shard = write(candidates, maker, tar, spool / "rows")
+        draft = Receipt(
+            shard=planned.shard,
+            split=planned.split,
+            content=stage.content,
+            runtime=maker.runtime,
+            requested_runtime=maker.requested_runtime,
+            micro_batch=maker.generator.micro_batch,
+            slice=planned.slice,
+            planned=len(candidates),
+            kept=0,
+            rejected={},
+            tar_sha256=tar.sha256,
+            tar_size=tar.size,
+            rows_sha256="",
+            rows_size=0,
+            missing=dict(sorted(shard.missing.items())),
+        )
+        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
+            return before
+        receipt = finish_shard(store, maker.home, draft, shard.verdicts, spool)
+    log_shard(store, layout.log(maker.home, planned.shard), began)
+    return receipt
+
+
+def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Maker) -> Receipt | None:
+    """The receipt of another worker that vouches for this shard as things are now, if there is one.
+
+    A worker that was taken for dead may end hours later. What it made must not replace a shard from which duplicates
+    were taken since, nor one of a newer plan. A receipt that went stale, as when missing media appeared, is replaced.
+    """
+    now = read_stage(store, maker.home)
+    if now is None or (now.content, now.plan) != (stage.content, stage.plan):
+        raise BuildFailed(
+            f"{store.root}/{maker.home}: shard {planned.shard:05d} is not written, because the stage was planned again "
+            "meanwhile; run the build again"
+        )
+    try:
+        receipt = parse_receipt(store.read(layout.receipt(maker.home, planned.shard)))
+    except FileNotFoundError:
+        return None
+    if receipt is None:
+        return None
+    holds = receipt_holds(store, maker.home, stage, planned, receipt, maker.source.media_files())
+    return receipt if holds else None
+
+
+def _receipt_of(store: Store, home: str, stage: Stage, number: int) -> Receipt | None:
+    try:
+        receipt = parse_receipt(store.read(layout.receipt(home, number)))
+    except FileNotFoundError:
+        return None
+    return receipt if receipt is not None and receipt.content == stage.content else None
+
+
+@lru_cache(maxsize=8)
+def _planned(root: str, home: str, _plan: str) -> list[PlannedShard]:
+    return read_planned(Store(root), home)

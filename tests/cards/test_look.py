@@ -1,0 +1,180 @@
+"""What `twinset look` shows: samples of every kind, what differs between them, and nobody's script."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageColor
+
+from cards.block import Block, Cell
+from cards.kinds.registry import CARD_KINDS
+from cards.page import write_look
+from cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
+from cards.word_diff import mark_difference
+from manifests.errors import WrongUse
+from shards.read import read_spread, read_spread_rows
+from tests.made_datasets import TASKS, MadeDataset
+
+ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
+DISCS = ((255, 0, 0), (0, 128, 0), (0, 0, 255))
+
+
+class Page(HTMLParser):
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.alts: list[str] = []
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.marked: list[str] = []
+        self.text = ""
+        self.feed(content)
+        assert "script" not in self.tags and not re.search(r"\son\w+=", content), "a page runs nothing"
+        assert all(source.startswith(("data:", "#")) for source in self.sources), "and loads nothing from elsewhere"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.alts += [value or "" for name, value in attrs if name == "alt"]
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.tags and self.tags[-1] == "mark":
+            self.marked.append(data)
+
+    def count(self, label: str) -> int:
+        return sum(alt.startswith(f"{label} of") for alt in self.alts)
+
+
+def pixels(content: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(content)).convert("RGB")).astype(int)
+
+
+def area(sheet: Any, colour: str | tuple[int, int, int], near: int = 0) -> int:
+    rgb = ImageColor.getrgb(colour)[:3] if isinstance(colour, str) else colour
+    return int((np.abs(sheet - rgb).max(axis=2) <= near).sum())
+
+
+def encoded(shape: tuple[int, int], colour: str = "#ff00ff") -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", shape, colour).save(stream, "PNG")
+    return stream.getvalue()
+
+
+def test_only_words_that_differ_are_marked() -> None:
+    marked0, marked1 = mark_difference("A man holds the cup.", "a man is holding the cup")
+    assert [word for word, differs in marked0 if differs] == ["holds"]
+    assert [word for word, differs in marked1 if differs] == ["is", "holding"]
+    assert [word for word, _ in marked0] == ["A", "man", "holds", "the", "cup."]
+    assert mark_difference("", "") == ([], [])
+
+
+def test_the_page_of_pairs_shows_all(made_pairs: MadeDataset) -> None:
+    written = write_look(made_pairs.store, ["eq-ag", "eq-gebc"])
+    assert written == ["eq-ag/_meta/look.png", "eq-gebc/_meta/look.png", "look-eq-ag-eq-gebc.html"]
+    page = Page(made_pairs.text(written[-1]))
+    assert page.count("image") == 2 * 2 * 8 and {"red", "green"} <= set(page.marked)
+    assert "<script>alert('x')</script>" in page.text and "红色" in page.text
+    assert "missing-media" in page.text and "free <b>for</b> tests" in page.text and "unsaid 2" in page.text
+
+
+def test_the_page_of_triplets_shows_all(made_triplets: MadeDataset) -> None:
+    page = Page(made_triplets.text(write_look(made_triplets.store, ["triplets", "two-images"])[-1]))
+    assert (page.count("reference"), page.count("target"), page.count("distractor")) == (16, 16, 8)
+    assert page.text.count("<script>alert('x')</script>") == 3 + 2, "of the condition, and in captions"
+    assert "subject disc | concreteness 4.85" in page.text and "beside red disc" in page.marked
+
+
+def test_the_page_of_templates_shows_all(made_templates: MadeDataset) -> None:
+    page = Page(made_templates.text(write_look(made_templates.store, TASKS)[-1]))
+    assert page.text.count("<script>alert('x')</script>") == 4 and "红色" in page.text
+    counts = page.count("reference"), page.count("target"), page.count("distractor")
+    assert counts == (4 * 8, 4 * 8, 8 * (9 + 14 + 14 + 14))
+    assert "8 templates" in page.text and "attribute type color" in page.text and "8 pairs" not in page.text
+
+
+def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> None:
+    store = made_triplets.store
+    store.write("index-only/_meta/look.png", b"of a build that had images")
+    assert write_look(store, ["index-only"]) == ["look-index-only.html"]
+    assert store.size("index-only/_meta/look.png") is None
+    page = Page(made_triplets.text("look-index-only.html"))
+    assert "img" not in page.tags and page.tags.count("tr") == 1 + 8
+    assert "beside red disc" in page.text and "a disc on blue ground" in page.text and "8 triplets" in page.text
+    assert page.tags.count("th") == 5, "no columns for distractors, which there are none of"
+    rows = read_spread_rows(store, "index-only", 3)
+    assert [row.words["reference_id"] for row in rows] == ["1", "5", "7"]  # places 1, 4 and 6 of 0 to 8 without 3
+    assert write_look(store, ["index-only"], 3) == ["look-3-index-only.html"]
+    assert Page(made_triplets.text("look-3-index-only.html")).tags.count("tr") == 1 + 3
+
+
+def test_sheets_show_pictures_marks_and_outlines(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset
+) -> None:
+    names = ["eq-ag", "triplets", "focus-attribute"]
+    sheets = [pixels(made_pairs.store.read(path)) for path in write_look(made_pairs.store, names)[:-1]]
+    for sheet in sheets:
+        assert sheet.shape[1] == 1580 + 2 * MARGIN and area(sheet, MARKS[0]) > 200
+        assert all(area(sheet, colour, 12) > 1000 for colour in DISCS), "the discs can be seen"
+    assert area(sheets[0], MARKS[1]) > 200 and area(sheets[1], MARKS[1]) == 0
+    assert [area(sheet, OUTLINES["right"]) > 8 * STROKE * 300 for sheet in sheets] == [False, False, True]
+
+
+def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDataset) -> None:
+    store, subsets = made_pairs.store, ["eq-ag", "eq-gebc", "eq-youcook2"]
+    assert write_look(store, subsets)[-1] == "look.html"
+    before = store.read("eq-ag/_meta/look.png"), store.read("look.html")
+    sheets = [f"{subset}/_meta/look-2.png" for subset in subsets]
+    assert write_look(store, subsets, 2) == [*sheets, "look-2.html"]
+    assert write_look(store, ["eq-ag"], 2) == ["eq-ag/_meta/look-2.png", "look-2-eq-ag.html"]
+    assert before == (store.read("eq-ag/_meta/look.png"), store.read("look.html"))
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("name", ["eq-ag", "triplets", "focus-object"])
+def test_words_that_fit_nowhere_do_not_break_the_sheet(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, name: str, text: str
+) -> None:
+    sample = read_spread(made_pairs.store, name, 1)[0]
+    described = sample.json
+    if sample.kind.name == "triplet":
+        described = described.model_copy(update={"captions": dict.fromkeys(described.captions, text)})
+    sample = replace(sample, texts=dict.fromkeys(sample.texts, text), json=described)
+    kind = CARD_KINDS[sample.kind.name]
+    width, height = Image.open(io.BytesIO(contact_sheet([kind.block(sample)], kind.across, text, text))).size
+    assert width == 1580 + 2 * MARGIN and height < 1000
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (48, 64), (160, 90), (1000, 3), (3, 1000)])
+def test_pictures_of_any_shape_keep_it_and_stay_in_their_cells(shape: tuple[int, int]) -> None:
+    block = Block("key", [Cell(image=encoded(shape)), Cell(image=encoded(shape, "#00ffff"))], 2, "")
+    sheet = pixels(contact_sheet([block], 2, "t", ""))
+    found = [(np.abs(sheet - ImageColor.getrgb(colour)) < 12).all(axis=2) for colour in ("#ff00ff", "#00ffff")]
+    edges = [(np.flatnonzero(one.any(axis=0)), np.flatnonzero(one.any(axis=1))) for one in found]
+    assert edges[0][0][0] == MARGIN and edges[0][0][-1] < edges[1][0][0] and edges[1][0][-1] < MARGIN + 772
+    for across, down in edges:
+        if min(shape) > 3:
+            assert len(across) / len(down) == pytest.approx(shape[0] / shape[1], rel=0.02)
+    corner = sheet[edges[0][1][0], MARGIN - 2]
+    assert tuple(corner) == ImageColor.getrgb(PAPER), "nothing is put around a picture"
+
+
+def test_an_empty_subset_can_be_looked_at(made_pairs: MadeDataset) -> None:
+    for receipt in made_pairs.receipts["eq-ag"]:
+        made_pairs.store.remove(f"eq-ag/_meta/receipts/{receipt.shard:05d}.json")
+    assert "not made yet" in made_pairs.text(write_look(made_pairs.store, ["eq-ag"])[-1])
+
+
+def test_what_cannot_be_looked_at_is_said(made: MadeDataset) -> None:
+    made.add("scores", {"source": {"kind": "test-scores"}}, [])
+    with pytest.raises(WrongUse, match=r"scores: tables, which have no samples"):
+        write_look(made.store, ["scores"])
+    with pytest.raises(WrongUse, match="eq-sd"):
+        write_look(made.store, ["eq-sd"])
+    with pytest.raises(WrongUse, match="--count 0"):
+        write_look(made.store, ["scores"], 0)

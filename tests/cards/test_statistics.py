@@ -1,0 +1,120 @@
+"""Statistics counted by hand, and their plots."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+from cards.kinds import pair, template, triplet
+from cards.kinds.kind import FREQUENT, LONGEST
+from cards.plots import MOST_BARS, Histogram, Ranking, bin_edges, histograms
+from cards.word_balance import WordUse, lopsided, sign_test
+from tests import made_datasets
+from tests.made_datasets import HOSTILE, LONG, MINED_SUBSET, MadeDataset
+
+
+def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:
+    made_pairs.index("eq-ag")
+    numbers = pair.statistics(made_pairs.store, "eq-ag")
+    # Per whole video: red-green, red-hostile, green-hostile; the last video lacks green-hostile.
+    assert numbers.group_pairs == {2: 1, 3: 2} and numbers.top_groups_share == 3 / 8
+    assert numbers.frequent[0] == WordUse("disc", 0, 0, 8)
+    assert numbers.lopsided == ()  # six of six are chance, where so many words were counted
+    assert numbers.longer0 == 0.0 and numbers.distinct_captions == 3 and numbers.distinct_images == 9
+    assert numbers.caption_words == {4: 11, 14: 5}
+    assert (numbers.sampled, numbers.image_sizes, numbers.changes) == (8, {(96, 72): 8}, {"colour": 8})
+    assert numbers.earlier0 == 1.0
+
+
+def test_only_words_that_chance_does_not_explain_are_lopsided() -> None:
+    assert sign_test(0, 10) == pytest.approx(2 / 2**10) and sign_test(5, 5) == sign_test(0, 0) == 1.0
+    assert sign_test(4, 6) == pytest.approx(2 * sum(math.comb(10, k) for k in range(5)) / 2**10)
+    assert sign_test(1_900_000, 2_000_000) < 1e-300 < sign_test(199_000, 200_000) < 0.2
+    even = [WordUse(f"w{n}", 30 + n % 5, 30, 80) for n in range(500)]
+    # Over 503 words p must be below 2e-6: 20 of 20 are (1.9e-6), 19 of 19 are not (3.8e-6).
+    found = lopsided([*even, WordUse("few", 19, 0, 19), WordUse("left", 20, 0, 25), WordUse("right", 100, 300, 900)], 5)
+    assert [use.word for use in found] == ["right", "left"]
+
+
+def test_templates_are_counted(made_templates: MadeDataset) -> None:
+    made_templates.index("focus-attribute")
+    numbers = template.statistics(made_templates.store, "focus-attribute")
+    # Numbers 0 to 8 but 3; 5 and 6 have conditions of their own, 2 and 7 the same.
+    assert numbers.frequent["blue"] == 2 and sum(numbers.frequent.values()) == 8 and numbers.conditions == 7
+    assert next(iter(numbers.frequent)) == "blue" and len(numbers.frequent) <= FREQUENT
+    assert LONG[:LONGEST] in numbers.frequent and numbers.condition_words == {1: 6, 11: 1, 2000: 1}
+    assert numbers.galleries == {10: 8} and (numbers.distinct_images, numbers.image_templates) == (88, {1: 88})
+    assert numbers.distracting_targets == 0.0
+    assert (numbers.sampled, sum(numbers.image_sizes.values()), numbers.types) == (8, 8, {"color": 8})
+    made_templates.index("focus-object")
+    objects = template.statistics(made_templates.store, "focus-object")
+    assert objects.galleries == {15: 8} and objects.types == {}
+    assert len(template.TEMPLATES.panels(numbers)) == 3 and len(template.TEMPLATES.panels(objects)) == 2
+
+
+def test_triplets_are_counted(made_triplets: MadeDataset) -> None:
+    made_triplets.index("triplets")
+    numbers = triplet.statistics(made_triplets.store, "triplets")
+    assert numbers.frequent["beside blue disc"] == 2 and numbers.conditions == 7
+    assert numbers.condition_words == {3: 6, 11: 1, 2000: 1}
+    assert numbers.top_conditions_share == 2 / 8
+    # Number n shows images n, n + 1 and n + 7: 0 to 9 as reference or target, but 3 as neither; 7 to 15 as distractors.
+    assert numbers.image_triplets == {1: 4, 2: 6} and numbers.top_images_share == 2 / 16
+    assert numbers.distinct_images == 10 + 6 - 1
+    assert (numbers.same_image, numbers.distractor_again) == (0, 0)
+    assert numbers.distinct_captions == 1 + 7 + 7
+    assert numbers.said_of_reference == 7 / 8  # "disc" or "a" is said of each reference, "another" of none
+    assert numbers.sampled == 8 and sum(numbers.image_sizes.values()) == 8
+
+
+def test_an_index_of_triplets_is_counted_without_images(made_triplets: MadeDataset) -> None:
+    summary = made_triplets.index("index-only")
+    assert (summary.kept, summary.tars, summary.images) == (8, {}, ())
+    numbers = triplet.statistics(made_triplets.store, "index-only")
+    assert (numbers.sampled, numbers.image_sizes, numbers.distractor_again) == (0, {}, None)
+    assert (numbers.conditions, numbers.distinct_images) == (7, 10)
+
+
+def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
+    def alike(number: int) -> dict[str, str]:
+        return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
+
+    made.add("alike", MINED_SUBSET, made_datasets.triplet_shards("alike", count=6, ids=alike))
+    made.index("alike")
+    numbers = triplet.statistics(made.store, "alike")
+    assert numbers.same_image == 2
+    assert numbers.distractor_again == 1  # number 2; of 0 and 1 the distractor is another image, and 3 is rejected
+
+
+@pytest.mark.parametrize("values", [range(3, 1000, 11), [5], [1, 2], [0, 10**9], range(40), range(41)])
+def test_bins_cover_every_value_once(values: range | list[int]) -> None:
+    edges = bin_edges(dict.fromkeys(values, 1))
+    assert len(edges) - 1 <= MOST_BARS and edges[0] == min(values) and edges[-2] <= max(values) < edges[-1]
+    assert len({after - before for before, after in itertools.pairwise(edges)}) == 1
+
+
+@pytest.mark.parametrize("name", [HOSTILE, LONG, "", "$\\frac{1}{", "\u202eabc\x00\ud800", "a\nb\tc", "👩‍🍳 and עברית"])
+def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
+    panels = [Histogram("numbers", {1: 2, 7: 1}), Ranking("names", {name: 3, "other": 1}), Ranking("none", {})]
+    content = histograms(panels)
+    assert Image.open(io.BytesIO(content)).size == (3 * 620, 360)
+    assert histograms(panels) == content and b"Software" not in content
+
+
+def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    panels = [Histogram("numbers", {1: 2, 7: 1})]
+    content = histograms(panels)
+    with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 50}):
+        assert histograms(panels) == content
+
+
+def test_matplotlib_is_imported_only_to_plot() -> None:
+    code = "import sys, cards.describe; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,99 @@
+"""``prefect flow-run retry`` of a run whose machine or process died: it resumes, and adopts what still runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+from collections import defaultdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.end_to_end.cached_builds import CHECKOUT
+
+
+def kill_below(worker: subprocess.Popen[bytes]) -> int:
+    """Kill the processes of a worker's runs; returns how many there were."""
+    flows = psutil.Process(worker.pid).children(recursive=True)
+    for process in flows:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    return len(flows)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
+    prefect: Any, start_worker: Any, api: Any, twinset: Any, contents: Any, until: Any, tmp_path: Path
+) -> None:
+    """Worker and flow die together: the shipped automation notices, and ``prefect flow-run retry`` resumes."""
+    out = tmp_path / "out"
+    created = prefect("automation", "create", "--from-file", str(CHECKOUT / "flows/zombies.yaml"))
+    assert created.returncode == 0, created.stdout + created.stderr
+    worker = start_worker("main", PREFECT_FLOWS_HEARTBEAT_FREQUENCY="30")
+    given = ['--param=recipe="demo"', '--param=only=["eq-youcook2"]', f"--param=out={json.dumps(str(out))}"]
+    asked = prefect("deployment", "run", "build-eqben/local", *given)
+    run = next(word for word in asked.stdout.split() if word.count("-") == 4)
+    until(lambda: "prefect.flow-run.heartbeat" in api.events(run))
+    psutil.Process(worker.pid).suspend()  # it must not see its run die
+    assert kill_below(worker) > 0
+    worker.kill()
+    until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
+    start_worker("main")
+    retried = prefect("flow-run", "retry", run)
+    assert retried.returncode == 0, retried.stdout + retried.stderr
+    until(lambda: "prefect.flow-run.Completed" in api.events(run), pause=1)
+    assert twinset("build", "demo", "--only", "eq-youcook2", "--out", tmp_path / "whole").returncode == 0
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_retried_parent_adopts_its_children(
+    prefect: Any,
+    start_worker: Any,
+    api: Any,
+    small_recipe: Path,
+    reference: Path,
+    contents: Any,
+    until: Any,
+    tmp_path: Path,
+) -> None:
+    """The parent dies while its shards are made elsewhere: nothing is handed out twice."""
+    out = tmp_path / "out"
+    main = start_worker("main")
+    given = {"recipe": str(small_recipe), "out": str(out), "shards_a_run": 2}
+    run = api.start_run("build-eqben/build-eqben", **given)
+
+    def children() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = api.runs_of("build-shards/cpu")
+        return [child for child in found if child["parameters"]["out"] == str(out)]
+
+    # No worker takes them yet: the parent dies when some of them are done, some at work and some still waiting.
+    stages = [out / name / "_meta/stage.json" for name in ("eq-ag", "eq-gebc")]
+    until(lambda: all(stage.exists() for stage in stages))
+    shards = [json.loads(stage.read_bytes())["shards"] for stage in stages]
+    ranges = sum(-(-number // 2) for number in shards)
+    until(lambda: len(children()) == ranges)
+    start_worker("cpu", limit=2)
+    until(lambda: any(out.glob("*/_meta/receipts/*")))
+    assert kill_below(main) > 0
+    assert len(list(out.glob("*/_meta/receipts/*"))) < sum(shards)
+    until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
+    retried = prefect("flow-run", "retry", run)
+    assert retried.returncode == 0, retried.stdout + retried.stderr
+    until(lambda: "prefect.flow-run.Completed" in api.events(run), pause=1)
+
+    assert contents(out) == contents(reference)
+    by_range = defaultdict(list)
+    for child in children():
+        times = [datetime.fromisoformat(child[key].replace("Z", "+00:00")) for key in ("start_time", "end_time")]
+        by_range[tuple(child["parameters"][key] for key in ("subset", "first", "last"))].append(times)
+    assert len(by_range) == ranges
+    for times in by_range.values():
+        earlier_and_later = zip(sorted(times), sorted(times)[1:], strict=False)
+        assert all(earlier[1] <= later[0] for earlier, later in earlier_and_later), by_range

@@ -1,0 +1,189 @@
+"""Assets that are absent, broken or no assets at all: their pairs are rejected, and all others made."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from generators.kubric_scenes.assets.manifest import UnusableAsset, read_manifest
+from generators.kubric_scenes.assets.shelf import AssetShelf
+from generators.kubric_scenes.scene.parts import Placement
+from generators.kubric_scenes.scene.settle import settle
+from manifests.errors import WrongUse
+from manifests.recipe import Recipe, parse_recipe
+from shards.media.media_folder import MediaFolder
+from shards.storage.store import Store
+from stages.job import Job
+from stages.plan import prepare
+from stages.shards.make import make_one
+from stages.status import StageState, missing_problem, state_of
+from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
+
+Contents = dict[str, bytes]
+NAMES = {"green-turtle-toy": "can", "brown-hat": "box"}
+
+
+def without(name: str) -> Callable[[Contents], Contents]:
+    return lambda contents: {other: data for other, data in contents.items() if other != name}
+
+
+def replaced(name: str, data: bytes) -> Callable[[Contents], Contents]:
+    return lambda contents: contents | {name: data}
+
+
+def cut(name: str) -> Callable[[Contents], Contents]:
+    return lambda contents: contents | {name: contents[name][:60]}
+
+
+def huge_texture() -> bytes:
+    written = io.BytesIO()
+    Image.new("1", (10_000, 8_000)).save(written, "PNG")
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without("texture.png"), "visual_geometry.mtl refers to texture.png, which is absent"),
+        (replaced("texture.png", b"no picture"), "texture.png cannot be read"),
+        (cut("texture.png"), "texture.png cannot be read"),
+        (replaced("texture.png", huge_texture()), "texture.png has more than"),
+        (without("visual_geometry.mtl"), "visual_geometry.obj refers to visual_geometry.mtl, which is absent"),
+        (without("object.urdf"), "holds no object.urdf"),
+        (without("collision_geometry.obj"), "object.urdf refers to collision_geometry.obj, which is absent"),
+        (replaced("collision_geometry.obj", b"v a b c\nf 1 2 3\n"), "collision_geometry.obj holds"),
+        (replaced("visual_geometry.obj", b""), "holds no mesh"),
+        (replaced("visual_geometry.obj", bytes(range(256))), "holds no mesh"),
+        (replaced("visual_geometry.obj", b"v 0 0 0\nv 0 0 0\nv 0 0 0\nf 1 2 3\n"), "without size"),
+        (replaced("visual_geometry.obj", b"v nan 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n"), "without size"),
+        (replaced("visual_geometry.obj", b"v 1e300 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n"), "without size"),
+        (replaced("visual_geometry.obj", b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 9\n"), "out of bounds"),
+    ],
+)
+def test_an_archive_that_holds_no_asset(
+    change: Callable[[Contents], Contents], said: str, shelf: AssetShelf, manifest: Path
+) -> None:
+    archive = manifest.parent / "box.tar.gz"
+    pack(archive, change(files("box")))
+    with pytest.raises(UnusableAsset, match=rf"box\.tar\.gz: .*{said}.*; fetch it again") as caught:
+        shelf.mesh("box")
+    assert (caught.value.recorded, caught.value.size) == ("box.tar.gz", archive.stat().st_size)
+    assert len(shelf.mesh("can")[1])
+
+
+def test_an_archive_that_is_absent_or_a_folder(shelf: AssetShelf, manifest: Path) -> None:
+    (manifest.parent / "box.tar.gz").unlink()
+    for _ in range(2):
+        with pytest.raises(UnusableAsset, match=r"box\.tar\.gz .*cannot be read") as caught:
+            shelf.mesh("box")
+        assert (caught.value.recorded, caught.value.size) == ("box.tar.gz", None)
+        (manifest.parent / "box.tar.gz").mkdir(exist_ok=True)
+
+
+def test_a_mass_that_is_no_number_never_rests(shelf: AssetShelf, manifest: Path) -> None:
+    urdf = files("box")["object.urdf"].replace(b'mass value="1.0"', b'mass value="nan"')
+    pack(manifest.parent / "box.tar.gz", files("box") | {"object.urdf": urdf})
+    upright = (1.0, 0.0, 0.0, 0.0)
+    dropped = Placement("box", 0.5, (0.0, 0.0, 1.2), upright)
+    settled = settle(shelf, [Placement("can", 0.5, (0.0, 0.0, 0.4), upright)], dropped)
+    assert math.isnan(settled.placement.position[2]) and not settled.still
+
+
+@pytest.mark.parametrize(
+    ("data_dir", "lies", "recorded"),
+    [
+        (None, "", ""),
+        (".", "", ""),
+        ("GSO", "/GSO", "GSO/"),
+        ("GSO/../a/", "/a", "a/"),
+        ("{folder}/GSO", "/GSO", "GSO/"),
+        ("memory://bucket/GSO", None, "memory://bucket/GSO/"),
+    ],
+)
+def test_archives_are_recorded_as_they_lie(
+    data_dir: str | None, lies: str | None, recorded: str, manifest: Path
+) -> None:
+    folder = str(manifest.parent)
+    content = json.loads(manifest.read_text())
+    content["data_dir"] = data_dir.format(folder=folder) if data_dir else None
+    manifest.write_text(json.dumps(content))
+    read = read_manifest(str(manifest))
+    assert (read.source.path, read.source.size) == (manifest.name, manifest.stat().st_size)
+    assert (read.data, read.recorded) == (folder + lies if lies is not None else data_dir, recorded)
+
+
+@pytest.mark.parametrize("data_dir", ["..", "/etc", "a/../../b"])
+def test_a_manifest_whose_archives_lie_elsewhere(data_dir: str, manifest: Path) -> None:
+    content = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(content | {"data_dir": data_dir}))
+    with pytest.raises(WrongUse, match=r"manifest\.json: data_dir: .*lay the manifest beside the archives"):
+        read_manifest(str(manifest))
+
+
+def counting(manifest: Path, data_dir: str) -> Recipe:
+    """Four pairs in four shards of two things, whose archives lie in `data_dir`."""
+    assets = {name: entry(shape) for name, shape in NAMES.items()}
+    manifest.write_text(json.dumps({"data_dir": data_dir, "assets": assets}))
+    source = {
+        "kind": "kubric",
+        "aspect": "counting",
+        "assets": str(manifest),
+        "licence": "CC0-1.0",
+        "resolution": 64,
+        "samples": 1,
+        "attempts": 1,
+    }
+    return parse_recipe({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
+
+
+def state(store: Store, recipe: Recipe) -> StageState:
+    source: Any = recipe["eq-x"].source
+    return state_of(store, "eq-x", source.media_files())
+
+
+def test_pairs_whose_bucket_lacks_an_asset_are_rejected(tmp_path: Path) -> None:
+    recipe, store = counting(tmp_path / "GSO.json", "memory://nowhere/GSO"), Store(str(tmp_path / "out"))
+    prepare(Job(recipe, store), "eq-x")
+    receipt = make_one(store.root, "eq-x", 0)
+    assert (receipt.rejected, receipt.missing) == ({"missing-media": 1}, {})
+    found = state(store, recipe)
+    assert found.todo == [1, 2, 3]
+    assert "media of 1 of 4 candidates is missing" in missing_problem(recipe, "eq-x", found)
+
+
+def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror" / "GSO"
+    mirror.mkdir(parents=True)
+    manifest = mirror.parent / "GSO.json"
+    recipe = counting(manifest, "GSO")
+    pack(mirror / "green-turtle-toy.tar.gz", files("can"))
+    store = Store(str(tmp_path / "out"))
+    stage = prepare(Job(recipe, store), "eq-x")
+    receipts = [make_one(store.root, "eq-x", shard) for shard in range(stage.shards)]
+    lacking = {receipt.shard for receipt in receipts if "missing-media" in receipt.rejected}
+    assert lacking and len(lacking) < 4
+    absent = "GSO/brown-hat.tar.gz"
+    assert all(receipts[shard].missing == {absent: None} for shard in lacking)
+    found = state(store, recipe)
+    assert found.todo == []
+    assert f"{absent} in {manifest}" in missing_problem(recipe, "eq-x", found)
+
+    (mirror.parent / absent).write_bytes(b"no archive")
+    assert set(state(store, recipe).todo) == lacking
+    broken = make_one(store.root, "eq-x", min(lacking))
+    assert broken.rejected == {"broken-media": 1} and broken.missing == {absent: 10}
+
+    pack(mirror.parent / absent, files("box"))
+    assert set(state(store, recipe).todo) == lacking
+    made = make_one(store.root, "eq-x", min(lacking))
+    assert made.missing == {} and not {"missing-media", "broken-media"} & set(made.rejected)
+    source: Any = recipe["eq-x"].source
+    media = source.media_files()
+    assert isinstance(media, MediaFolder) and media.find(absent) == mirror.parent / absent

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from evaluation.caption_statistics import document, statistics
+from generators.even_sampling import Balance
+from generators.kubric_scenes.captions import pair_sampling
+from generators.kubric_scenes.captions.pair_sampling import Planned, draw_pairs, told_apart, usable
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from generators.kubric_scenes.scene.parts import Aspect
+from manifests.errors import WrongUse
+
+VOCABULARY = load_vocabulary()
+ENTRIES = [*VOCABULARY.objects.values(), *(e for members in VOCABULARY.sets.values() for e in members.values())]
+PROCEDURAL = {use.id for entry in ENTRIES for use in entry.assets.procedural}
+GSO = {use.id for entry in ENTRIES for use in entry.assets.gso}
+ASPECTS = get_args(Aspect)
+DOCUMENT = Path(__file__).parents[4] / "docs" / "eq_kubric_statistics.md"
+
+
+def pairs(aspect: Aspect, n: int, seed: int = 0, available: set[str] = PROCEDURAL) -> list[Planned]:
+    return list(islice(draw_pairs(aspect, VOCABULARY, available, seed, f"eq-kubric-{aspect}"), n))
+
+
+def uneven(counted: dict[str, Counter[str]]) -> list[str]:
+    """What but subjects is not near uniform: a value is used more often than another by over 4 and 2 % of the mean."""
+    found = []
+    for what, uses in counted.items():
+        mean = sum(uses.values()) / len(uses)
+        if what != "subject" and max(uses.values()) - min(uses.values()) > 4 + 0.02 * mean:
+            found.append(what)
+    return found
+
+
+class Independent(Balance):
+    """Draws as anybody would: each for itself."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self.random = random
+
+    def pick(self, slot, options, *given):  # type: ignore[no-untyped-def]
+        return options[self.random.integers(len(options))]
+
+
+@pytest.mark.parametrize("n", [60, 300, 2000])
+@pytest.mark.parametrize("aspect", ASPECTS)
+def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, n: int) -> None:
+    for available in (PROCEDURAL, GSO):
+        assert uneven(statistics(pairs(aspect, n, available=available), n)) == []
+
+
+@pytest.mark.parametrize("aspect", ASPECTS)
+def test_independent_draws_are_not_near_uniform(aspect: Aspect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_sampling, "Balance", Independent)
+    assert len(uneven(statistics(pairs(aspect, 2000), 2000))) >= 3
+
+
+@pytest.mark.parametrize("available", [PROCEDURAL, GSO])
+def test_every_value_is_used(available: set[str]) -> None:
+    location, counting = (statistics(pairs(a, 200, available=available), 200) for a in ("location", "counting"))
+    names = set(usable(VOCABULARY, "location", available).objects)
+    assert set(location["object"]) == set(location["subject"]) == set(counting["object"]) == names
+    assert len(location["relations"]) == len(counting["counts"]) == 20
+    assert len(location["verb"]) == 3
+    assert sum(len(uses) for what, uses in location.items() if what.startswith("phrase of ")) == 10
+    assert len(counting["template"]) == len(counting["place"]) == 2
+    attribute = statistics(pairs("attribute", 600, available=available), 600)
+    sets = usable(VOCABULARY, "attribute", available).sets
+    assert set(attribute["set"]) == set(sets)
+    assert all(set(attribute[f"member of {kind}"]) == set(members) for kind, members in sets.items())
+    assert len(attribute["relation"]) == 5 and len(attribute["object size"]) == len(attribute["subject size"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("aspect", "available", "ratio"),
+    [("location", PROCEDURAL, 1.3), ("location", GSO, 1.8), ("attribute", PROCEDURAL, 1.05), ("attribute", GSO, 1.15)],
+)
+def test_subjects_that_carry_are_not_much_more_frequent(aspect: Aspect, available: set[str], ratio: float) -> None:
+    """Two fifths of the location pairs have something on top, whatever share of the subjects can carry it."""
+    subjects = statistics(pairs(aspect, 2000, available=available), 2000)["subject"]
+    assert max(subjects.values()) < ratio * min(subjects.values())
+
+
+@pytest.mark.parametrize("aspect", ASPECTS)
+def test_asking_for_more_keeps_the_first_and_another_seed_does_not(aspect: Aspect) -> None:
+    assert pairs(aspect, 300)[:100] == pairs(aspect, 100)
+    assert pairs(aspect, 100, seed=1) != pairs(aspect, 100)
+    assert [planned.index for planned in pairs(aspect, 5)] == [0, 1, 2, 3, 4]
+    other = islice(draw_pairs(aspect, VOCABULARY, PROCEDURAL, 0, "another-subset"), 100)
+    assert [planned.drawn for planned in other] != [planned.drawn for planned in pairs(aspect, 100)]
+
+
+@pytest.mark.parametrize("available", [PROCEDURAL, GSO])
+@pytest.mark.parametrize("aspect", ASPECTS)
+def test_every_pair_can_be_shown(aspect: Aspect, available: set[str]) -> None:
+    for planned in pairs(aspect, 1500, available=available):
+        drawn = planned.drawn
+        things = [drawn.object0, drawn.object1, *([drawn.subject] if drawn.subject else [])]
+        for thing in things:
+            assert thing.asset in available
+            assert VOCABULARY.use(thing.name, thing.asset).id == thing.asset
+        if aspect != "attribute":
+            assert drawn.object0 == drawn.object1
+        if drawn.subject is None:
+            assert drawn.count0 != drawn.count1
+            continue
+        assert drawn.count0 == drawn.count1 == 1
+        assert drawn.subject.name not in (drawn.object0.name, drawn.object1.name)
+        if aspect == "attribute":
+            kinds = [VOCABULARY.entry(thing.name).kind for thing in things]
+            assert kinds[0] == kinds[1] != kinds[2]
+            assert drawn.object0.asset != drawn.object1.asset and drawn.object0.size == drawn.object1.size
+            assert told_apart(drawn.object0.name, drawn.object1.name)
+        if "on-top" in (drawn.relation0, drawn.relation1):
+            under = VOCABULARY.entry(drawn.subject.name)
+            assert all(VOCABULARY.entry(thing.name).fits_on(under) for thing in things[:2])
+            order = ("small", "", "large")
+            assert order.index(drawn.object0.size) <= order.index(drawn.subject.size)
+
+
+def test_pairs_hardly_repeat() -> None:
+    for aspect, distinct in (("location", 1650), ("attribute", 1900)):
+        assert len({planned.drawn for planned in pairs(aspect, 2000)}) > distinct
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "expected"),
+    [
+        ("blue bowl", "blue plastic dog bowl", False),
+        ("blue bowl", "blue bowl", False),
+        ("blue bowl", "grey dog bowl", True),
+        ("white mobile device storage", "blue and white mobile device storage", True),
+    ],
+)
+def test_names_that_are_told_apart(name: str, other: str, expected: bool) -> None:
+    assert told_apart(name, other) == told_apart(other, name) == expected
+
+
+def test_unmapped_names_are_left_out_and_counted() -> None:
+    some = {"red-coffee-mug", "black-keyboard", "red-scissors", "black-hat", "blue-bowl", "blue-plastic-dog-bowl"}
+    location = usable(VOCABULARY, "location", some)
+    assert location.objects == ("black keyboard", "red scissors", "red coffee mug")
+    assert location.excluded == {"name-unmapped": 31}
+    attribute = usable(VOCABULARY, "attribute", some | {"grey-hat"})
+    assert attribute.sets == {"hat": ("black hat", "grey hat")}
+    assert attribute.excluded == {"name-unmapped": 31 + 39 - 4, "name-unpaired": 2}
+
+
+def test_without_anything_to_lie_on_nothing_lies_on_top() -> None:
+    few = {"red-coffee-mug", "red-scissors", "black-hat", "grey-hat"}
+    for aspect in ("location", "attribute"):
+        relations = {r for p in pairs(aspect, 100, available=few) for r in (p.drawn.relation0, p.drawn.relation1)}
+        assert relations == {"in-front", "behind", "left", "right"}
+
+
+@pytest.mark.parametrize(
+    ("aspect", "available"),
+    [
+        ("location", {"red-coffee-mug"}),
+        ("counting", {"black-hat"}),
+        ("attribute", {"red-coffee-mug", "red-scissors", "black-hat"}),
+        ("attribute", {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}),
+    ],
+)
+def test_too_few_names_are_refused_at_once(aspect: Aspect, available: set[str]) -> None:
+    with pytest.raises(WrongUse, match="assets"):
+        draw_pairs(aspect, VOCABULARY, available, 0, "few")
+
+
+def test_memory_stays_flat() -> None:
+    stream: Iterator[Planned] = draw_pairs("location", VOCABULARY, PROCEDURAL, 0, "flat")
+    for _ in islice(stream, 1000):
+        pass
+    tracemalloc.start()
+    for _ in islice(stream, 1500):
+        pass
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 100_000  # 1,500 pairs kept would be over 1 MB
+
+
+def test_the_documented_table_is_that_of_the_plan() -> None:
+    remedy = f"regenerate {DOCUMENT} with the command that stands in it"
+    assert DOCUMENT.read_text("utf-8") == document(), remedy

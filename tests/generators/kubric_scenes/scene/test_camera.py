@@ -1,0 +1,29 @@
+"""Points of a scene come to lie where a pinhole camera shows them, and things fill the picture."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from generators.kubric_scenes.scene.camera import FILLED, frame_things, project
+from generators.kubric_scenes.scene.parts import View
+
+VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
+
+
+def test_a_pinhole_camera() -> None:
+    pixels, distances = project(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 10.0, 1.0]]), VIEW, 360)
+    # 50 mm before a sensor of 36 mm and 360 pixels: 500 pixels a unit at distance 1.
+    assert pixels == pytest.approx(np.array([[180, 180], [230, 180], [180, 155]]))
+    assert distances == pytest.approx([10, 10, 20])
+
+
+@pytest.mark.parametrize("elevation", [0.3, 0.5, 0.7])
+def test_everything_fits_and_nothing_is_small(elevation: float) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        points = rng.uniform(-1, 1, (50, 3)) * rng.uniform(0.2, 3, 3) + [0, 0, 3]
+        view = frame_things(VIEW, points, elevation)
+        pixels, distances = project(points, view, 2)
+        extent = np.abs(pixels - 1).max()
+        assert (distances > 0).all() and FILLED * 0.93 < extent < FILLED * 1.07

@@ -1,0 +1,42 @@
+"""Kubric without TensorFlow: the stand-in is gone when Kubric has been imported."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
+from generators.kubric_scenes.studio.studio import kubric_import
+from manifests.errors import WrongUse
+
+
+def test_nobody_sees_the_stand_in_afterwards() -> None:
+    load_kubric(), load_simulator(), load_renderer()
+    assert "tensorflow" not in sys.modules
+    assert importlib.util.find_spec("tensorflow") is None
+
+
+def test_assets_alone_load_neither_blender_nor_pybullet() -> None:
+    script = (
+        "import sys; from generators.kubric_scenes.studio.kubric_import import load_kubric; load_kubric();"
+        " print(sorted({'bpy', 'pybullet', 'tensorflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None:
+    script = "from generators.kubric_scenes.studio.kubric_import import load_simulator; load_simulator()"
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[3])}
+    subprocess.run([sys.executable, "-c", script], env=environment, timeout=60, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_to_do_without_kubric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubric.absent", None)
+    with pytest.raises(WrongUse, match=r"pip install -e '\.\[render\]'"):
+        kubric_import._load("kubric.absent")

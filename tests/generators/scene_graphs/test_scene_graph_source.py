@@ -1,0 +1,131 @@
+"""Scene graphs as a table source: a candidate a caption, a row a relation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators import repeated_ids
+from generators.contract import check_source
+from generators.scene_graphs.caption_sources import caption_source
+from generators.scene_graphs.captions import Caption
+from generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGenerator
+from generators.scene_graphs.pipelines import find_pipeline
+from generators.scene_graphs.relations import BATCH, SceneGraphParser
+from generators.scene_graphs.source import SceneGraphs
+from manifests.errors import WrongUse
+from shards.contracts import Context
+from shards.kinds.samples import Rejected, TableRows
+from tests.generators.finished_stage import finish
+
+
+def graphs(*captions: Path, **settings: Any) -> SceneGraphGenerator:
+    source = SceneGraphs.model_validate({"kind": "scene-graphs", "captions": list(map(str, captions)), **settings})
+    return source.open(Context("scene-graphs"))
+
+
+def test_rows_are_the_relations_of_the_captions(own_tsv: Path, small_parser: SceneGraphParser, tmp_path: Path) -> None:
+    captions = [one for one in caption_source(own_tsv).read() if isinstance(one, Caption)]
+    found = list(small_parser.relations([one.caption for one in captions]))
+    expected = [
+        (*(getattr(c, name) for name in TEXTS), *(getattr(r, name) for name in WORDS), *r.subject_span, *r.object_span)
+        for c, relations in zip(captions, found, strict=True)
+        for r in relations
+    ]
+    earlier = finish(graphs(own_tsv).source, tmp_path)
+    rows = earlier.read((*TEXTS, *WORDS, *SPANS)).to_pylist()
+    assert [tuple(row.values()) for row in rows] == expected
+    assert earlier.record.planned == len(captions) > earlier.record.kept > 3 * BATCH
+    assert earlier.record.kept == sum(bool(relations) for relations in found)
+
+
+def test_what_cannot_be_read_is_left_out_with_its_place(own_tsv: Path) -> None:
+    made = graphs(own_tsv)
+    planned = list(made.plan())
+    assert planned[0].place == "captions.tsv line 1"
+    assert made.excluded == {"empty-caption": 1}
+    assert made.excluded.examples == [("empty-caption", "captions.tsv line 2")]
+
+
+def test_a_caption_without_relations_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"caption": "dogs", "image": "1"}\n{"caption": "a dog on a sofa", "image": "2"}\n')
+    made = graphs(path)
+    without, found = made.make(list(made.plan()))
+    assert isinstance(without, Rejected) and without.reason == "no-relation"
+    assert isinstance(found, TableRows) and [row["object"] for row in found.rows] == ["sofa"]
+
+
+def test_the_contract_is_kept(own_tsv: Path) -> None:
+    check_source(graphs(own_tsv).source, Context("scene-graphs"), make=40)
+
+
+def test_the_pipeline_and_the_captions_are_part_of_what_is_made(own_tsv: Path, tmp_path: Path) -> None:
+    made = graphs(own_tsv)
+    assert made.weights() == {"pipeline": find_pipeline().digest}
+    assert (made.device(), made.isolation, made.micro_batch) == ("cpu", "process", BATCH)
+    other = tmp_path / "captions.tsv"
+    other.write_text("a dog on a sofa\thttp://example.org/1.jpg\n")
+    assert made.inputs() != graphs(other).inputs()
+
+
+def test_duplicated_ids_are_refused_naming_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = [f"{n}.jpg#{k}\ta dog on a sofa\n" for n in range(5) for k in range(3)]
+    path = tmp_path / "t.txt"
+    path.write_text("".join([*tokens, tokens[4]]))
+    twice = r"caption id '1\.jpg#1' is duplicated, at t\.txt line 5 and t\.txt line 16; ids tell"
+    with pytest.raises(WrongUse, match=twice):
+        list(graphs(path).plan())
+    monkeypatch.setattr(repeated_ids, "_hash", lambda identifier: 7)  # equal hashes are not yet a repetition
+    path.write_text("".join(tokens))
+    assert len(list(graphs(path).plan())) == 15
+
+
+def test_several_files_are_one_source(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"id": 1, "caption": "a dog on a sofa", "image": "1"}))
+    made = graphs(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    assert [one.caption_id for one in made.plan()] == ["a/1", "b/1"]
+    one = SceneGraphs.model_validate({"kind": "scene-graphs", "captions": str(tmp_path / "a.jsonl")})
+    assert one.captions == (tmp_path / "a.jsonl",) and one.locations == ("captions",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        (
+            {"captions": "gone.tsv"},
+            r"graphs\.source\.captions: there is no file or folder .*gone\.tsv; name it",
+        ),
+        ({"captions": "photo.jpg"}, r"stages\.graphs\.source\.captions: .*photo\.jpg: captions of an unknown kind"),
+        ({"pipeline": "en_core_web_zz"}, r"stages\.graphs\.source\.pipeline: .*neither an installed package nor"),
+    ],
+)
+def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, str], problem: str) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"\xff")
+    (tmp_path / "c.tsv").write_text("a dog\thttp://example.org/1.jpg\n")
+    captions = tmp_path / settings.pop("captions", "c.tsv")
+    source = graphs(captions, **settings).source
+    with pytest.raises(WrongUse, match=problem):
+        source.check_inputs("stages.graphs.source", ("annotations", "media", "models"))
+
+
+def test_what_holds_no_caption_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_bytes(b"\x00\x01\n" * 3)
+    with pytest.raises(
+        WrongUse, match=r"c\.tsv: no caption in it can be read as tsv \(3 lines or rows left out, first line 1"
+    ):
+        list(graphs(tmp_path / "c.tsv").plan())
+
+
+def test_a_pipeline_that_cannot_be_loaded_is_said(own_tsv: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pipeline"
+    folder.mkdir()
+    (folder / "config.cfg").write_text("[nlp]\nlang = 'xx'\npipeline = [broken]\n")
+    (folder / "meta.json").write_text('{"lang": "en", "name": "broken"}')
+    made = graphs(own_tsv, pipeline=str(folder))
+    with pytest.raises(WrongUse, match=r"pipeline .*pipeline: spaCy cannot load it"):
+        list(made.make(list(made.plan())[:1]))

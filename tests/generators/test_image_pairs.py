@@ -1,0 +1,200 @@
+"""Pairs on disk become a subset without code, whatever form the list has; what is dirty is left out with its place."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from filters.equal_captions import EqualCaptions
+from filters.near_identical import NearIdentical
+from generators.contract import check_source
+from generators.image_pairs import ImagePairGenerator, ImagePairs
+from manifests.canonical import sample_key
+from manifests.errors import WrongUse
+from manifests.recipe import load_recipe
+from shards.contracts import Context
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Keep, Rejected
+
+RECORDS = [
+    {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},
+    {"id": "b", "image0": "deep/wine.png", "image1": "green", "caption0": "red", "caption1": "green"},
+    {"id": "c", "image0": "red.png", "image1": "dark.png", "caption0": "a red ball", "caption1": "A red ball."},
+]
+COLOURS = {"red.png": (255, 0, 0), "blue.png": (0, 0, 255), "dark.png": (254, 0, 0)}
+
+
+def picture(colour: tuple[int, int, int]) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(np.full((16, 24, 3), colour, np.uint8)).save(stream, "PNG")
+    return stream.getvalue()
+
+
+@pytest.fixture
+def media(tmp_path: Path) -> Path:
+    """Images in a folder, in one below, and in a tar."""
+    folder = tmp_path / "media"
+    (folder / "some" / "deep").mkdir(parents=True)
+    for name, colour in COLOURS.items():
+        (folder / name).write_bytes(picture(colour))
+    (folder / "some/deep/wine.png").write_bytes(picture((200, 0, 0)))
+    with tarfile.open(folder / "00000.tar", "w") as tar:
+        member = tarfile.TarInfo("green.png")
+        content = picture((0, 255, 0))
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return folder
+
+
+def written(folder: Path, form: str, records: list[Any]) -> Path:
+    path = folder / f"pairs.{form}"
+    if form == "json":
+        path.write_text(json.dumps(records))
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    else:
+        pq.write_table(pa.Table.from_pylist(records), path)
+    return path
+
+
+def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairGenerator:
+    given = {"kind": "image-pairs", "licence": "CC0-1.0", **settings}
+    return ImagePairs(annotations=annotations, media=media, **given).open(Context("mine"))
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])
+def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str) -> None:
+    made = pairs(written(tmp_path, form, RECORDS), media)
+    check_source(made.source, Context("mine"))
+    planned = list(made.plan())
+    assert [one.key for one in planned] == [sample_key("mine", name) for name in "abc"]
+    first, second, _ = made.make(planned)
+    assert isinstance(first, Pair) and isinstance(second, Pair)
+    assert (first.captions0, first.captions1) == (("a red ball",), ("a blue ball",))
+    assert first.image0.pixels[0, 0].tolist() == [255, 0, 0] and first.image1.pixels[0, 0].tolist() == [0, 0, 255]
+    found = [image.source.path for image in (second.image0, second.image1)]
+    assert found == ["some/deep/wine.png", "00000.tar/green.png"]
+    assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png"}
+
+
+def test_fields_can_have_other_names_and_captions_be_several(tmp_path: Path, media: Path) -> None:
+    record = {"pid": 7, "before": "red.png", "after": "blue.png", "caption0": ["red", "a ball", " "], "said": "blue"}
+    fields = {"id": "pid", "image0": "before", "image1": "after", "caption1": "said"}
+    (planned,) = pairs(written(tmp_path, "jsonl", [record]), media, fields=fields).plan()
+    assert (planned.captions0, planned.captions1, planned.identity) == (("red", "a ball"), ("blue",), '["7"]')
+
+
+def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:
+    whole = RECORDS[0]
+    dirty = [
+        "not an object",
+        {**whole, "id": None},
+        {**whole, "id": True},
+        {**whole, "id": "b", "image1": None},
+        {**whole, "id": "../x", "image0": "../../etc/passwd"},
+        {**whole, "id": "d", "image1": "/etc/passwd"},
+        {**whole, "id": "e", "caption0": " "},
+        {**whole, "id": "f", "caption1": []},
+        {**whole, "caption0": "the id of the first"},
+    ]
+    path = written(tmp_path, "jsonl", [whole, *dirty, RECORDS[1]])
+    path.write_bytes(path.read_bytes() + b'{"id": "caf\xe9"}\n{"id": \n')
+    made = pairs(path, media)
+    assert [one.identity for one in made.plan()] == ['["a"]', '["b"]']
+    reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
+    expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
+    expected += [("repeated-id", "pairs.jsonl line 10 (id a)")]
+    expected += [("not-utf-8", "pairs.jsonl line 12"), ("not-json", "pairs.jsonl line 13")]
+    assert made.excluded.examples == expected
+    check_source(made.source, Context("mine"))
+
+
+def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, media: Path) -> None:
+    made = pairs(written(tmp_path, "json", RECORDS), media)
+    (media / "blue.png").unlink()
+    rejected, kept, _ = made.make(list(made.plan()))
+    assert isinstance(rejected, Rejected) and isinstance(kept, Pair)
+    assert (rejected.reason, rejected.media, rejected.media_size) == ("missing-media", "blue.png", None)
+    (media / "some/blue.png").write_bytes(picture((0, 0, 255)))
+    assert made.source.media_files().size("blue.png") == (media / "some/blue.png").stat().st_size
+    again = pairs(made.source.annotations, media)
+    assert isinstance(next(again.make(list(again.plan()))), Pair)
+
+
+def test_one_image_twice_is_no_pair(tmp_path: Path, media: Path) -> None:
+    (media / "copy.png").write_bytes((media / "red.png").read_bytes())
+    (media / "broken.png").write_bytes(b"no image")
+    records = [{**RECORDS[0], "id": name, "image1": f"{name}.png"} for name in ("red", "copy", "broken")]
+    made = pairs(written(tmp_path, "json", records), media)
+    reasons = [one.reason for one in made.make(list(made.plan())) if isinstance(one, Rejected)]
+    assert reasons == ["same-image", "same-image", "broken-media"]
+
+
+def test_filters_of_pairs_fit(tmp_path: Path, media: Path) -> None:
+    made = pairs(written(tmp_path, "json", RECORDS), media)
+    planned = list(made.plan())
+    equal = EqualCaptions(kind="equal-captions").open()
+    assert [isinstance(equal(one), Drop) for one in planned] == [False, False, True]
+    kept = [one for one in made.make(planned) if isinstance(one, Pair)]
+    verdicts = NearIdentical(kind="near-identical").open()(kept)
+    assert [type(verdict) for verdict in verdicts] == [Keep, Keep, Drop]
+
+
+def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
+    written(tmp_path, "json", RECORDS)
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        "name: mine\nsubsets:\n  mine:\n    source: {kind: image-pairs, annotations: pairs.json, media: media, "
+        "licence: CC0-1.0}\n    filters: [{kind: equal-captions}, {kind: near-identical}]\n"
+    )
+    source = load_recipe(str(recipe)).subsets["mine"].source
+    assert isinstance(source, ImagePairs)
+    source.check_inputs("subsets.mine.source", ("annotations", "media"))
+    assert len(list(source.open(Context("mine")).plan())) == 3
+    with pytest.raises(WrongUse, match=r"source\.fields\.imge0: unknown key; did you mean 'image0'"):
+        load_recipe(str(recipe), ["subsets.mine.source.fields={imge0: before}"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("pairs.csv", b"a,b", "annotations are .json, .jsonl or .parquet, not .csv"),
+        ("pairs.json", b"{}", "not a JSON list of objects"),
+        ("pairs.json", b"[]", "nothing in it can be used .it is empty"),
+        ("pairs.jsonl", b"[1]\n", "nothing in it can be used .pairs.jsonl line 1: not-an-object"),
+        ("pairs.parquet", b"PAR1", "not a Parquet file that can be read"),
+    ],
+)
+def test_wrong_files_say_what_to_do(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WrongUse, match=f"{name}: {problem}"):
+        list(pairs(tmp_path / name, tmp_path).plan())
+
+
+def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "parquet", [{"id": "a", "image0": "x", "image1": "y", "caption0": "z"}])
+    with pytest.raises(WrongUse, match=r"no column 'caption1' \(it has id, .*name it with source\.fields"):
+        list(pairs(path, tmp_path).plan())
+
+
+def test_planning_streams(tmp_path: Path) -> None:
+    peaks = []
+    for count in (1_000, 20_000):
+        records = [{**RECORDS[0], "id": f"record number {number}"} for number in range(count)]
+        made = pairs(written(tmp_path, "jsonl", records), tmp_path)
+        del records
+        tracemalloc.start()
+        assert sum(1 for _ in made.plan()) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 19_000 * 40

@@ -1,0 +1,136 @@
+"""Every source that twinset brings keeps the contract, on the recipe of the demo; a source that breaks it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from generators import KINDS
+from generators.builtin import miniature, procedural_assets
+from generators.contract import BrokenContract, check_source
+from manifests.candidate import Candidate
+from manifests.canonical import identity_of, sample_key
+from manifests.recipe import Recipe, load_recipe
+from manifests.registry import SOURCES
+from shards.contracts import Context, Generator, LeftOut, Source
+from shards.earlier import Earlier
+from shards.kinds.samples import Rejected
+from tests.generators.finished_stage import finish, finished
+
+DEMO = load_recipe("demo")
+SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/generators/kubric_scenes, edited_pairs
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Earlier]:
+    miniature.ensure()
+    procedural_assets.ensure()
+    folder = tmp_path_factory.mktemp("graphs")
+    source: Any = DEMO["scene-graphs"].source
+    finish(source, folder)
+    return finished(folder)
+
+
+def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
+    assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {"image-pairs"}
+
+
+@pytest.mark.parametrize("name", DEMO.all)
+def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str], Earlier]) -> None:
+    stage: Any = DEMO[name]
+    stage.source.check_inputs(f"{DEMO.key(name)}.source", ("annotations", "media", "models"))
+    make = 0 if stage.source.kind in SLOW_TO_MAKE else 8
+    check_source(stage.source, Context(name, stage.split, DEMO.seed, graphs), most=100, make=make)
+
+
+@pytest.mark.parametrize("kind", SOURCES.kinds())
+def test_every_source_says_what_it_is(kind: str) -> None:
+    settings = SOURCES.find(kind)
+    assert issubclass(settings, Source)
+    assert settings.reference.title and settings.reasons and settings.group and settings.__doc__
+    assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
+
+
+def test_words_of_the_demo_are_markdown(graphs: Callable[[str], Earlier]) -> None:
+    for stage in Recipe.model_validate(DEMO).all.values():
+        for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
+            assert "{" not in text and (not text or text.endswith(("\n", "?")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Candidate):
+    """A candidate with nothing of its own."""
+
+
+class Rows(Source):
+    """A source that breaks the contract as it is told."""
+
+    kind: Literal["rows"] = "rows"
+    licence: str = "CC0-1.0"
+    fault: str = ""
+    reasons: ClassVar[dict[str, str]] = {"absent": "never there", "dirty": "not a row"}
+
+    def open(self, context: Context) -> RowGenerator:
+        return RowGenerator(self, context)
+
+
+class RowGenerator(Generator[Rows]):
+    """Ten rejected rows, two a group."""
+
+    version = 1
+    candidate = Row
+    runs = 0
+
+    def inputs(self) -> str:
+        return str(id(self)) if self.source.fault == "inputs" else "the same"
+
+    def plan(self) -> Iterator[Row]:
+        fault = self.source.fault
+        self.excluded = LeftOut()
+        RowGenerator.runs += 1
+        for number in range(10):
+            if fault == "dirty":
+                self.excluded["dirty"] += 1
+            if fault == "unknown dirty":
+                self.excluded.add("odd", f"row {number}")
+            identity = (RowGenerator.runs if fault == "plans" else 0, number % 9 if fault == "keys" else number)
+            row = Row(
+                key=sample_key(self.name, *identity),
+                identity=identity_of(*identity),
+                group=str(number % 5 if fault == "groups" else number // 2),
+            )
+            yield replace(row, identity="") if fault == "identity" else row
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Rejected]:
+        asked = list(candidates)[::-1] if self.source.fault == "order" else candidates
+        for one in asked:
+            reason = "odd" if self.source.fault == "reason" else "absent"
+            yield Rejected(one.key, reason, media="x.jpg" if self.source.fault == "media" else None)
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("inputs", "inputs.. differs between two generators"),
+        ("plans", "two plans differ"),
+        ("keys", "key 'rows-[a-z2-7]+' is that of two candidates"),
+        ("groups", "candidates of group '0' do not follow each other"),
+        ("identity", "no identity; give identity_of"),
+        ("dirty", "10 records are left out, 0 are named; use excluded.add"),
+        ("unknown dirty", "reason 'odd' is not explained; add it to Rows.reasons"),
+        ("order", "one result a candidate, in order"),
+        ("reason", "reason 'odd' is not explained; add it to Rows.reasons"),
+        ("media", "x.jpg is missing, but media_files.. is None"),
+    ],
+)
+def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:
+    with pytest.raises(BrokenContract, match=problem):
+        check_source(Rows(fault=fault), Context("rows"))
+
+
+def test_a_source_that_keeps_it_passes(tmp_path: Path) -> None:
+    check_source(Rows(), Context("rows"))

@@ -1,0 +1,47 @@
+"""Kinds come from here or from installed packages; what is not there is said with what is near."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from manifests import registry
+from manifests.errors import WrongUse
+from manifests.registry import FILTERS, SOURCES, UnknownKind
+from manifests.source import SourceSettings
+
+
+@pytest.fixture
+def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entry points as an installed package would bring them."""
+    points = {
+        "theirs": "manifests.source:MediaSource",
+        "broken": "manifests.source:Place",
+        "gebc": "manifests.source:MediaSource",
+    }
+    found = {name: EntryPoint(name, value, "twinset.sources") for name, value in points.items()}
+    monkeypatch.setattr(registry, "_installed", lambda group: found if group == "twinset.sources" else {})
+
+
+def test_kinds_of_installed_packages_are_found(foreign: None) -> None:
+    assert issubclass(SOURCES.find("theirs"), SourceSettings)
+    assert {"theirs", "gebc", "image-pairs"} <= set(SOURCES.kinds()) and "theirs" not in FILTERS.kinds()
+
+
+def test_no_package_replaces_a_kind_of_twinset(foreign: None) -> None:
+    assert SOURCES.find("gebc").__module__ == "generators.video.gebc" and SOURCES.distribution("gebc") == ""
+
+
+def test_what_is_not_a_source_is_refused(foreign: None) -> None:
+    with pytest.raises(WrongUse, match=r"source 'broken': .*Place.* is not a subclass of SourceSettings; correct"):
+        SOURCES.find("broken")
+
+
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [("gebcc", "did you mean 'gebc'"), ("zzz", "install the package that provides it, or name one of")],
+)
+def test_unknown_kinds_are_said_with_what_is_near(kind: str, remedy: str) -> None:
+    with pytest.raises(UnknownKind, match=f"there is no source '{kind}' here; {remedy}"):
+        SOURCES.find(kind)

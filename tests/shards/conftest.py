@@ -1,0 +1,7 @@
+"""Datasets for tests of what reads and exports them."""
+
+from __future__ import annotations
+
+from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets, test_sources
+
+__all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]

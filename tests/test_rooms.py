@@ -1,0 +1,135 @@
+"""The rooms of the house: which imports which, that Prefect stays in one, and how full a folder gets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+#: From the ground up: a room imports itself and what lies on lower levels.
+LEVELS = (
+    ("manifests",),
+    ("shards",),
+    ("generators", "filters"),
+    ("cards",),
+    ("stages", "review", "training", "evaluation"),
+    ("twinset",),
+    ("flows",),
+    ("cli",),
+)
+LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+MODULES = sorted(
+    path for room in LEVEL for path in (CHECKOUT / f"{room}.py", *(CHECKOUT / room).rglob("*.py")) if path.is_file()
+)
+MOST_MODULES = 16
+VAGUE = {"utils", "util", "common", "helpers", "helper", "core", "misc"}
+#: Libraries that take a noticeable part of a second to import, and Prefect.
+HEAVY = {
+    "av",
+    "bpy",
+    "cv2",
+    "diffusers",
+    "dlib",
+    "face_recognition",
+    "matplotlib",
+    "pandas",
+    "prefect",
+    "pybullet",
+    "spacy",
+    "torch",
+    "transformers",
+}
+
+
+def imported(source: str) -> Iterator[str]:
+    """Full names of the modules that Python source imports, anywhere in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write the full name of the module"
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from (one.value for one in node.args[:1] if isinstance(one, ast.Constant))
+
+
+def against_the_arrows(room: str, source: str) -> list[str]:
+    """What a module of a room imports from rooms that do not lie below it."""
+    names = [(name, name.partition(".")[0]) for name in imported(source)]
+    return [name for name, other in names if other in LEVEL and other != room and LEVEL[other] >= LEVEL[room]]
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(CHECKOUT).parts[0].removesuffix(".py")
+
+
+def is_prefect(module: str) -> bool:
+    return module.partition(".")[0] in ("prefect", "prefect_ray", "prefect_dask")
+
+
+def named(path: Path) -> str:
+    return path.relative_to(CHECKOUT).as_posix()
+
+
+@pytest.mark.parametrize("room", sorted({room_of(path) for path in MODULES}))
+def test_imports_point_one_way(room: str) -> None:
+    sources = {named(path): path.read_text("utf-8") for path in MODULES if room_of(path) == room}
+    assert {path: wrong for path, source in sources.items() if (wrong := against_the_arrows(room, source))} == {}
+
+
+def test_only_flows_imports_prefect() -> None:
+    outside = [path for path in MODULES if room_of(path) != "flows"]
+    assert {named(path) for path in outside if any(map(is_prefect, imported(path.read_text("utf-8"))))} == set()
+    assert any(is_prefect(name) for name in imported((CHECKOUT / "flows" / "build.py").read_text("utf-8")))
+
+
+def test_an_import_against_the_arrows_is_found_wherever_it_stands() -> None:
+    lazily = "def work():\n    from stages.build import build\n"
+    assert against_the_arrows("shards", lazily) == ["stages.build.build"]
+    assert against_the_arrows("generators", "import filters.faces") == ["filters.faces"]
+    assert against_the_arrows("cards", "importlib.import_module('flows.build')") == ["flows.build"]
+    assert against_the_arrows("cli", lazily) == []
+    assert [*map(is_prefect, imported("if True:\n    import prefect.client as client"))] == [True]
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    counts = Counter(named(path.parent) for path in MODULES if path.parent != CHECKOUT)
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_names_of_modules_say_what_is_in_them() -> None:
+    names = [path.relative_to(CHECKOUT) for path in MODULES]
+    assert [name.as_posix() for name in names if VAGUE & {*name.with_suffix("").parts}] == []
+
+
+def test_every_package_of_the_checkout_is_a_room() -> None:
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py")} - {"tests"}
+    assert packages <= {*LEVEL}
+    assert not (CHECKOUT / "docker" / "__init__.py").exists(), "it would hide the Docker SDK that Prefect imports"
+
+
+@pytest.mark.parametrize("recipe", ["demo", "eqben", "genecis"])
+def test_loading_a_recipe_imports_no_heavy_library(recipe: str) -> None:
+    code = f"import json, sys, twinset; twinset.load_recipe({recipe!r}); print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert {name.partition(".")[0] for name in json.loads(done.stdout)} & HEAVY == set()
+
+
+def test_every_kind_of_source_and_filter_can_be_looked_up_without_a_heavy_library() -> None:
+    code = """
+import json, sys
+from manifests.registry import FILTERS, SOURCES
+found = [registry.find(kind).__name__ for registry in (SOURCES, FILTERS) for kind in registry.kinds()]
+print(json.dumps([len(found), sorted(sys.modules)]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    kinds, modules = json.loads(done.stdout)
+    assert kinds > 10
+    assert {name.partition(".")[0] for name in modules} & HEAVY == set()
