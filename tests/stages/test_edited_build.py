@@ -16,21 +16,13 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import load_recipe
 from shards.read import read_samples
 from shards.storage.store import Store
-<<<<<<< HEAD
-from stages.inputs import check_devices, check_inputs
-from stages.makers import workshop_for
-from stages.prepare import asked_recipe, make_one, needs_process, prepare, state_of
-from stages.verify import verify_subset
-from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
-=======
 from stages import job
 from stages.job import Job, check_devices, check_inputs
-from stages.make import make_one
+from stages.shards.make import make_one
 from stages.plan import prepare
 from stages.run_here import build_here
 from stages.status import StageState, state_of
-from tests.generators.prompt_to_prompt.tiny_models import save_small
->>>>>>> tests1
+from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
 
 WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 
