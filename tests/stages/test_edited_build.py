@@ -16,13 +16,6 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import load_recipe
 from shards.read import read_samples
 from shards.storage.store import Store
-<<<<<<< HEAD
-from stages.inputs import check_devices, check_inputs
-from stages.makers import workshop_for
-from stages.prepare import asked_recipe, make_one, needs_process, prepare, state_of
-from stages.verify import verify_subset
-from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
-=======
 from stages import job
 from stages.job import Job, check_devices, check_inputs
 from stages.make import make_one
@@ -30,7 +23,6 @@ from stages.plan import prepare
 from stages.run_here import build_here
 from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
->>>>>>> tests1
 
 WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 
@@ -72,13 +64,8 @@ def build(recipe: Path, out: Path, *settings: str) -> Store:
     return store
 
 
-<<<<<<< HEAD
-def scored_by(model: str, **settings: Any) -> str:
-    return f"subsets.eq-sd.filters={[{'kind': 'directional-similarity', 'model': model, **settings}]}"
-=======
 def state(store: Store) -> StageState:
     return state_of(store, "eq-sd")
->>>>>>> tests1
 
 
 def test_a_build_is_whole_and_the_same_every_time(recipe: Path, tmp_path: Path) -> None:
@@ -211,11 +198,6 @@ def test_the_card_says_what_was_not_checked(recipe: Path, tmp_path: Path) -> Non
     build_here(load_recipe(str(recipe), ["subsets.eq-sd.count=2"]), str(tmp_path / "out"))
     store = Store(str(tmp_path / "out"))
     text = store.read("eq-sd/README.md").decode()
-<<<<<<< HEAD
-    assert "Nothing has checked that the pictures show" in text and "kept 1,513\n  pairs" in text
-    assert "drawn the way EqBen's are with [prompt-to-prompt]" in text and "| drawings | 2 |" in text
-=======
     assert "Nothing has checked that the pictures show" in text and "prompt-to-prompt" in text
->>>>>>> tests1
     assert "hertz2023prompt" in text and "model: path/to/model" in text and str(tmp_path) not in text
     assert json.loads(store.read("eq-sd/_meta/croissant.json"))
