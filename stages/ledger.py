@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manifests.candidate import SPLIT
@@ -87,11 +88,14 @@ class Receipts(Mapping[int, Receipt]):
         return Receipts(table)
 
 
-def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) -> tuple[Receipts, list[int]]:
+def read_receipts(
+    store: Store, home: str, wanted: Iterable[int] | None = None, trusting: bool = True
+) -> tuple[Receipts, list[int]]:
     """The receipts of a stage, from the ledger where a file has not changed since, and the numbers of unreadable ones.
 
     Args:
         wanted: the numbers of shards to look at; all that have a receipt when None.
+        trusting: False to read every receipt again, as an audit does.
     """
     entries = {
         int(name.removesuffix(".json")): one
@@ -99,7 +103,7 @@ def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) 
         if layout.is_shard_file(name, "json")
     }
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
-    known = _known(store, home)
+    known = _known(store, home) if trusting else SCHEMA.empty_table()
     stamps = dict(zip(known["shard"].to_pylist(), known["stamp"].to_pylist(), strict=True))
     places = {number: place for place, number in enumerate(known["shard"].to_pylist())}
     kept = [number for number in numbers if stamps.get(number) == entries[number].stamp]
@@ -115,18 +119,32 @@ def read_receipts(store: Store, home: str, wanted: Iterable[int] | None = None) 
 def keep(store: Store, home: str, receipts: Receipts) -> None:
     """Write the ledger; a folder that cannot be written does without."""
     with contextlib.suppress(OSError), store.spool() as spool:
-        pq.write_table(receipts.table, spool / "ledger", compression="zstd")
+        pq.write_table(receipts.table, spool / "ledger", compression="zstd", write_page_checksum=True)
         store.move_in(spool / "ledger", layout.meta(home, LEDGER))
 
 
 def _known(store: Store, home: str) -> pa.Table:
     try:
         with store.open(layout.meta(home, LEDGER)) as stream:
-            table = read_parquet(stream)
-    except (FileNotFoundError, NotADirectoryError, pa.ArrowException):
+            table = read_parquet(stream, checksums=True)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, pa.ArrowException):
         return SCHEMA.empty_table()
-    sound = table.schema.equals(SCHEMA) and all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
-    return table if sound else SCHEMA.empty_table()  # a split becomes part of a path, and the file may not be ours
+    return table if _is_sound(table) else SCHEMA.empty_table()
+
+
+def _is_sound(table: pa.Table) -> bool:
+    """Whether the columns can be those of receipts: the file may not be ours, and a split becomes part of a path."""
+    if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
+        return False
+    if any(pc.min(table[name]).as_py() < 0 for name, kind in _FIELDS.items() if kind == pa.int64() and len(table)):
+        return False
+    try:
+        nested = [json.loads(one) for name in _NESTED for one in table[name].unique().to_pylist()]
+    except (ValueError, RecursionError):
+        return False
+    return all(isinstance(one, dict) for one in nested) and all(
+        re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist()
+    )
 
 
 def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:
