@@ -5,7 +5,7 @@
     twinset.plan("demo")                                    # counts, nothing written
     twinset.build("demo", "out/demo", only=["eq-ag"])       # or resume it
     for sample in twinset.load("out/demo", "eq-ag"):
-        sample.image0, sample.caption0, sample.json.change
+        sample.images["image0"], sample.texts["caption0"], sample.json
 
 The contracts to write a source or a filter against are here as well: see docs/extending.md.
 """
@@ -17,11 +17,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from generators.contract import check_source
+from generators.image_files import ImageFiles, UnusableImage
+from generators.media_sources import ImageFolderSource, VideoFolderSource
+from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
 from manifests.recipe import Recipe, load_recipe
-from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, MediaSource, Place, Reads, Reference
+from manifests.source import AnnotationFile, MediaFolderPath, Place, Reference, StageName
+from shards.contracts import CaptionFilter, Context, Filter, FrameFilter, Generator, LeftOut, PairFilter, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
 
 if TYPE_CHECKING:
     from shards.kinds.kind import Stored
@@ -31,17 +38,39 @@ __all__ = [
     "AnnotationFile",
     "BuildFailed",
     "Candidate",
+    "CaptionFilter",
     "CaptionedCandidate",
-    "FilterSettings",
+    "Context",
+    "Drop",
+    "Filter",
+    "Frame",
+    "FrameFilter",
+    "Generator",
+    "ImageFiles",
+    "ImageFolderSource",
+    "Keep",
+    "LeftOut",
     "MediaFolderPath",
-    "MediaSource",
+    "NamedPairCandidate",
+    "NamedPairGenerator",
+    "NamedPairSource",
+    "Pair",
+    "PairFilter",
     "Place",
-    "Reads",
     "Recipe",
     "Reference",
+    "Rejected",
+    "Score",
+    "Source",
+    "StageName",
+    "TableRows",
     "TwinsetError",
+    "UnusableImage",
+    "Verdict",
+    "VideoFolderSource",
     "WrongUse",
     "build",
+    "check_source",
     "export",
     "generator_for",
     "identity_of",

@@ -11,8 +11,8 @@ from cards.kinds.registry import CARD_KINDS
 from cards.reasons import meanings
 from cards.rendering import render
 from cards.summary import IndexSummary
-from manifests.overrides import PARTS
 from manifests.recipe import Recipe, Subset, content_of
+from manifests.recipe.overrides import PARTS
 from manifests.stage import Stage
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))

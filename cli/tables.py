@@ -25,7 +25,10 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             table.add_row(name, ", ".join(row["reads"]), planned, shards, row["state"])
         else:
             table.add_row(name, planned, f"{row['kept']:,}", rejected, shards)
-    Console().print(table)
+    console = Console()
+    with console.capture() as shown:
+        console.print(table)
+    print(shown.get(), end="")  # rich would end the process with 1 when the reader has seen enough
     for name, row in stages.items():
         for reason, count in row.get("excluded", {}).items():
             print(f"{name}: {count:,} left out by the plan: {reason}")

@@ -125,13 +125,11 @@ build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STA
 
 def _problem(future: PrefectFuture[Any]) -> str:
     future.wait()
-    error = future.state.result(raise_on_failure=False)
-    if future.state.is_completed():
-        return ""
-    if isinstance(error, TwinsetError | OSError):
-        return str(error)
-    # A stage whose earlier one failed never ran, and says so by its state alone.
-    return "" if future.state.name == "NotReady" else f"{future.state.name}: {future.state.message}"
+    state = future.state
+    if state.is_completed() or not state.is_final():
+        return ""  # what is not final reads a stage that failed, and never ran
+    error = state.result(raise_on_failure=False)
+    return str(error) if isinstance(error, TwinsetError | OSError) else f"{state.name}: {state.message}"
 
 
 def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner, progress: Artifacts) -> list[str]:

@@ -28,7 +28,7 @@ EXAMPLES = 20  # records left out that are named
 
 #: What the engine itself rejects samples of any source for.
 ENGINE_REASONS = {
-    "duplicate": "another sample has the same images and captions; the one with the smallest subset and key stays",
+    "duplicate": "another sample has the same images and captions; that of the smallest source identity stays",
     "too-large": "a side of an image is longer than its file format holds",
 }
 

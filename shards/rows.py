@@ -83,7 +83,9 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
 def write_columns(columns: dict[str, list[Any]], schema: pa.Schema, path: Path) -> None:
     """Write columns as Parquet without statistics, whose bytes depend on the library that computes them."""
     table = pa.table([pa.array(columns[one.name], one.type) for one in schema], schema)
-    pq.write_table(table, path, compression="zstd", store_schema=False, write_statistics=False)
+    # A file that pyarrow opens by its name stays open for as long as the error of a full disk lives.
+    with path.open("wb") as stream:
+        pq.write_table(table, stream, compression="zstd", store_schema=False, write_statistics=False)
 
 
 def read_rows(stream: BinaryIO) -> list[Row]:

@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from manifests.canonical import canonical_json, digest
-from manifests.errors import BuildFailed, WrongUse
+from manifests.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from shards.records import subsets_in
 from shards.storage import layout
 from shards.storage.store import Store
@@ -46,8 +46,10 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
-    failures: list[BaseException] = []
-    with ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage") as pool:
+    failures: dict[str, BaseException] = {}
+    waiting = dict.fromkeys(job.recipe.all)
+    pool = ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage")
+    try:
         running: dict[Future[None], str] = {}
         while sorter.is_active():
             for name in sorter.get_ready():
@@ -56,13 +58,32 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
                 break  # what is left reads a stage that failed
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 name = running.pop(future)
+                del waiting[name]
                 if error := future.exception():
-                    failures.append(error)
+                    failures[name] = error
                 else:
                     sorter.done(name)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the shards of all stages
     if failures:
-        raise failures[0] if len(failures) == 1 else BuildFailed("\n".join(map(str, failures)))
+        raise _failure(failures, list(waiting))
     return finish(job, make, progress)
+
+
+def _failure(failures: Mapping[str, BaseException], waiting: Sequence[str]) -> BaseException:
+    """One error for all stages that failed. waiting: those that were not begun, since they read one that failed."""
+    first, *others = failures.values()
+    if isinstance(first, OSError) and not others and not waiting:
+        return first
+    said = []
+    for name, error in failures.items():
+        if not isinstance(error, TwinsetError):
+            logger.info("%s failed", name, exc_info=error)
+        said.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
+    if waiting:
+        said.append(f"not built, because they read a stage that failed: {', '.join(waiting)}")
+    kind = WrongUse if all(isinstance(error, WrongUse) for error in failures.values()) else BuildFailed
+    return kind("\n".join(said))
 
 
 def build_stage(job: Job, name: str, make: MakeShards, progress: Progress) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from manifests.errors import BuildFailed, TwinsetError
+from manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 0.5
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
@@ -42,7 +42,7 @@ class Children:
         )
 
     def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
-        """Make one shard; the future gives its receipt, or raises what `stages.make.make_one` raised."""
+        """Make one shard; the future gives its receipt, or raises what `stages.shards.make.make_one` raised."""
         future: Future[dict[str, Any]] = self._pool.schedule(_make, args=[root, home, number])
         return future
 
@@ -100,7 +100,7 @@ def crashed(home: str, error: ProcessExpired) -> BuildFailed:
 
 
 def _make(root: str, home: str, number: int) -> dict[str, Any]:
-    from stages.make import make_one
+    from stages.shards.make import make_one
 
     try:
         return make_one(root, home, number).model_dump(mode="json")
@@ -109,8 +109,7 @@ def _make(root: str, home: str, number: int) -> dict[str, Any]:
     except Exception as error:
         # Others may not survive the way between processes, and their traceback does not.
         traceback.print_exc()
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        raise BuildFailed(f"{type(error).__name__}: {error} ({where.filename}:{where.lineno})") from None
+        raise BuildFailed(in_words(error)) from None
 
 
 def _begin(parent: int, scratch: str) -> None:

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pydantic import TypeAdapter, ValidationError
 
 from manifests.candidate import SPLIT
 from manifests.parquet import read_parquet
@@ -29,7 +29,12 @@ from shards.storage.store import Entry, Store
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 LEDGER = "log/ledger.parquet"
 
-_NESTED = ("rejected", "missing", "duplicates")  # mappings, kept as JSON
+#: Mappings, kept as JSON.
+_NESTED: dict[str, TypeAdapter[Any]] = {
+    "rejected": TypeAdapter(dict[str, int]),
+    "missing": TypeAdapter(dict[str, int | None]),
+    "duplicates": TypeAdapter(dict[str, str]),
+}
 _TYPES = {"str": pa.string(), "int": pa.int64()}
 _FIELDS = {
     name: pa.string() if name in _NESTED else _TYPES[str(field.annotation.__name__)]  # type: ignore[union-attr]
@@ -133,18 +138,17 @@ def _known(store: Store, home: str) -> pa.Table:
 
 
 def _is_sound(table: pa.Table) -> bool:
-    """Whether the columns can be those of receipts: the file may not be ours, and a split becomes part of a path."""
+    """Whether a ledger holds what receipts hold: it may be damaged, or come from elsewhere with the dataset."""
     if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
         return False
-    if any(pc.min(table[name]).as_py() < 0 for name, kind in _FIELDS.items() if kind == pa.int64() and len(table)):
-        return False
     try:
-        nested = [json.loads(one) for name in _NESTED for one in table[name].unique().to_pylist()]
-    except (ValueError, RecursionError):
+        for name, values in _NESTED.items():
+            for text in table[name].unique().to_pylist():
+                values.validate_json(text, strict=True)
+    except ValidationError:
         return False
-    return all(isinstance(one, dict) for one in nested) and all(
-        re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist()
-    )
+    # A split becomes part of a path.
+    return all(re.fullmatch(SPLIT, one) for one in table["split"].unique().to_pylist())
 
 
 def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:

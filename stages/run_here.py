@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from pebble import ProcessExpired
 
-from manifests.errors import TwinsetError
+from manifests.errors import in_words
 from manifests.recipe import Recipe
 from shards.storage.store import Store
 from stages.build import build
 from stages.child_processes import Children, crashed
 from stages.job import Job, check_devices, check_inputs
-from stages.make import make_one
 from stages.progress import Progress, Silent
+from stages.shards.make import make_one
 from stages.status import StageState
 
 Runner = Literal["threads", "processes"]
@@ -99,6 +99,8 @@ class Here:
         wait(running)
         if children is not None:
             children.close()
+        if self._closed.is_set():
+            failures.append("the build was interrupted")
         if not failures:
             return []
         head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"
@@ -122,15 +124,18 @@ class Here:
             try:
                 return make(root, home, number)
             except OSError as error:
-                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(2**attempt):
+                if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(_delay(attempt)):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+
+def _delay(attempt: int) -> float:
+    """Seconds until a shard is tried again."""
+    return float(2**attempt)
 
 
 def reason(error: BaseException, home: str) -> str:
     """Why a shard failed, in words."""
     if isinstance(error, ProcessExpired):
         error = crashed(home, error)
-    if isinstance(error, TwinsetError | OSError):
-        return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
-    return f"{type(error).__name__}: {error}"
+    return in_words(error)

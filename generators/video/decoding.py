@@ -9,9 +9,9 @@ from itertools import islice
 
 from av.video.frame import PictureType
 
-from generators.video.packets import PacketTable
+from generators.video.container.packets import PacketTable
+from generators.video.container.video_file import PlacedPacket, VideoFile
 from generators.video.pixels import RgbConverter
-from generators.video.video_file import PlacedPacket, VideoFile
 from shards.kinds.samples import Pixels
 
 # Decoders that leave out frames to which no other refers, packet by packet, without touching the rest.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from generators.video.container.video_file import BrokenMedia
 from generators.video.frame_dump import UnreadablePicture, read_picture
 from generators.video.frame_pairs import Addressing, FramePairCandidate
 from generators.video.frames import Unavailable, read_frames
-from generators.video.video_file import BrokenMedia
 from manifests.canonical import sha256_of_file
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Rejected, Source

@@ -11,10 +11,10 @@ from typing import Literal
 
 import av
 
+from generators.video.container.packets import PacketTable
+from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
 from generators.video.decoding import ListedFrame, decode_from_start, take_frames
-from generators.video.packets import PacketTable
 from generators.video.timeline import Timeline, best_effort
-from generators.video.video_file import MICROSECONDS, BrokenMedia, VideoFile
 from shards.kinds.samples import Pixels
 
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.

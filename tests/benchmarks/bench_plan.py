@@ -22,8 +22,9 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.video.youcook2 import YouCook2, YouCook2Generator  # noqa: E402
+from generators.video.youcook2 import YouCook2  # noqa: E402
 from manifests.plan import write_plan  # noqa: E402
+from shards.contracts import Context  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
 
 GOAL_MB = 100
@@ -48,7 +49,7 @@ def write_annotation(path: Path, candidates: int, segments: int) -> None:
 
 def plan(annotations: Path, out: Path) -> None:
     """Plan in this process and print what it took; the parent reads the line."""
-    generator = YouCook2Generator("eq-youcook2", YouCook2(kind="youcook2", annotations=annotations, media=out), "test")
+    generator = YouCook2(kind="youcook2", annotations=annotations, media=out).open(Context("eq-youcook2"))
     store, began = Store(str(out)), time.perf_counter()
     with store.spool() as spool:
         summary = write_plan(

@@ -3,11 +3,11 @@
     python tests/benchmarks/bench_scene_graphs.py [--captions FILE] [--rounds N] [--pipeline NAME|PATH]
 
 Each round parses the same captions three ways in turn, so that other work on the machine slows all of them alike: one
-by one in one process; by spaCy's ``nlp.pipe`` alone in two processes, half of them each (the bare pipe: no rules,
-nothing written); and as shards in two processes, as ``twinset parse`` does, with reading, rules, Parquet, fsync and
-receipts. Pipelines and libraries are loaded before the clocks start. Printed: ratios of wall time, those of CPU time (a
-core; what holds on a busy machine, where two processes may get no more than one does), the overhead over the bare pipe
-in CPU time, whether the relations are equal, and the memory of the two processes after the first round and the last.
+by one in one process; by spaCy's ``nlp.pipe`` alone in two processes, half of them each (the bare pipe: no rules, no
+rows); and by the source's generator in two processes, a micro-batch at a time, with rules and rows. Pipelines and
+libraries are loaded before the clocks start. Printed: ratios of wall time, those of CPU time (a core; what holds on a
+busy machine, where two processes may get no more than one does), the overhead over the bare pipe in CPU time, whether
+the relations are equal, and the memory of the two processes after the first round and the last.
 """
 
 from __future__ import annotations
@@ -29,18 +29,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.scene_graphs import workers  # noqa: E402
-from generators.scene_graphs.caption_plan import read_captions  # noqa: E402
-from generators.scene_graphs.caption_sources import caption_source, caption_sources  # noqa: E402
+from generators.scene_graphs.caption_sources import caption_source  # noqa: E402
 from generators.scene_graphs.captions import Caption  # noqa: E402
+from generators.scene_graphs.generator import CaptionCandidate, SceneGraphGenerator  # noqa: E402
 from generators.scene_graphs.pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
-from generators.scene_graphs.prepare import prepare  # noqa: E402
-from generators.scene_graphs.record import relations_file  # noqa: E402
 from generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
-from manifests.parquet import read_parquet  # noqa: E402
-from manifests.plan import PlannedShard  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
+from generators.scene_graphs.source import SceneGraphs  # noqa: E402
+from shards.contracts import Context  # noqa: E402
+from shards.kinds.samples import TableRows  # noqa: E402
 
+Triple = tuple[str, str, str]
 WORKERS = 2
 START_SECONDS = 5.0
 SHARD = 1024  # captions; a round is a shard for each process
@@ -61,13 +59,28 @@ def sng(pipeline: Pipeline) -> Any:
     return sng_parser.Parser("spacy", model=pipeline.source)
 
 
-def load(root: str, content: str, shard: PlannedShard, pipeline: Pipeline) -> None:
+@cache
+def generator(captions: str, pipeline: str) -> SceneGraphGenerator:
+    settings = {"kind": "scene-graphs", "captions": captions, "pipeline": pipeline}
+    return SceneGraphs.model_validate(settings).open(Context("scene-graphs"))
+
+
+def load(captions: str, pipeline: Pipeline, planned: list[CaptionCandidate]) -> None:
     """Load what a process needs, and have it do its work once: libraries load parts of themselves at first use."""
     if not pipeline.torch:
         import_spacy_alone()
     sng(pipeline)
-    workers.make_one(root, content, shard, pipeline)
+    made(captions, pipeline, planned)
     time.sleep(START_SECONDS)  # until the other process has taken the other call
+
+
+def made(captions: str, pipeline: Pipeline, planned: list[CaptionCandidate]) -> list[list[Triple]]:
+    found: list[list[Triple]] = []
+    for start in range(0, len(planned), BATCH):
+        for one in generator(captions, pipeline.name).make(planned[start : start + BATCH]):
+            rows = one.rows if isinstance(one, TableRows) else ()
+            found.append([(str(row["subject"]), str(row["predicate"]), str(row["object"])) for row in rows])
+    return found
 
 
 def one_by_one(pipeline: Pipeline, captions: list[str]) -> list[list[tuple[str, str, str]]]:
@@ -110,18 +123,6 @@ def own_captions(count: int) -> list[str]:
     return made
 
 
-def written(store: Store, shards: list[PlannedShard]) -> list[list[tuple[str, str, str]]]:
-    """The relations of each caption, read back from Parquet."""
-    found = []
-    for shard in shards:
-        of: dict[str, list[tuple[str, str, str]]] = {one: [] for one in read_captions(store, shard)["caption_id"]}
-        with store.open(relations_file(shard.shard)) as stream:
-            for row in read_parquet(stream).to_pylist():
-                of[row["caption_id"]].append((row["subject"], row["predicate"], row["object"]))
-        found += of.values()
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     real = ROOT.parent / "shared" / "data" / "captions" / "cc3m_validation.tsv"
@@ -146,28 +147,26 @@ def main() -> None:
             texts = list(islice(read, wanted))
         table = Path(scratch, "captions.tsv")
         table.write_text("".join(f"{text}\thttp://localhost/{n}\n" for n, text in enumerate(texts)), "utf-8")
-        store = Store(str(Path(scratch, "out")))
-        record, planned = prepare(store, caption_sources([table]), pipeline, SHARD, lambda: None)
-        planned = planned[: len(planned) // WORKERS * WORKERS]
-        if not planned:
+        planned = list(generator(str(table), pipeline.name).plan())
+        shards = [planned[start : start + SHARD] for start in range(0, len(planned), SHARD)]
+        shards = shards[: len(shards) // WORKERS * WORKERS]
+        if not shards:
             sys.exit(f"{options.captions}: fewer than {WORKERS * SHARD} captions; name another file with --captions")
         for processes, number in ((alone, 1), (pool, WORKERS)):
-            calls = [processes.submit(load, store.root, record.content, planned[0], pipeline) for _ in range(number)]
+            calls = [processes.submit(load, str(table), pipeline, shards[0]) for _ in range(number)]
             for call in calls:
                 call.result()
 
         def each(work: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Answer]:
             return [one.result() for one in [pool.submit(measured, work, *given) for given in arguments]]
 
-        for first in range(0, len(planned), WORKERS):
-            now = planned[first : first + WORKERS]
-            captions = [caption for shard in now for caption in read_captions(store, shard)["caption"]]
+        for first in range(0, len(shards), WORKERS):
+            now = shards[first : first + WORKERS]
+            captions = [one.caption for shard in now for one in shard]
             runs: dict[str, Callable[[], list[Answer]]] = {
                 "one by one": lambda c=captions: [alone.submit(measured, one_by_one, pipeline, c).result()],
                 "bare pipe": lambda c=captions: each(bare, [(pipeline, c[n::WORKERS]) for n in range(WORKERS)]),
-                "twinset": lambda n=now: each(
-                    workers.make_one, [(store.root, record.content, one, pipeline) for one in n]
-                ),
+                "twinset": lambda n=now: each(made, [(str(table), pipeline, shard) for shard in n]),
             }
             answers = {}
             for way, run in runs.items():
@@ -175,7 +174,8 @@ def main() -> None:
                 answers[way] = run()
                 seconds[way] += time.perf_counter() - began
                 cpu[way] += sum(spent for _, spent, _ in answers[way])
-            expected, found = answers["one by one"][0][0], written(store, now)
+            expected = answers["one by one"][0][0]
+            found = [relations for answer in answers["twinset"] for relations in answer[0]]
             wrong += sum(a != b for a, b in zip(expected, found, strict=True))
             relations += sum(map(len, found))
             count += len(captions)

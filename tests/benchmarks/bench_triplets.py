@@ -5,9 +5,9 @@
 Both mine under the published rules, on one core, with the real ratings and a threshold of 4.8. The other way is that of
 GeneCIS's released code: rows of a pandas table, ``numpy.random.choice`` among lists, one triplet after the other
 (`tests.generators.triplets.published_procedure`); it is stopped after some seconds. Then as many captions as Conceptual
-Captions has are drawn from the real ones, each with an image of its own, written as ``twinset parse`` writes them, and
-mined in a process of its own under both rules: seconds and peak memory of each step. --graphs: a folder of ``twinset
-parse``; without it the captions of ../shared/data are parsed first. --captions 0: leave out the second part.
+Captions has are sampled from the real ones, each with an image of its own, written as a finished stage, and mined in a
+process of its own under both rules: seconds and peak memory of each step. --graphs: an OUT whose stage ``scene-graphs``
+is finished; without it the captions of ../shared/data are parsed first. --captions 0: leave out the second part.
 """
 
 from __future__ import annotations
@@ -18,75 +18,55 @@ import resource
 import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.scene_graphs.caption_plan import read_captions  # noqa: E402
-from generators.scene_graphs.caption_sources import caption_sources  # noqa: E402
-from generators.scene_graphs.make import SPANS, WORDS, make_shard  # noqa: E402
-from generators.scene_graphs.parse import SHARD_SIZE, parse_captions  # noqa: E402
-from generators.scene_graphs.pipelines import find_pipeline  # noqa: E402
-from generators.scene_graphs.prepare import prepare  # noqa: E402
-from generators.scene_graphs.progress import graph_progress, read_plan  # noqa: E402
-from generators.scene_graphs.record import INDEX, relations_file  # noqa: E402
-from generators.scene_graphs.relations import Relation  # noqa: E402
+from generators.scene_graphs.generator import TEXTS  # noqa: E402
+from generators.scene_graphs.source import SceneGraphs  # noqa: E402
 from generators.triplets.draws import Draws  # noqa: E402
-from generators.triplets.graphs import load_relations  # noqa: E402
+from generators.triplets.graphs import WORDS, load_relations  # noqa: E402
 from generators.triplets.mining import Miner  # noqa: E402
 from generators.triplets.pool import make_pool, rate  # noqa: E402
 from generators.triplets.ratings import load_ratings  # noqa: E402
 from generators.triplets.rows import rows  # noqa: E402
-from manifests.parquet import read_parquet  # noqa: E402
+from manifests.recipe import STAGES  # noqa: E402
+from shards.earlier import Earlier  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
+from tests.generators.finished_stage import finish, write_index  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 RATINGS = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"
 CAPTIONS = ("coco_captions_val2017.json", "flickr8k_token.txt", "cc3m_validation.tsv")
 THRESHOLD, MIN_IMAGES = 4.8, 5
 GOAL, GOAL_GIB = 1000, 4
+COLUMNS = (*TEXTS, *WORDS)
 
 
-class Replay:
-    """A parser that remembers: the relations of captions that were parsed before."""
-
-    def __init__(self, graphs: str) -> None:
-        self.of: dict[str, list[Relation]] = {}
-        store = Store(graphs)
-        for shard in read_plan(store)[1]:
-            captions = read_captions(store, shard)
-            found = defaultdict[str, list[Relation]](list)
-            with store.open(relations_file(shard.shard)) as stream:
-                for row in read_parquet(stream).to_pylist():
-                    spans = [row[name] for name in SPANS]
-                    relation = Relation(*(row[name] for name in WORDS), tuple(spans[:2]), tuple(spans[2:]))
-                    found[row["caption_id"]].append(relation)
-            for caption_id, caption in zip(captions["caption_id"], captions["caption"], strict=True):
-                self.of[caption] = found[caption_id]
-
-    def relations(self, captions: Sequence[str]) -> Iterator[list[Relation]]:
-        return (self.of[caption] for caption in captions)
+def stage_of(out: str) -> Earlier:
+    return Earlier(Store(out), f"{STAGES}/scene-graphs" if Path(out, STAGES).is_dir() else "scene-graphs")
 
 
 def write_larger(graphs: str, to: Path, captions: int) -> None:
-    """A folder of ``twinset parse`` with captions drawn from another, as a TSV of caption and URL has them."""
-    replay = Replay(graphs)
-    texts = [text for text in replay.of if text.isprintable()]
-    with (to / "captions.tsv").open("w", encoding="utf-8") as stream:
-        for number, chosen in enumerate(np.random.default_rng(0).integers(len(texts), size=captions).tolist()):
-            stream.write(f"{texts[chosen]}\thttp://images.example.org/wp-content/uploads/2017/{number:08d}.jpg\n")
-    store = Store(str(to / "graphs"))
-    sources = caption_sources([to / "captions.tsv"])
-    record, planned = prepare(store, sources, find_pipeline(), SHARD_SIZE, lambda: None)
-    for shard in planned:
-        make_shard(store, record.content, shard, replay)
-    store.write(INDEX, graph_progress(store, record, planned).index().to_bytes())
+    """A finished stage with captions sampled from another, each with an image of its own."""
+    table = stage_of(graphs).read(COLUMNS)
+    ids = np.asarray(table["caption_id"].to_numpy())
+    starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
+    counts = np.diff(np.r_[starts, len(ids)])
+    chosen = np.random.default_rng(0).integers(len(starts), size=captions)
+    number = np.repeat(np.arange(captions), counts[chosen])
+    within = np.arange(len(number)) - np.repeat(np.cumsum(counts[chosen]) - counts[chosen], counts[chosen])
+    rows = table.take(starts[chosen][number] + within)
+    urls = pa.array([f"http://images.example.org/wp-content/uploads/2017/{one:08d}.jpg" for one in number.tolist()])
+    own = {"caption_id": pa.array([f"{one:09d}" for one in number.tolist()]), "image_id": urls, "image": urls}
+    for name, column in own.items():
+        rows = rows.set_column(COLUMNS.index(name), name, column)
+    write_index(rows, to / "larger", "scene-graphs", captions)
 
 
 def mine_all(graphs: str, rules: str, triplets: int) -> None:
@@ -101,7 +81,7 @@ def mine_all(graphs: str, rules: str, triplets: int) -> None:
 
     ratings = load_ratings(RATINGS, rules)
     lap("ratings")
-    relations = load_relations(graphs)
+    relations = load_relations(stage_of(graphs))
     lap("load")
     miner = Miner(make_pool(relations, rate(relations, ratings, rules), rules, MIN_IMAGES), THRESHOLD)
     lap("pool")
@@ -119,7 +99,7 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
 
     from tests.generators.triplets.published_procedure import PublishedProcedure, table_of
 
-    relations, ratings = load_relations(graphs), load_ratings(RATINGS, "published")
+    relations, ratings = load_relations(stage_of(graphs)), load_ratings(RATINGS, "published")
     table = table_of(relations)
     frame = pd.DataFrame(table)
     slow = PublishedProcedure(table, ratings.published or {}, THRESHOLD, MIN_IMAGES, seed=0, rows=frame.iloc)
@@ -153,7 +133,7 @@ def main() -> None:
     parser.add_argument("--captions", type=int, default=3_300_000)
     parser.add_argument("--triplets", type=int, default=1_600_000)
     parser.add_argument("--scratch", type=Path, help="folder for two gigabytes of temporary files")
-    parser.add_argument("--mine", nargs=2, metavar=("DIR", "RULES"), help=argparse.SUPPRESS)
+    parser.add_argument("--mine", nargs=2, metavar=("OUT", "RULES"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.mine:
         mine_all(*options.mine, options.triplets)
@@ -164,14 +144,15 @@ def main() -> None:
         graphs = options.graphs
         if graphs is None:
             graphs = str(Path(scratch, "real"))
-            parse_captions([SHARED / "captions" / name for name in CAPTIONS], graphs, workers=2)
+            captions = [str(SHARED / "captions" / name) for name in CAPTIONS]
+            finish(SceneGraphs.model_validate({"kind": "scene-graphs", "captions": captions}), Path(graphs))
         against_the_published_way(graphs, options.seconds)
         if not options.captions:
             return
         write_larger(graphs, Path(scratch), options.captions)
         for rules in ("published", "strict"):
             command = [sys.executable, __file__, "--triplets", str(options.triplets)]
-            command += ["--mine", str(Path(scratch, "graphs")), rules]
+            command += ["--mine", str(Path(scratch, "larger")), rules]
             found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
             steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in found["seconds"].items())
             print(

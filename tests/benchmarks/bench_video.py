@@ -36,9 +36,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import VideoFrame, read_frames
 from generators.video.pixels import RgbConverter
-from generators.video.video_file import VideoFile
 from shards.kinds.samples import Pixels
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)

@@ -1,87 +1,163 @@
-"""What the commands say of a dataset whose media are missing, or whose plan is gone; no flow runs here."""
+"""What each command prints, and its exit code; everything runs in this process."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.main import main
-from manifests.recipe import load_recipe
-from shards.storage.store import Store
-from stages.prepare import make_one, prepare
+
+Said = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
-    """OUT with the subset ``eq-steps`` of one video that is not there: every shard is made, every pair rejected."""
-    segments = [{"id": n, "segment": [9 * n, 9 * n + 5], "sentence": f"Chop {n} onions."} for n in range(3)]
-    (tmp_path / "steps.json").write_text(json.dumps({"database": {"video": {"annotations": segments}}}))
-    (tmp_path / "media").mkdir()
-    source = "{kind: youcook2, annotations: steps.json, media: media}"
-    (tmp_path / "recipe.yaml").write_text(f"name: small\nsubsets: {{eq-steps: {{source: {source}}}}}\n")
-    out = str(tmp_path / "out")
-    stage = prepare(Store(out), load_recipe(str(tmp_path / "recipe.yaml")), "eq-steps")
-    for number in range(stage.shards):
-        make_one(out, "eq-steps", number)
-    return tmp_path / "out"
+def printed(capsys: Said) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
 
 
-def test_status_tells_of_missing_media_though_all_shards_are_done(
-    made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["status", str(made), "--json"]) == 0
-    subset = json.loads(capsys.readouterr().out)["subsets"]["eq-steps"]
-    assert (subset["done"], subset["missing"], subset["missing_media"]) == (1, 0, 3)
-    assert "media of 3 of 3 candidates is missing or broken, such as video" in subset["problems"][0]
-    assert main(["status", str(made)]) == 0
-    assert "media of 3 of 3 candidates" in capsys.readouterr().out
-    assert main(["verify", str(made)]) == 1
+def test_plan_shows_the_dag_with_states(recipe: Path, capsys: Said) -> None:
+    captions = recipe.parent / "captions.tsv"
+    captions.write_text("image_id\tcaption\n1.png\tA dog is holding a ball.\n")
+    ratings = recipe.parent / "ratings.txt"
+    ratings.write_text("Word\tBigram\tConc.M\ndog\t0\t5.0\nball\t0\t5.0\n")
+    recipe.write_text(
+        recipe.read_text()
+        + f"""
+  triplets:
+    source: {{kind: genecis-triplets, graphs: graphs, concreteness: {ratings}, images: images, licence: CC0-1.0}}
+    count: 1
+stages:
+  graphs:
+    source: {{kind: scene-graphs, captions: {captions}}}
+"""
+    )
+    assert main(["plan", str(recipe), "--json"]) == 0
+    found = printed(capsys)
+    assert found["stages"]["graphs"]["planned"] == 1 and found["stages"]["graphs"]["reads"] == []
+    assert found["subsets"]["triplets"]["reads"] == ["graphs"]
+    assert found["subsets"]["triplets"]["state"] == "waits for graphs"
+    assert (found["subsets"]["pairs"]["planned"], found["subsets"]["pairs"]["shards"]) == (6, 3)
+    assert main(["plan", str(recipe)]) == 0
+    table = capsys.readouterr().out
+    assert "waits for graphs" in table and "kept" not in table
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_a_subset_without_its_stage_record_is_a_problem(
-    made: Path, alone: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if not alone:
-        prepare(Store(str(made)), load_recipe(str(made.parent / "recipe.yaml")), "eq-steps")
-        (made / "eq-steps").rename(made / "eq-lost")
-        prepare(Store(str(made)), load_recipe(str(made.parent / "recipe.yaml")), "eq-steps")
-        make_one(str(made), "eq-steps", 0)
-    lost = "eq-steps" if alone else "eq-lost"
-    (made / lost / "_meta/stage.json").unlink()
-    assert main(["status", str(made), "--json"]) == 0
-    subsets = json.loads(capsys.readouterr().out)["subsets"]
-    assert len(subsets) == (1 if alone else 2)
-    assert (subsets[lost]["planned"], subsets[lost]["done"]) == (0, 0)
-    assert f"{lost}/_meta/stage.json: absent" in subsets[lost]["problems"][0]
-    assert main(["verify", str(made), "--only", lost]) == 1
-    assert f"{lost}/_meta/stage.json: absent" in capsys.readouterr().err
-    assert main(["look", str(made), "--only", lost]) == 2
-    assert main(["verify", str(made), "--only", "eq-other"]) == 2
+def test_plan_below_out_says_what_is_done(recipe: Path, built: Path, capsys: Said) -> None:
+    (built / "pairs/_meta/receipts/00001.json").unlink()
+    assert main(["plan", str(recipe), "--out", str(built), "--json"]) == 0
+    assert printed(capsys)["subsets"]["pairs"]["state"] == "2 of 3 shards"
 
 
-def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    receipt = made / "eq-steps/_meta/receipts/00000.json"
+def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, capsys: Said) -> None:
+    assert main(["status", str(built), "--json"]) == 0
+    status = printed(capsys)["subsets"]["pairs"]
+    assert (status["planned"], status["kept"], status["done"], status["shards"]) == (6, 6, 3, 3)
+    assert main(["verify", str(built), "--media"]) == 0
+    assert capsys.readouterr().out == "pairs: 3 shards, 6 samples, 0 problems\n"
+    (built / "pairs/_meta/receipts/00001.json").unlink()
+    assert main(["status", str(built)]) == 0
+    assert "2 of 3" in capsys.readouterr().out
+    assert main(["build", str(recipe), "--out", str(built), "--json"]) == 0
+    assert printed(capsys)["subsets"]["pairs"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 3}
+
+
+def test_verify_names_a_changed_byte(built: Path, capsys: Said) -> None:
+    tar = next(built.rglob("00001.tar"))
+    content = bytearray(tar.read_bytes())
+    content[600] ^= 1
+    tar.write_bytes(content)
+    assert main(["verify", str(built)]) == 1
+    assert "00001.tar" in capsys.readouterr().err
+
+
+def test_look_and_exports(built: Path, tmp_path: Path, capsys: Said) -> None:
+    assert main(["look", str(built), "--count", "2"]) == 0
+    assert f"{built}/look-2.html" in capsys.readouterr().out and (built / "look-2.html").stat().st_size > 1000
+    assert main(["look", str(built), "--count", "0"]) == 2
+    for format in ("eqben", "openclip"):
+        assert main(["export", str(built), "--format", format, "--to", str(tmp_path / format)]) == 0
+        assert capsys.readouterr().out == f"6 samples in {tmp_path / format}\n"
+
+
+def test_missing_media_is_told_though_all_shards_are_done(recipe: Path, capsys: Said) -> None:
+    out = recipe.parent / "out"
+    (recipe.parent / "images/3-1.png").unlink()
+    assert main(["build", str(recipe), "--out", str(out)]) == 1
+    assert "media of 1 of 6 candidates" in capsys.readouterr().err
+    assert main(["status", str(out), "--json"]) == 0
+    subset = printed(capsys)["subsets"]["pairs"]
+    assert (subset["done"], subset["missing"], subset["missing_media"]) == (3, 0, 1)
+    assert "media of 1 of 6 candidates" in subset["problems"][0]
+    assert main(["status", str(out)]) == 0
+    assert "media of 1 of 6 candidates" in capsys.readouterr().out
+    assert main(["verify", str(out)]) == 1
+
+
+def test_a_subset_without_its_stage_record_is_a_problem(built: Path, capsys: Said) -> None:
+    (built / "pairs/_meta/stage.json").unlink()
+    assert main(["status", str(built), "--json"]) == 0
+    subset = printed(capsys)["subsets"]["pairs"]
+    assert (subset["planned"], subset["done"]) == (0, 0) and "pairs/_meta/stage.json: absent" in subset["problems"][0]
+    assert main(["verify", str(built)]) == 1
+    assert "pairs/_meta/stage.json: absent" in capsys.readouterr().err
+    assert main(["look", str(built)]) == 2
+    assert main(["verify", str(built), "--only", "other"]) == 2
+
+
+def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:
+    path = built / "pairs/_meta/recipe.json"
+    path.write_text(path.read_text().replace('"image-pairs"', '"clevr-change"'))
+    assert main(["status", str(built)]) in (0, 1, 2)
+    said = capsys.readouterr()
+    words = said.out + said.err
+    assert "clevr-change" in words and "install" in words and "build it first" not in words
+    assert "pydantic" not in words and "Traceback" not in words
+
+
+def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(built: Path, capsys: Said) -> None:
+    receipt = built / "pairs/_meta/receipts/00000.json"
     receipt.unlink()
     receipt.mkdir()
-    assert main(["status", str(made)]) == 1
+    assert main(["build", str(built.parent / "recipe.yaml"), "--out", str(built)]) == 1
     said = capsys.readouterr().err
-    assert str(receipt) in said and "remove the folder that lies where a file belongs" in said
+    assert str(receipt) in said and "remove" in said
 
 
-def test_a_plan_has_no_column_of_what_is_kept(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", str(made.parent / "recipe.yaml")]) == 0
-    assert "planned" in (table := capsys.readouterr().out) and "kept" not in table
-    assert main(["plan", str(made.parent / "recipe.yaml"), "--json"]) == 0
-    subset = json.loads(capsys.readouterr().out)["subsets"]["eq-steps"]
-    assert (subset["planned"], subset["kept"], subset["rejected"], subset["shards"]) == (3, 0, {}, 1)
+def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys: Said) -> None:
+    lines = [
+        b'{"id": "a", "image_id": "i", "caption": "A dog is holding a ball."}',
+        b"{oops",
+        b'{"id": "b", "image_id": "j", "caption": "A cat."}',
+    ]
+    (tmp_path / "captions.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    command = ["parse", str(tmp_path / "captions.jsonl"), "--to", str(tmp_path / "graphs"), "--json"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    counts = json.loads(said.out)["subsets"]["scene-graphs"]
+    assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
+    assert "captions.jsonl line 2: left out, not-json\n" in said.err
+    assert main(command) == 0  # resumes
+
+
+@pytest.mark.parametrize("count", ["-1", "two", "1.5", ""])
+def test_workers_that_are_no_number_are_wrong_use(count: str, recipe: Path, capsys: Said) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["build", str(recipe), "--out", "out", "--workers", count])
+    assert ended.value.code == 2 and "0 for one a core" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("runner", ["ray", "dask"])
+def test_prefects_runners_want_a_server(runner: str, recipe: Path, capsys: Said) -> None:
+    assert main(["build", str(recipe), "--out", str(recipe.parent / "out"), "--runner", runner]) == 2
+    assert "set PREFECT_API_URL" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", ["", "s3://", "s3:///prefix", "file://", "a\0b", "caf\udce9"])
-def test_a_place_that_is_none_is_wrong_use(made: Path, place: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["build", "demo", "--out", place], ["status", place]):
+def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Said) -> None:
+    for arguments in (["build", str(recipe), "--out", place], ["status", place]):
         try:
             assert main(arguments) == 2
         except SystemExit as ended:
@@ -90,7 +166,7 @@ def test_a_place_that_is_none_is_wrong_use(made: Path, place: str, capsys: pytes
         assert "name" in said and "Traceback" not in said
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_told(capsys: Said) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0 and capsys.readouterr().out.startswith("twinset ")

@@ -1,107 +1,80 @@
-"""A real Prefect server for the session, the miniature drawn once, and ways to run the real command lines."""
+"""The command line as a user runs it, without a server, and the builds that tests share."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.prefect_api import Api
+from tests.end_to_end.cached_builds import CHECKOUT, cached
 
 BIN = Path(sys.executable).parent
-CHECKOUT = Path(__file__).parents[2]
+BUILD_SECONDS = 600  # on a busy machine; tests end as soon as the build does
+EVENT_SECONDS = 240
 
-# Seconds to minutes on a busy machine; each wait ends as soon as it can.
-SERVER_SECONDS = 90
-BUILD_SECONDS = 420
+SMALL = """
+name: small
+subsets:
+  eq-ag:
+    source: {kind: action-genome, annotations: "miniature:action_genome/annotations.pkl",
+             media: "miniature:action_genome/videos"}
+    shard_size: 1
+  eq-gebc:
+    source: {kind: gebc, annotations: "miniature:gebc/annotations.json", media: "miniature:gebc/videos"}
+    filters: [{kind: motion-words}, {kind: equal-captions}]
+    shard_size: 1
+"""
+# The demo's DAG in many small shards: captions, their scene graphs, triplets; beside them what reads no other stage.
+DAG = """
+name: dag
+stages:
+  scene-graphs:
+    source: {kind: scene-graphs, captions: "miniature:stills/captions.json", licence: CC0-1.0}
+    shard_size: 100
+subsets:
+  triplets:
+    source: {kind: genecis-triplets, graphs: scene-graphs, concreteness: "miniature:stills/concreteness.txt",
+             images: "miniature:stills/images", licence: CC0-1.0}
+    count: 32
+    split: train
+    shard_size: 4
+  focus-object:
+    source: {kind: genecis-objects, task: focus, annotations: "miniature:stills/panoptic.json",
+             media: "miniature:stills/images", licence: CC0-1.0}
+    count: 8
+    shard_size: 2
+"""
 
 
 @pytest.fixture(scope="session")
-def miniature_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where this session's miniature is drawn."""
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, miniature_cache: Path) -> Iterator[dict[str, str]]:
-    """Environment of processes that talk to a real Prefect server on a port of its own."""
-    home = tmp_path_factory.mktemp("prefect")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",  # a worker starts its runs as ``prefect flow-run execute``
-        "PREFECT_HOME": str(home),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_CLI_COLORS": "false",
-        "DO_NOT_TRACK": "1",
-        "TWINSET_CACHE": str(miniature_cache),
-    }
-    log = (home / "server.log").open("w")
-    command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    process = subprocess.Popen(
-        command, env=environment, stdout=log, stderr=log, start_new_session=True, preexec_fn=_default_interrupt
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/api/health", process, home / "server.log")
-        yield environment
-    finally:
-        _end(process)
-        log.close()
-
-
-def _default_interrupt() -> None:
-    # Prefect ends itself by SIGINT, which a shell's background jobs ignore and hand down.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads its group, and what is left of the group with it."""
-    process.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(30)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(10)
-
-
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + SERVER_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.3)
-    pytest.fail(f"Prefect's server did not start:\n{log.read_text()[-2000:]}")
+def environment(pytestconfig: pytest.Config) -> dict[str, str]:
+    """Environment of the commands: no server, and a cache of the tests' own for what twinset draws."""
+    drawn = cached(pytestconfig, "drawn", lambda folder: None, ("generators/builtin",))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    # A worker starts its runs as ``prefect flow-run execute``.
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return {**kept, "PATH": path, "PYTHONPATH": str(CHECKOUT), "TWINSET_CACHE": str(drawn)}
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def twinset(server: dict[str, str]) -> Twinset:
-    """Run ``twinset ARGUMENTS`` against the session's server; the result holds exit code, stdout and stderr."""
+def twinset(environment: dict[str, str]) -> Twinset:
+    """Run ``twinset ARGUMENTS`` without a server; the result holds exit code, stdout and stderr."""
 
-    def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(BIN / "twinset"), *map(str, arguments)],
-            env={**server, **environment},
+            env={**environment, **more},
             capture_output=True,
             text=True,
             timeout=BUILD_SECONDS,
@@ -114,15 +87,15 @@ Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def start_twinset(server: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
     """Start ``twinset ARGUMENTS``, with its output in ``log`` of the test's folder; what still runs is killed after."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(*arguments: str | Path, **environment: str) -> subprocess.Popen[bytes]:
+    def start(*arguments: str | Path, **more: str) -> subprocess.Popen[bytes]:
         with (tmp_path / "log").open("ab") as log:
             process = subprocess.Popen(
                 [str(BIN / "twinset"), *map(str, arguments)],
-                env={**server, **environment},
+                env={**environment, **more},
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -136,33 +109,63 @@ def start_twinset(server: dict[str, str], tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-@pytest.fixture(scope="session")
-def api(server: dict[str, str]) -> Api:
-    """The session's server."""
-    return Api(server["PREFECT_API_URL"])
+@pytest.fixture
+def until(tmp_path: Path) -> Callable[[Callable[[], Any]], Any]:
+    """Wait for a condition and return what it returned; the logs in the test's folder are shown when it never holds."""
+
+    def wait(condition: Callable[[], Any], pause: float = 0.05) -> Any:
+        deadline = time.monotonic() + EVENT_SECONDS
+        while not (found := condition()):
+            logs = "\n".join(log.read_text()[-2000:] for log in [*tmp_path.glob("log"), *tmp_path.glob("*.log")])
+            assert time.monotonic() < deadline, f"not in {EVENT_SECONDS} s; the last words of all:\n{logs}"
+            time.sleep(pause)
+        return found
+
+    return wait
 
 
 @pytest.fixture(scope="session")
-def small_recipe(tmp_path_factory: pytest.TempPathFactory, twinset: Twinset) -> Path:
+def small_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of the miniature's two cheap subsets in many small shards, without faces."""
     path = tmp_path_factory.mktemp("recipe") / "small.yaml"
-    plan = twinset("plan", "demo", "--json")  # draws the miniature
-    assert plan.returncode == 0, plan.stderr
-    path.write_text(
-        """
-name: small
-subsets:
-  eq-ag:
-    source: {kind: action-genome, annotations: "miniature:action_genome/annotations.pkl",
-             media: "miniature:action_genome/videos"}
-    shard_size: 1
-  eq-gebc:
-    source: {kind: gebc, annotations: "miniature:gebc/annotations.json", media: "miniature:gebc/videos"}
-    filters: [{kind: motion-words}, {kind: equal-captions}]
-    shard_size: 1
-"""
-    )
+    path.write_text(SMALL)
     return path
+
+
+@pytest.fixture(scope="session")
+def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe with a stage that another one reads."""
+    path = tmp_path_factory.mktemp("recipe") / "dag.yaml"
+    path.write_text(DAG)
+    return path
+
+
+@pytest.fixture(scope="session")
+def reference(pytestconfig: pytest.Config, small_recipe: Path, twinset: Twinset) -> Path:
+    """The small recipe's dataset, built without interruption by two threads; not to be changed."""
+    return _built(pytestconfig, "small", small_recipe, twinset) / "out"
+
+
+@pytest.fixture(scope="session")
+def dag_reference(pytestconfig: pytest.Config, dag_recipe: Path, twinset: Twinset) -> Path:
+    """As ``reference``, of the recipe with a stage that another one reads."""
+    return _built(pytestconfig, "dag", dag_recipe, twinset) / "out"
+
+
+@pytest.fixture(scope="session")
+def built_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
+    """The demo and the counts that its build printed; not to be changed."""
+    place = _built(pytestconfig, "demo", "demo", twinset)
+    return place / "out", json.loads((place / "counts.json").read_text())["subsets"]
+
+
+def _built(config: pytest.Config, name: str, recipe: str | Path, twinset: Twinset) -> Path:
+    def make(folder: Path) -> None:
+        result = twinset("build", recipe, "--out", folder / "out", "--workers", "2", "--json")
+        assert result.returncode == 0, result.stderr
+        (folder / "counts.json").write_text(result.stdout)
+
+    return cached(config, name, make)
 
 
 @pytest.fixture(scope="session")
@@ -177,7 +180,7 @@ def counts_of() -> Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]:
     return read
 
 
-# Telling where and when: not part of what must be equal.
+# They tell where and when: not part of what must be equal.
 NOT_COMPARED = ("log", "recipe.json")
 
 
@@ -190,73 +193,8 @@ def contents() -> Callable[[Path], dict[str, bytes]]:
         for path in sorted(out.rglob("*")):
             relative = path.relative_to(out)
             if path.is_file() and not set(relative.parts) & set(NOT_COMPARED):
-                found[relative.as_posix()] = path.read_bytes()
+                with contextlib.suppress(FileNotFoundError):  # moved while it was looked at: somebody is at work
+                    found[relative.as_posix()] = path.read_bytes()
         return found
 
     return read
-
-
-@pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory, small_recipe: Path, twinset: Twinset) -> Path:
-    """The small recipe's dataset, built without interruption by two threads."""
-    out = tmp_path_factory.mktemp("reference") / "out"
-    result = twinset("build", small_recipe, "--out", out, "--workers", "2")
-    assert result.returncode == 0, result.stderr
-    return out
-
-
-Prefect = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def prefect(server: dict[str, str]) -> Prefect:
-    """Run ``prefect ARGUMENTS`` in the checkout against the session's server."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(BIN / "prefect"), *arguments],
-            env=server,
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            timeout=BUILD_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-
-    return run
-
-
-@pytest.fixture(scope="session")
-def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
-    """The server with the work pools and all deployments of the shipped prefect.yaml."""
-    for pool in ("main", "cpu", "render", "gpu"):
-        created = prefect("work-pool", "create", pool, "--type", "process", "--overwrite")
-        assert created.returncode == 0, created.stdout + created.stderr
-    deployed = prefect("--no-prompt", "deploy", "--all")
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
-
-
-@pytest.fixture
-def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]:
-    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test."""
-    workers: list[subprocess.Popen[bytes]] = []
-
-    def start(pool: str, limit: int = 4, **environment: str) -> subprocess.Popen[bytes]:
-        with (tmp_path / f"{pool}.log").open("ab") as log:
-            worker = subprocess.Popen(
-                [str(BIN / "prefect"), "worker", "start", "--pool", pool, "--limit", str(limit)],
-                env={**deployments, **environment},
-                cwd=CHECKOUT,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=_default_interrupt,
-            )
-        workers.append(worker)
-        return worker
-
-    yield start
-    for worker in workers:
-        _end(worker)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-import time
+import threading
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-BUCKET = "twinset"
-SECONDS = 120
+from tests.flaky_s3 import Flaky
 
 
 @pytest.fixture
@@ -43,11 +44,46 @@ def bucket(aws: dict[str, str]) -> Any:
         aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
     )
-    return resource.create_bucket(Bucket=BUCKET)
+    return resource.create_bucket(
+        Bucket=f"twinset-{uuid.uuid4().hex}"
+    )  # moto keeps buckets as long as its process lives
 
 
 def receipts(bucket: Any) -> int:
     return sum("/receipts/" in item.key for item in bucket.objects.filter(Prefix="out/"))
+
+
+def downloaded(bucket: Any, folder: Path) -> Path:
+    for item in bucket.objects.filter(Prefix="out/"):
+        path = folder / item.key.removeprefix("out/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        bucket.download_file(item.key, str(path))
+    return folder
+
+
+def test_a_store_that_answers_500_once_in_twenty_requests_ends_no_build(
+    aws: dict[str, str],
+    bucket: Any,
+    twinset: Any,
+    small_recipe: Path,
+    reference: Path,
+    contents: Any,
+    tmp_path: Path,
+) -> None:
+    proxy, requests = Flaky(aws["AWS_ENDPOINT_URL"]), itertools.count(1)
+    proxy.fails = lambda method, path: next(requests) % 20 == 0
+    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread.start()
+    try:
+        command = ("build", small_recipe, "--out", f"s3://{bucket.name}/out", "--workers", "2")
+        result = twinset(*command, **{**aws, "AWS_ENDPOINT_URL": proxy.url})
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()
+    assert result.returncode == 0, result.stderr
+    assert next(requests) > 100
+    assert contents(downloaded(bucket, tmp_path / "copy")) == contents(reference)
 
 
 def test_killed_and_resumed_on_s3(
@@ -59,15 +95,13 @@ def test_killed_and_resumed_on_s3(
     reference: Path,
     contents: Any,
     counts_of: Any,
+    until: Any,
     tmp_path: Path,
 ) -> None:
-    url = f"s3://{BUCKET}/out"
+    url = f"s3://{bucket.name}/out"
     command = ("build", small_recipe, "--out", url, "--workers", "2", "--json")
     build = start_twinset(*command, **aws)
-    deadline = time.monotonic() + SECONDS
-    while receipts(bucket) < 3:
-        assert build.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()[-2000:]
-        time.sleep(0.05)
+    until(lambda: receipts(bucket) >= 3 or build.poll() is not None)
     build.kill()
     assert build.wait() == -9
     planned = sum(
@@ -78,12 +112,7 @@ def test_killed_and_resumed_on_s3(
     assert 3 <= receipts(bucket) < planned
     counts = counts_of(twinset(*command, **aws))
 
-    copy = tmp_path / "copy"
-    for item in bucket.objects.filter(Prefix="out/"):
-        path = copy / item.key.removeprefix("out/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        bucket.download_file(item.key, str(path))
-    assert contents(copy) == contents(reference)
+    assert contents(downloaded(bucket, tmp_path / "copy")) == contents(reference)
 
     status = counts_of(twinset("status", url, "--json", **aws))
     for name, subset in counts.items():

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from manifests.canonical import digest
+from manifests.canonical import digest, sha256_of_file
 from manifests.index_record import IndexRecord
 from manifests.stage import Stage
 from shards.contracts import Context, Generator, Source
@@ -29,19 +30,24 @@ def finish(source: Source, folder: Path, name: str = "scene-graphs", row_group: 
             if isinstance(made, TableRows):
                 rows += [{"key": made.key, **row} for row in made.rows]
     assert generator.columns is not None
-    store, facts = Store(str(folder)), {"inputs": generator.inputs()}
+    schema = pa.schema([pa.field("key", pa.string()), *generator.columns])
+    return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group)
+
+
+def write_index(rows: pa.Table, folder: Path, name: str, planned: int, row_group: int = 1000) -> Earlier:
+    """A finished stage of these rows; ``planned`` candidates gave them."""
+    store, facts = Store(str(folder)), {"rows": rows.num_rows}
     index = folder / layout.meta(name, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)
-    schema = pa.schema([pa.field("key", pa.string()), *generator.columns])
-    pq.write_table(pa.Table.from_pylist(rows, schema), index, row_group_size=row_group)
+    pq.write_table(rows, index, row_group_size=row_group)
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})
     record = IndexRecord(
         content=stage.content,
         plan=stage.plan,
-        digest=digest(rows),
+        digest=sha256_of_file(index)[0],
         planned=planned,
-        kept=len({row["key"] for row in rows}),
-        rows=len(rows),
+        kept=len(pc.unique(rows["caption_id"])),
+        rows=rows.num_rows,
         size=index.stat().st_size,
     )
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())

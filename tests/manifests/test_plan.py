@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from manifests.plan import (
     slice_digest,
     write_plan,
 )
+from manifests.plan_check import PlanCheck
 
 
 def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
@@ -48,12 +48,8 @@ def planned(groups: Sequence[tuple[str, int, str]]) -> list[Candidate]:
 
 
 def written(candidates: Sequence[Candidate], folder: Path, shard_size: int = 3) -> PlanSummary:
-    spool, place = folder / "spool", folder / "plan"
-    spool.mkdir(parents=True)
-    place.mkdir()
-    return write_plan(
-        iter(candidates), FramePairCandidate, shard_size, spool, lambda file, name: os.replace(file, place / name)
-    )
+    (folder / "plan").mkdir(parents=True)
+    return write_plan(iter(candidates), FramePairCandidate, shard_size, folder / "plan")
 
 
 def slice_at(folder: Path, shard: int) -> list[Candidate]:
@@ -115,26 +111,33 @@ def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_pa
     assert len({first.digest, *(other.digest for other in others)}) == 5
 
 
-def test_files_hold_a_thousand_shards_each_and_are_published_when_they_are_whole(tmp_path: Path) -> None:
-    spool = tmp_path / "spool"
-    spool.mkdir()
-    published: list[tuple[str, int]] = []
-
-    def publish(file: Path, name: str) -> None:
-        published.append((name, pq.ParquetFile(file).metadata.num_row_groups if name[0] == "0" else -1))
-        os.replace(file, tmp_path / name)
-
-    candidates = (candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2))
-    summary = write_plan(candidates, FramePairCandidate, 1, spool, publish)
-    assert published == [("00000.parquet", SHARDS_A_FILE), ("00001.parquet", 2), ("shards.parquet", -1)]
-    assert len(summary.shards) == SHARDS_A_FILE + 2 and not list(spool.iterdir())
+def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
+    summary = written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, shard_size=1)
+    files = sorted(path.name for path in (tmp_path / "plan").iterdir())
+    assert files == ["00000.parquet", "00001.parquet", "shards.parquet"]
+    shards = [pq.ParquetFile(tmp_path / "plan" / name).metadata.num_row_groups for name in files[:2]]
+    assert shards == [SHARDS_A_FILE, 2] and len(summary.shards) == SHARDS_A_FILE + 2
     assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
 
 
-def test_a_key_that_is_planned_twice_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"the plan: k-a-1 is planned twice in group a; correct the annotation"):
-        written([*planned([("a", 2, "test")]), candidate("k-a-1", "a")], tmp_path)
-    assert not list((tmp_path / "plan").iterdir())
+def checked(candidates: Sequence[Candidate]) -> None:
+    check = PlanCheck()
+    assert list(check.watch(iter(candidates))) == list(candidates)
+    check.finish("ann.json", lambda: iter(candidates))
+
+
+def test_a_key_that_is_planned_twice_is_refused_wherever_it_is() -> None:
+    whole = planned([("a", 2, "test"), ("b", 9, "test")])
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: k-a-1 is planned twice, in group a and in group c; correct"):
+        checked([*whole, candidate("k-a-1", "c")])
+
+
+def test_a_group_that_is_interrupted_is_refused() -> None:
+    whole = [*planned([("a", 2, "test"), ("b", 2, "test")]), candidate("k-val", "a", "val")]
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(k-late comes"):
+        checked([*whole, candidate("k-late", "a")])
 
 
 def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
@@ -146,7 +149,8 @@ def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
         raise WrongUse("line 19 of the annotation")
 
     with pytest.raises(WrongUse, match="line 19"):
-        write_plan(fails(), FramePairCandidate, 3, tmp_path, lambda file, name: pytest.fail(f"published {name}"))
+        write_plan(fails(), FramePairCandidate, 3, tmp_path)
+    assert not (tmp_path / "shards.parquet").exists()
 
 
 def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path:
             yield candidate(f"k{read}", "huge")
 
     with pytest.raises(WrongUse, match=r"ann\.json: 'huge' has more than 20,000 candidates.* correct or remove them"):
-        write_plan(endless(), FramePairCandidate, 3, tmp_path, lambda file, name: pytest.fail(name), "ann.json")
+        write_plan(endless(), FramePairCandidate, 3, tmp_path, "ann.json")
     assert read == LARGEST_GROUP
     whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
     assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]

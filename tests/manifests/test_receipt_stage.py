@@ -89,25 +89,29 @@ def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
 
 def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
     given: dict[str, Any] = {
+        "makes": "pair",
         "settings": {"seed": 0, "shard_size": 4},
         "inputs": "a" * 64,
         "generator": {"kind": "gebc", "version": 1},
         "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "f" * 64}}],
         "libraries": ("numpy", "av"),
     }
+    given["makes"] = "pair"
     facts = stage_facts(**given)
     assert facts["libraries"].keys() == {"av", "numpy"} and "absent" not in facts["libraries"].values()
     assert stage_facts(**{**given, "libraries": ["av", "numpy", "av"]}) == facts
     assert stage_facts(**{**given, "libraries": ["no-such-package"]})["libraries"] == {"no-such-package": "absent"}
     others = [
+        {**given, "makes": "table"},
         {**given, "settings": {"seed": 1, "shard_size": 4}},
         {**given, "inputs": "b" * 64},
         {**given, "generator": {"kind": "gebc", "version": 2}},
         {**given, "filters": []},
         {**given, "filters": [{"kind": "faces", "version": 1, "weights": {"hog": "0" * 64}}]},
         {**given, "libraries": ["numpy"]},
+        {**given, "makes": "table"},
     ]
-    assert len({digest(facts), *(digest(stage_facts(**other)) for other in others)}) == 7
+    assert len({digest(facts), *(digest(stage_facts(**other)) for other in others)}) == 8
 
 
 def test_machines_differ_only_where_a_neural_network_takes_part() -> None:

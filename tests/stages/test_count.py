@@ -2,56 +2,73 @@
 
 from __future__ import annotations
 
-import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-import yaml
 
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, load_recipe
-from shards.read import read_samples
+import twinset
+from manifests.recipe import InvalidRecipe, Recipe
 from shards.storage.store import Store
-from stages.prepare import count_plan, make_one, prepare, state_of
+from stages.job import Job
+from stages.plan import prepare
+from stages.run_here import build_here
+from stages.shards.make import make_one
+from stages.status import state_of
+from tests.stages.conftest import recipe_of
+
+SCENES = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    """Four videos of three segments, three pairs each, none of whose media exists; a shard a video."""
-    segments = [{"id": n, "segment": [n, n + 1], "sentence": f"step {n}"} for n in range(3)]
-    entry = {"subset": "validation", "recipe_type": "1", "annotations": segments}
-    (tmp_path / "ann.json").write_text(json.dumps({"database": {f"v{n}": entry for n in range(4)}}))
-    source = {"kind": "youcook2", "annotations": "ann.json", "media": "."}
-    subsets = {"eq-youcook2": {"source": source, "shard_size": 3}}
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump({"name": "counted", "max_missing": 1, "subsets": subsets}))
-    return tmp_path / "recipe.yaml"
+def recipe(greys: Any) -> Any:
+    """Four videos of three scenes, a shard a video; the function takes the count."""
+    subset = greys("eq-x", SCENES, 3)
+    return lambda count=None: recipe_of({"eq-x": {**subset, "count": count}})
 
 
-def _load(recipe: Path, count: int | None) -> Recipe:
-    return load_recipe(str(recipe), [] if count is None else [f"subsets.eq-youcook2.count={count}"])
+def _planned(recipe: Recipe) -> int:
+    counts: int = twinset.plan(recipe)["subsets"]["eq-x"]["planned"]
+    return counts
 
 
-def test_a_count_takes_the_first_candidates(recipe: Path) -> None:
-    assert count_plan(_load(recipe, None), "eq-youcook2")["planned"] == 12
-    assert count_plan(_load(recipe, 5), "eq-youcook2")["planned"] == 5
-    assert count_plan(_load(recipe, 50), "eq-youcook2")["planned"] == 12
+def test_a_count_takes_the_first_candidates(recipe: Any) -> None:
+    assert [_planned(recipe(count)) for count in (None, 5, 50)] == [12, 5, 12]
 
 
-def test_asking_for_more_keeps_the_shards_that_are_done(recipe: Path, tmp_path: Path) -> None:
+def test_asking_for_more_keeps_the_shards_that_are_done(recipe: Any, tmp_path: Path) -> None:
     store = Store(str(tmp_path / "out"))
-    few = prepare(store, _load(recipe, 6), "eq-youcook2")
+    few = prepare(Job(recipe(6), store), "eq-x")
     for number in range(few.shards):
-        make_one(store.root, "eq-youcook2", number)
-    all_of_them = prepare(store, _load(recipe, None), "eq-youcook2")
+        make_one(store.root, "eq-x", number)
+    all_of_them = prepare(Job(recipe(), store), "eq-x")
     assert (few.planned, few.shards, all_of_them.planned, all_of_them.shards) == (6, 2, 12, 4)
     assert all_of_them.content == few.content and all_of_them.plan != few.plan
-    assert state_of(store, _load(recipe, None), "eq-youcook2").todo == [2, 3]
-    fewer = prepare(store, _load(recipe, 3), "eq-youcook2")
-    assert fewer.planned == 3 and state_of(store, _load(recipe, 3), "eq-youcook2").todo == []
-    assert list(read_samples(store, "eq-youcook2")) == []
+    assert state_of(store, "eq-x").todo == [2, 3]
+    fewer = prepare(Job(recipe(3), store), "eq-x")
+    assert fewer.planned == 3 and state_of(store, "eq-x").todo == []
+
+
+def test_more_and_fewer_are_the_same_dataset_as_from_the_start(
+    recipe: Any, tmp_path: Path, files_below: Any, no_cards: Any
+) -> None:
+    for count in (6, 12, 9):
+        build_here(recipe(count), str(tmp_path / "grown"))
+        build_here(recipe(count), str(tmp_path / f"fresh{count}"))
+        assert files_below(tmp_path / "grown") == files_below(tmp_path / f"fresh{count}")
+
+
+def test_a_shard_that_a_count_cut_short_is_made_again(recipe: Any, tmp_path: Path, no_cards: Any) -> None:
+    build_here(recipe(5), str(tmp_path / "out"))
+    whole, cut = (tmp_path / "out/eq-x/test/00000.tar", tmp_path / "out/eq-x/test/00001.tar")
+    os.utime(whole, (1, 1))
+    before = cut.read_bytes()
+    build_here(recipe(6), str(tmp_path / "out"))
+    assert cut.read_bytes() != before and whole.stat().st_mtime == 1
 
 
 @pytest.mark.parametrize("count", [0, -1, "many"])
-def test_a_count_that_is_none_is_refused(recipe: Path, count: object) -> None:
-    with pytest.raises(WrongUse, match=r"subsets\.eq-youcook2\.count"):
-        load_recipe(str(recipe), [f"subsets.eq-youcook2.count={count}"])
+def test_a_count_that_is_none_is_refused(recipe: Any, count: object) -> None:
+    with pytest.raises(InvalidRecipe, match=r"subsets\.eq-x\.count"):
+        recipe(count)

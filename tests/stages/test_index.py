@@ -10,48 +10,120 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.errors import BuildFailed
-from shards.storage import layout
+from manifests.index_record import IndexRecord
+from manifests.receipt import parsed
 from shards.storage.store import Store
-from stages.index import write_index
+from stages.finalise import disagreeing
+from stages.index import receipts_digest, summarise, write_index
+
+SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
+FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
 
 
-def _files(root: Path) -> dict[str, bytes]:
-    return {
-        name: (root / "eq-ag/_meta" / name).read_bytes()
-        for name in ("index.parquet", "rejections.parquet", "sizes.json")
-    }
+@pytest.fixture
+def built(tmp_path: Path, planned_build: Any) -> Any:
+    """Shards of ``a`` and ``gone`` (two kept, two rejected) and ``b`` (one rejected by each filter, one kept)."""
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 2, ["test-dark", "test-apart"])
+    build.make_all()
+    return build
 
 
-def test_the_index_holds_every_candidate_once(small_dataset: Any) -> None:
-    summary = write_index(small_dataset.store, "eq-ag")
-    assert (summary.planned, summary.kept, summary.shards) == (12, 8, 4)
-    assert summary.rejected == {"equal-captions": 1, "missing-media": 3}
-    assert summary.by_filter == {"equal-captions": {"equal-captions": 1}, "generator": {"missing-media": 3}}
-    assert summary.kept_by_split == {"test": 8}
-    meta = small_dataset.root / "eq-ag" / "_meta"
+def files(build: Any) -> dict[str, bytes]:
+    return {name: build.store.read(f"eq-x/_meta/{name}") for name in FILES}
+
+
+def test_the_index_holds_every_candidate_once(built: Any, tmp_path: Path) -> None:
+    record = write_index(built.store, built.state(), "pair")
+    assert (record.planned, record.kept, record.rows) == (7, 2, 2)
+    meta = tmp_path / "out/eq-x/_meta"
     index = pq.read_table(meta / "index.parquet").to_pylist()
-    assert [row["key"] for row in index] == small_dataset.kept["eq-ag"]
-    assert [row["tar"] for row in index] == ["test/00000.tar"] * 3 + ["test/00002.tar"] * 3 + ["test/00003.tar"] * 2
-    assert index[0]["sources"][0]["path"] == "-Disc_0.mp4"
+    assert [row["identity"] for row in index] == ['["a",1,3]', '["b",7,9]']
+    assert [row["tar"] for row in index] == ["test/00000.tar", "test/00002.tar"]
+    assert [row["caption1"] for row in index] == ["grey 3", "grey 9"]
+    assert index[0]["sources"][0]["path"] == "a.mp4" and len(index[0]["image0_sha256"]) == 64
     rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
-    assert [row["reason"] for row in rejections] == ["missing-media"] * 3 + ["equal-captions"]
-    assert rejections[-1]["score"] == 1.0 and "-Gone_1" in rejections[0]["detail"]
-    sizes = json.loads((meta / "sizes.json").read_bytes())
-    assert sizes == summary.tars == {"test/00000.tar": 3, "test/00002.tar": 3, "test/00003.tar": 2}
+    assert {row["key"] for row in (*index, *rejections)} == {
+        one.key for number in range(3) for one in built.candidates(number)
+    }
+    assert [(row["identity"], row["filter"], row["reason"]) for row in rejections] == [
+        ('["a",1,2]', "test-apart", "near"),
+        ('["gone",1,2]', "generator", "missing-media"),
+        ('["gone",1,9]', "generator", "missing-media"),
+        ('["b",7,8]', "test-apart", "near"),
+        ('["b",7,200]', "test-dark", "bright"),
+    ]
+    assert rejections[4]["score"] == 200.0 and rejections[1]["caption0"] == "grey 1"
+    assert json.loads((meta / "sizes.json").read_bytes()) == {"test/00000.tar": 1, "test/00002.tar": 1}
 
 
-def test_the_index_has_the_same_bytes_every_time(small_dataset: Any) -> None:
-    write_index(small_dataset.store, "eq-ag")
-    first = _files(small_dataset.root)
-    write_index(Store(f"file://{small_dataset.root}"), "eq-ag")
-    assert _files(small_dataset.root) == first
+def test_what_a_subset_holds_in_numbers(built: Any) -> None:
+    write_index(built.store, built.state(), "pair")
+    summary = summarise(built.store, built.state())
+    assert (summary.planned, summary.kept, summary.shards, summary.kept_by_split) == (7, 2, 3, {"test": 2})
+    assert summary.rejected == {"bright": 1, "missing-media": 2, "near": 2}
+    assert summary.by_filter == {
+        "generator": {"missing-media": 2},
+        "test-apart": {"near": 2},
+        "test-dark": {"bright": 1},
+    }
+    assert summary.tars == {"test/00000.tar": 1, "test/00002.tar": 1} and summary.images == ("image0", "image1")
+    assert summary.bytes == sum(built.store.size(f"eq-x/{tar}") for tar in summary.tars)
 
 
-def test_rows_that_disagree_with_their_receipt_are_named(small_dataset: Any) -> None:
-    rows = small_dataset.store.read(layout.rows("eq-ag", 1))
-    small_dataset.store.write(layout.rows("eq-ag", 0), rows)
-    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet.*run the build again"):
-        write_index(small_dataset.store, "eq-ag")
-    small_dataset.store.remove(layout.rows("eq-ag", 0))
-    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet"):
-        write_index(small_dataset.store, "eq-ag")
+def test_the_index_has_the_same_bytes_every_time(built: Any, tmp_path: Path) -> None:
+    write_index(built.store, built.state(), "pair")
+    first = files(built)
+    for name in FILES:
+        built.store.remove(f"eq-x/_meta/{name}")
+    write_index(Store(f"file://{tmp_path / 'out'}"), built.state(), "pair")
+    assert files(built) == first
+
+
+def test_an_index_of_these_very_shards_is_not_written_again(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = write_index(built.store, built.state(), "pair")
+    monkeypatch.setattr(built.store, "move_in", lambda *_: pytest.fail("written"))
+    assert write_index(built.store, built.state(), "pair") == record
+
+
+def test_an_index_of_another_size_is_written_again(built: Any) -> None:
+    write_index(built.store, built.state(), "pair")
+    first = files(built)
+    built.store.write("eq-x/_meta/index.parquet", b"half")
+    write_index(built.store, built.state(), "pair")
+    assert files(built) == first
+
+
+def test_an_interrupted_index_vouches_for_nothing(built: Any, media: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_index(built.store, built.state(), "pair")
+    (media / "gone.mp4").write_bytes(b"here")
+    built.make_all()
+    move_in = built.store.move_in
+
+    def crashes(spooled: Path, path: str) -> None:
+        if path.endswith("rejections.parquet"):
+            raise OSError(5, "Input/output error")
+        move_in(spooled, path)
+
+    monkeypatch.setattr(built.store, "move_in", crashes)
+    with pytest.raises(OSError, match="Input/output error"):
+        write_index(built.store, built.state(), "pair")
+    assert built.store.size("eq-x/_meta/index.json") is None
+
+
+def test_rows_that_disagree_with_their_receipt_are_named(built: Any) -> None:
+    state = built.state()
+    built.store.write("eq-x/_meta/rows/00000.parquet", built.store.read("eq-x/_meta/rows/00001.parquet"))
+    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet: 0 kept and 2 rejected.*receipt says 1 of 2.*remove"):
+        write_index(built.store, state, "pair")
+    built.store.remove("eq-x/_meta/rows/00000.parquet")
+    with pytest.raises(BuildFailed, match=r"rows/00000\.parquet: absent.*receipts/00000\.json and run the build"):
+        write_index(built.store, state, "pair")
+
+
+def test_the_record_is_bound_to_the_shards_not_to_when_they_were_made(built: Any) -> None:
+    first = write_index(built.store, built.state(), "pair")
+    built.store.remove("eq-x/_meta/receipts/00001.json")
+    built.make_all()
+    state, wrong = disagreeing(built.store, built.state())
+    assert wrong == [] and receipts_digest(state.done) == first.digest
+    assert parsed(IndexRecord, built.store.read("eq-x/_meta/index.json")) == first

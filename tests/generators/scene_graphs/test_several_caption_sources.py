@@ -106,9 +106,9 @@ def test_one_without_a_caption_is_refused_though_others_have_some(files: list[Pa
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="the captions of ../shared/data are not here")
-def test_the_readme_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
-    readme = (Path(__file__).resolve().parents[3] / "README.md").read_text()
-    (line,) = (line.strip() for line in readme.splitlines() if line.strip().startswith("paste "))
+def test_the_documentation_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "scene_graphs.md").read_text()
+    (line,) = (line.strip() for line in page.splitlines() if line.strip().startswith("paste "))
     for number in "15":
         one = line.replace("train.1", f"train.{number}").replace("#1", f"#{number}").replace("30k.1", f"30k.{number}")
         one = one.replace("> ", f"> {tmp_path}/")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import VideoFrame, read_frames
 from generators.video.pixels import RgbConverter
-from generators.video.video_file import VideoFile
 
 
 def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:

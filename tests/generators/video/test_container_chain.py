@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generators.video.container_chain import broken_places
-from generators.video.video_file import VideoFile
+from generators.video.container.chain import broken_places
+from generators.video.container.video_file import VideoFile
 from tests.generators.video.numbered_videos import make_video
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from generators.video import video_file
-from generators.video.mp4_index import indexed_packets
-from generators.video.packets import PacketTable
-from generators.video.video_file import VideoFile
+from generators.video.container import video_file
+from generators.video.container.mp4_index import indexed_packets
+from generators.video.container.packets import PacketTable
+from generators.video.container.video_file import VideoFile
 from tests.generators.video.numbered_videos import make_video
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"

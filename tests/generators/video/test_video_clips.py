@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from generators.video.container.video_file import VideoFile
 from generators.video.frames import Unavailable, read_frames
 from generators.video.timeline import best_effort
-from generators.video.video_file import VideoFile
 from tests.generators.video.decoded_frames import digest, sequential, taken
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"

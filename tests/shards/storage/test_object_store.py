@@ -23,8 +23,9 @@ import fsspec
 import pytest
 
 from shards.storage.store import Store
-from stages.finalise import disagreeing, drop_duplicates, remove_leftovers
-from stages.verify import verify_subset
+from stages.duplicates import drop_duplicates
+from stages.finalise import disagreeing, remove_leftovers
+from stages.verify import verify_stage
 
 DROPPED = 0  # the server closes the connection instead of answering
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
@@ -187,8 +188,8 @@ def test_a_dataset_in_a_bucket_equals_the_local_one(
     assert found == files_below(tmp_path / "out")
     assert sum(name.endswith(".tar") for name in found) == 2
     state = build.state()
-    assert state.todo == [] and disagreeing(build.store, state) == []
-    assert list(verify_subset(build.store, state, build.generator.candidate)) == []
+    assert state.todo == [] and disagreeing(build.store, state)[1] == []
+    assert list(verify_stage(build.store, state, build.maker)) == []
 
 
 def test_what_a_killed_upload_left_in_the_temporary_folder_is_swept(

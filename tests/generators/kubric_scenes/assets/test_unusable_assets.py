@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -15,11 +16,14 @@ from generators.kubric_scenes.assets.manifest import UnusableAsset, read_manifes
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.parts import Placement
 from generators.kubric_scenes.scene.settle import settle
-from manifests.errors import BuildFailed, WrongUse
-from manifests.recipe import Recipe
+from manifests.errors import WrongUse
+from manifests.recipe import Recipe, parse_recipe
 from shards.media.media_folder import MediaFolder
 from shards.storage.store import Store
-from stages.prepare import check_missing, make_one, prepare, state_of
+from stages.job import Job
+from stages.plan import prepare
+from stages.shards.make import make_one
+from stages.status import StageState, missing_problem, state_of
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 
 Contents = dict[str, bytes]
@@ -136,18 +140,22 @@ def counting(manifest: Path, data_dir: str) -> Recipe:
         "samples": 1,
         "attempts": 1,
     }
-    return Recipe.model_validate({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
+    return parse_recipe({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
+
+
+def state(store: Store, recipe: Recipe) -> StageState:
+    source: Any = recipe["eq-x"].source
+    return state_of(store, "eq-x", source.media_files())
 
 
 def test_pairs_whose_bucket_lacks_an_asset_are_rejected(tmp_path: Path) -> None:
     recipe, store = counting(tmp_path / "GSO.json", "memory://nowhere/GSO"), Store(str(tmp_path / "out"))
-    prepare(store, recipe, "eq-x")
+    prepare(Job(recipe, store), "eq-x")
     receipt = make_one(store.root, "eq-x", 0)
-    assert (receipt["rejected"], receipt["missing"]) == ({"missing-media": 1}, {})
-    state = state_of(store, recipe, "eq-x")
-    assert state.todo == [1, 2, 3]
-    with pytest.raises(BuildFailed, match="media of 1 of 4 candidates is missing"):
-        check_missing(recipe, [state])
+    assert (receipt.rejected, receipt.missing) == ({"missing-media": 1}, {})
+    found = state(store, recipe)
+    assert found.todo == [1, 2, 3]
+    assert "media of 1 of 4 candidates is missing" in missing_problem(recipe, "eq-x", found)
 
 
 def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path) -> None:
@@ -157,25 +165,25 @@ def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path)
     recipe = counting(manifest, "GSO")
     pack(mirror / "green-turtle-toy.tar.gz", files("can"))
     store = Store(str(tmp_path / "out"))
-    stage = prepare(store, recipe, "eq-x")
+    stage = prepare(Job(recipe, store), "eq-x")
     receipts = [make_one(store.root, "eq-x", shard) for shard in range(stage.shards)]
-    lacking = {receipt["shard"] for receipt in receipts if "missing-media" in receipt["rejected"]}
+    lacking = {receipt.shard for receipt in receipts if "missing-media" in receipt.rejected}
     assert lacking and len(lacking) < 4
     absent = "GSO/brown-hat.tar.gz"
-    assert all(receipts[shard]["missing"] == {absent: None} for shard in lacking)
-    state = state_of(store, recipe, "eq-x")
-    assert state.todo == []
-    with pytest.raises(BuildFailed, match=f"{absent} in {manifest.parent}"):
-        check_missing(recipe, [state])
+    assert all(receipts[shard].missing == {absent: None} for shard in lacking)
+    found = state(store, recipe)
+    assert found.todo == []
+    assert f"{absent} in {manifest}" in missing_problem(recipe, "eq-x", found)
 
     (mirror.parent / absent).write_bytes(b"no archive")
-    assert set(state_of(store, recipe, "eq-x").todo) == lacking
+    assert set(state(store, recipe).todo) == lacking
     broken = make_one(store.root, "eq-x", min(lacking))
-    assert broken["rejected"] == {"broken-media": 1} and broken["missing"] == {absent: 10}
+    assert broken.rejected == {"broken-media": 1} and broken.missing == {absent: 10}
 
     pack(mirror.parent / absent, files("box"))
-    assert set(state_of(store, recipe, "eq-x").todo) == lacking
+    assert set(state(store, recipe).todo) == lacking
     made = make_one(store.root, "eq-x", min(lacking))
-    assert made["missing"] == {} and not {"missing-media", "broken-media"} & set(made["rejected"])
-    media = recipe.subsets["eq-x"].source.media_files()
+    assert made.missing == {} and not {"missing-media", "broken-media"} & set(made.rejected)
+    source: Any = recipe["eq-x"].source
+    media = source.media_files()
     assert isinstance(media, MediaFolder) and media.find(absent) == mirror.parent / absent

@@ -19,8 +19,8 @@ from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
 from stages.job import recorded_recipe, worker_maker
 from stages.maker import Maker, refuse_mixed_runtimes
-from stages.payload import Shard, write_samples, write_table
-from stages.receipts import finish_shard, log_shard
+from stages.shards.payload import Shard, write_samples, write_table
+from stages.shards.receipts import finish_shard, log_shard
 from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")

@@ -16,9 +16,9 @@ from av.container import InputContainer
 from av.stream import Disposition
 from av.video.stream import VideoStream
 
-from generators.video.container_chain import broken_places
-from generators.video.mp4_index import indexed_packets
-from generators.video.packets import PacketTable
+from generators.video.container.chain import broken_places
+from generators.video.container.mp4_index import indexed_packets
+from generators.video.container.packets import PacketTable
 
 # With its place: how many packets of the stream lie before it in the file.
 PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"

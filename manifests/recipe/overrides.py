@@ -11,8 +11,8 @@ import yaml
 
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, is_symbolic
+from manifests.recipe.strict_yaml import load_yaml
 from manifests.registry import FILTERS, SOURCES
-from manifests.strict_yaml import load_yaml
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
 

@@ -11,7 +11,7 @@ import numpy as np
 from av.video.stream import VideoStream
 from numpy.typing import NDArray
 
-from generators.video.packets import PacketTable
+from generators.video.container.packets import PacketTable
 
 TRACK_ID = {0: 12, 1: 20}  # offset in a track header ('tkhd', section 8.3.2) by the box's version
 

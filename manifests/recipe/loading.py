@@ -13,26 +13,13 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from manifests.errors import WrongUse
-from manifests.overrides import PARTS, absolute, cut, override, spelled_out
-from manifests.recipe_models import LONGEST_NAME, STAGES, SUBSET_NAME, Encoding, Recipe, Subset, content_of
+from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Encoding, Recipe, Subset
+from manifests.recipe.overrides import PARTS, absolute, cut, override, spelled_out
+from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
 from manifests.source import FilterSettings, SourceSettings
-from manifests.strict_yaml import MOST_BYTES, load_yaml
 
-__all__ = [
-    "STAGES",
-    "SUBSET_NAME",
-    "Encoding",
-    "Recipe",
-    "Subset",
-    "content_of",
-    "load_recipe",
-    "parse_recipe",
-    "recipe_from_json",
-    "shipped_recipes",
-]
-
-SHIPPED = Path(__file__).parent / "recipes"
+SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,6 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-import pytest
-
 
 class Api:
     """What the tests ask of Prefect's server."""
@@ -42,6 +40,15 @@ class Api:
         state = {"type": "CRASHED", "name": "Crashed", "message": "killed by a test"}
         self.ask(f"/flow_runs/{run}/set_state", {"state": state, "force": True})
 
+    def state(self, run: str) -> str:
+        """Type of a run's state, such as ``COMPLETED``."""
+        return str(self.ask(f"/flow_runs/{run}")["state_type"])
+
+    def tasks(self, run: str) -> dict[str, str]:
+        """Types of the states of a flow run's tasks, by name."""
+        asked = {"flow_runs": {"id": {"any_": [run]}}, "limit": 200}
+        return {task["name"]: task["state_type"] for task in self.ask("/task_runs/filter", asked)}
+
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
         """All runs of a deployment, the earliest first."""
         found = self.ask(f"/deployments/name/{deployment}")
@@ -53,12 +60,3 @@ class Api:
         """Names of the events of a flow run that the server has seen."""
         asked = {"filter": {"resource": {"id": [f"prefect.flow-run.{run}"]}}, "limit": 50}
         return {event["event"] for event in self.ask("/events/filter", asked)["events"]}
-
-    def until(self, event: str, run: str, seconds: float) -> None:
-        """Wait for an event of a flow run."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if event in self.events(run):
-                return
-            time.sleep(1)
-        pytest.fail(f"no {event} in {seconds} s; seen: {self.events(run)}")

@@ -1,0 +1,1 @@
+"""Video files as containers: their packets and indices, without decoding."""

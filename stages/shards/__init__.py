@@ -1,0 +1,1 @@
+"""Making one shard: what is written for its candidates, and the receipt that ends it."""

@@ -1,0 +1,49 @@
+"""Captioned pictures that a test draws, and a dataset of them, built in this process in a second."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from PIL import Image
+
+from cli.main import main
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment says, builds run here."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of six pairs of one-coloured pictures in three shards, with its inputs beside it."""
+    (tmp_path / "images").mkdir()
+    records = []
+    for number in range(6):
+        for side in (0, 1):
+            stream = io.BytesIO()
+            Image.new("RGB", (24, 16), (40 * number, 200 * side, 90)).save(stream, "PNG")
+            (tmp_path / f"images/{number}-{side}.png").write_bytes(stream.getvalue())
+        pictures = {f"image{side}": f"{number}-{side}.png" for side in (0, 1)}
+        captions = {f"caption{side}": f"picture {number} is shade {side}" for side in (0, 1)}
+        records.append({"id": str(number), **pictures, **captions})
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    source = {"kind": "image-pairs", "annotations": "pairs.jsonl", "media": "images", "licence": "CC0-1.0"}
+    (tmp_path / "recipe.yaml").write_text(
+        yaml.safe_dump({"name": "shades", "subsets": {"pairs": {"source": source, "shard_size": 2}}})
+    )
+    return tmp_path / "recipe.yaml"
+
+
+@pytest.fixture
+def built(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """OUT of that recipe."""
+    out = recipe.parent / "out"
+    assert main(["build", str(recipe), "--out", str(out)]) == 0
+    capsys.readouterr()
+    return out

@@ -1,0 +1,90 @@
+"""The command as a process: its pipes, its terminal, its signals, and what it imports."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+CHECKOUT = Path(__file__).parents[2]
+TWINSET = [sys.executable, "-m", "cli.main"]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+HEAVY = {"torch", "av", "cv2", "bpy", "spacy", "pandas", "matplotlib", "prefect"}
+SECONDS = 200
+
+
+def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
+    code = (
+        "import sys; from cli.main import main; code = main(sys.argv[1:]); "
+        f"print(code, sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "build", str(recipe), "--out", str(built)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    assert done.stderr == "0 []\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(built: Path) -> None:
+    for number in range(3):
+        (built / f"pairs/_meta/receipts/0000{number}.json").write_text("{}")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*TWINSET, "status", str(built)]
+    done = subprocess.run(
+        command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Exit code, and what was shown on a terminal."""
+    own, other = pty.openpty()
+    process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, cwd=CHECKOUT, env=environment)
+    os.close(other)
+    shown, deadline = b"", time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if select.select([own], [], [], 0.2)[0]:
+            try:
+                part = os.read(own, 65536)
+            except OSError:  # the other side is closed
+                break
+            if not part:
+                break
+            shown += part
+    os.close(own)
+    return process.wait(SECONDS), shown.decode(errors="replace")
+
+
+def test_a_terminal_shows_stage_phase_count_and_rate(recipe: Path) -> None:
+    recipe.write_text(recipe.read_text().replace("shard_size: 2", "shard_size: 1"))
+    out = recipe.parent / "out"
+    environment = {**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "150"}
+    code, shown = on_a_terminal([*TWINSET, "build", str(recipe), "--out", str(out), "--workers", "1"], environment)
+    assert code == 0, shown
+    assert "pairs" in shown and "6 of 6 shards" in shown and "/s" in shown
+    assert "dataset" in shown and "describing" in shown
+
+
+def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
+    out = recipe.parent / "out"
+    command = [*TWINSET, "build", str(recipe), "--out", str(out), "--runner", "processes", "--workers", "2"]
+    build = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
+    family: list[psutil.Process] = []
+    deadline = time.monotonic() + SECONDS
+    while not family and time.monotonic() < deadline and build.poll() is None:
+        family = psutil.Process(build.pid).children(recursive=True)
+        time.sleep(0.01)
+    assert family
+    build.send_signal(signal.SIGINT)
+    _, said = build.communicate(timeout=SECONDS)
+    assert build.returncode == 1 and said.endswith("twinset: interrupted; the same command resumes\n")
+    assert not psutil.wait_procs(family, timeout=SECONDS)[1]
+    done = subprocess.run(command, capture_output=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    assert done.returncode == 0

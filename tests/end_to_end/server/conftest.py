@@ -1,0 +1,139 @@
+"""A real Prefect server for the session, with the shipped deployments, and workers for its pools."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.cached_builds import CHECKOUT
+from tests.end_to_end.conftest import BIN, BUILD_SECONDS, Start
+from tests.end_to_end.server.prefect_api import Api
+
+SERVER_SECONDS = 240
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[dict[str, str]]:
+    """Environment of processes that talk to a real Prefect server on a port of its own."""
+    home = tmp_path_factory.mktemp("prefect")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    variables = {
+        **environment,
+        "PREFECT_HOME": str(home),
+        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_CLI_COLORS": "false",
+        "DO_NOT_TRACK": "1",
+    }
+    command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
+    with (home / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=variables, stdout=log, stderr=log, start_new_session=True, preexec_fn=_default_interrupt
+        )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/api/health", process, home / "server.log")
+        yield variables
+    finally:
+        _end(process)
+
+
+def _default_interrupt() -> None:
+    # Prefect ends itself by SIGINT, which a shell's background jobs ignore and hand down.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that leads its group, and what is left of the group with it."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(30)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(10)
+
+
+def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SERVER_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.3)
+    pytest.fail(f"Prefect's server did not start:\n{log.read_text()[-2000:]}")
+
+
+@pytest.fixture(scope="session")
+def api(server: dict[str, str]) -> Api:
+    """The session's server."""
+    return Api(server["PREFECT_API_URL"])
+
+
+Prefect = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def prefect(server: dict[str, str]) -> Prefect:
+    """Run ``prefect ARGUMENTS`` in the checkout against the session's server."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / "prefect"), *arguments],
+            env=server,
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            timeout=BUILD_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
+    """The server with the work pools and all deployments of the shipped prefect.yaml."""
+    for pool in ("main", "cpu", "render", "gpu"):
+        created = prefect("work-pool", "create", pool, "--type", "process", "--overwrite")
+        assert created.returncode == 0, created.stdout + created.stderr
+    deployed = prefect("--no-prompt", "deploy", "--all")
+    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
+    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+
+
+@pytest.fixture
+def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]:
+    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test."""
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def start(pool: str, limit: int = 4, **environment: str) -> subprocess.Popen[bytes]:
+        with (tmp_path / f"{pool}.log").open("ab") as log:
+            worker = subprocess.Popen(
+                [str(BIN / "prefect"), "worker", "start", "--pool", pool, "--limit", str(limit)],
+                env={**deployments, **environment},
+                cwd=CHECKOUT,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                preexec_fn=_default_interrupt,
+            )
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        _end(worker)

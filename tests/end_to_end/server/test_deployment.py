@@ -1,0 +1,71 @@
+"""``prefect deployment run`` on a real server and real workers, from the shipped prefect.yaml."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def parameters(**given: Any) -> list[str]:
+    return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]
+
+
+def test_local_deployment_builds_the_same_bytes(
+    prefect: Any, start_worker: Any, small_recipe: Path, reference: Path, contents: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    start_worker("main")
+    given = parameters(recipe=str(small_recipe), out=str(out))
+    result = prefect("deployment", "run", "build-eqben/local", "--watch", *given)
+    assert result.returncode == 0, result.stdout + (tmp_path / "main.log").read_text()
+    assert contents(out) == contents(reference)
+
+
+def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
+    prefect: Any, start_worker: Any, api: Any, dag_recipe: Path, dag_reference: Path, contents: Any, tmp_path: Path
+) -> None:
+    """The deployment that is named as its flow; scene graphs in one pool, what reads them and another stage in both."""
+    out = tmp_path / "out"
+    for pool in ("main", "cpu", "render"):
+        start_worker(pool)
+    settings = ["subsets.focus-object.pool=render"]
+    given = parameters(recipe=str(dag_recipe), out=str(out), shards_a_run=3, settings=settings)
+    result = prefect("deployment", "run", "build-genecis/build-genecis", "--watch", *given)
+    assert result.returncode == 0, result.stdout + (tmp_path / "main.log").read_text()
+    assert contents(out) == contents(dag_reference)
+
+    runs = {pool: api.runs_of(f"build-shards/{pool}") for pool in ("cpu", "render")}
+    ranges = {
+        pool: {tuple(run["parameters"][key] for key in ("subset", "first", "last")) for run in found}
+        for pool, found in runs.items()
+    }
+    graphs = "_stages/scene-graphs"
+    assert {(graphs, 0, 2), (graphs, 3, 5), (graphs, 6, 6), ("triplets", 0, 2)} <= ranges["cpu"]
+    assert {("focus-object", 0, 2), ("focus-object", 3, 3)} <= ranges["render"]
+    ours = [run for run in runs["cpu"] if run["parameters"]["out"] == str(out)]
+    parsed = max(run["end_time"] for run in ours if run["parameters"]["subset"] == graphs)
+    assert parsed <= min(run["start_time"] for run in ours if run["parameters"]["subset"] == "triplets")
+
+    artifacts = {found["key"] for found in api.ask("/artifacts/latest/filter", {"limit": 200})}
+    of_triplets = {f"triplets-{what}" for what in ("funnel", "words", "concreteness", "look", "shards")}
+    assert {*of_triplets, "scene-graphs-shards", "focus-object-look", "build-genecis"} <= artifacts
+
+
+def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
+    prefect: Any, start_worker: Any, dag_recipe: Path, contents: Any, dag_reference: Path, tmp_path: Path
+) -> None:
+    """Captions that cannot be read, which their plan finds out; the stage beside it is built."""
+    out, captions = tmp_path / "out", tmp_path / "captions.jsonl"
+    captions.write_bytes(b"{oops\n")
+    start_worker("main")
+    settings = [f"stages.scene-graphs.source.captions={captions}"]
+    given = parameters(recipe=str(dag_recipe), out=str(out), settings=settings)
+    result = prefect("deployment", "run", "build-eqben/local", "--watch", *given)
+    assert result.returncode == 1
+    log = (tmp_path / "main.log").read_text()
+    assert f"{captions}: no caption in it can be read" in log, log[-3000:]
+    assert not (out / "triplets").exists()
+    made = contents(out / "focus-object")
+    tars = {name: content for name, content in contents(dag_reference / "focus-object").items() if ".tar" in name}
+    assert tars and tars.items() <= made.items()

@@ -1,0 +1,242 @@
+"""Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twinset
+from manifests.errors import BuildFailed, WrongUse
+from manifests.recipe import InvalidRecipe, Recipe
+from shards.storage.store import Store
+from stages.build import build
+from stages.job import Job
+from stages.progress import Silent
+from stages.run_here import build_here
+from stages.shards.make import make_one
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import MADE
+
+LINES = ["red pen", "a green tree", "blue"]
+pytestmark = pytest.mark.usefixtures("no_cards")
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.json"
+    path.write_text(json.dumps(LINES))
+    return path
+
+
+@pytest.fixture
+def recipe(lines: Path, greys: Any) -> Any:
+    """words -> long -> said, words -> all-said, and greys, which read nothing; the function takes changes."""
+
+    def make(least: int = 4, scenes: Any = (("a", 1, 2), ("b", 3, 4)), **settings: Any) -> Recipe:
+        return recipe_of(
+            {
+                "said": {"source": {"kind": "test-said", "words": "long"}, "encoding": {"format": "png"}},
+                "all-said": {"source": {"kind": "test-said", "words": "words"}, "encoding": {"format": "png"}},
+                "greys": greys("greys", scenes, 1),
+            },
+            {
+                "long": {"source": {"kind": "test-longer", "words": "words", "least": least}, "shard_size": 1},
+                "words": {"source": {"kind": "test-words", "annotations": str(lines)}, "shard_size": 1},
+            },
+            **settings,
+        )
+
+    return make
+
+
+def kept(out: Path) -> dict[str, int]:
+    found = twinset.status(str(out))
+    return {name: counts["kept"] for name, counts in {**found["stages"], **found["subsets"]}.items()}
+
+
+def test_a_stage_is_planned_from_the_rows_of_another(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    found = build_here(recipe(), str(tmp_path / "out"))
+    # Of six words three have four letters; those are duplicates in all-said, whose subset comes first by name.
+    assert found["subsets"]["all-said"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 1}
+    assert found["subsets"]["said"] == {"planned": 3, "kept": 0, "rejected": {"duplicate": 3}, "shards": 1}
+    assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {"_stages", "all-said", "greys", "said"}
+    assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
+    verdict = twinset.verify(str(tmp_path / "out"))
+    assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 5
+
+
+def test_a_build_with_nothing_to_do_makes_and_writes_nothing(recipe: Any, tmp_path: Path, no_cards: Any) -> None:
+    def times() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.is_file()}
+
+    first, before = build_here(recipe(), str(tmp_path / "out")), times()
+    MADE.clear()
+    assert build_here(recipe(), str(tmp_path / "out")) == first
+    assert (times(), MADE, no_cards) == (before, [], [["all-said", "greys", "said"]])
+
+
+def test_a_changed_stage_makes_what_reads_it_stale_and_nothing_else(
+    recipe: Any, tmp_path: Path, files_below: Any
+) -> None:
+    build_here(recipe(), str(tmp_path / "out"))
+    MADE.clear()
+    build_here(recipe(least=5), str(tmp_path / "out"))
+    assert MADE == ["green"] * 2  # in long and in said: not the words, all that is said, or the greys
+    build_here(recipe(least=5), str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_an_input_of_the_first_stage_reaches_the_last(
+    recipe: Any, lines: Path, tmp_path: Path, files_below: Any
+) -> None:
+    build_here(recipe(), str(tmp_path / "out"))
+    lines.write_text(json.dumps([*LINES, "yellow"]))
+    MADE.clear()
+    build_here(recipe(), str(tmp_path / "out"))
+    assert MADE.count("yellow") == 4 and "b" not in MADE  # a line, a long word, and said twice
+    build_here(recipe(), str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_a_stage_that_is_made_again_to_the_same_rows_leaves_its_readers_alone(recipe: Any, tmp_path: Path) -> None:
+    build_here(recipe(), str(tmp_path / "out"))
+    (tmp_path / "out/_stages/words/_meta/receipts/00001.json").unlink()
+    MADE.clear()
+    build_here(recipe(), str(tmp_path / "out"))
+    assert MADE == ["a green tree"]
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"),
+    [
+        ({"x": "y", "y": "x"}, r"stages read each other in a circle: . -> . -> ."),
+        ({"x": "x"}, r"circle: x -> x"),
+        ({"x": "z"}, r"x reads 'z', which is not among the recipe's stages \(x\); correct it, or write the folder"),
+    ],
+)
+def test_circles_and_unknown_stages_are_refused(stages: dict[str, str], said: str) -> None:
+    reading = {name: {"source": {"kind": "test-longer", "words": read}} for name, read in stages.items()}
+    with pytest.raises(InvalidRecipe, match=said):
+        recipe_of({}, reading)
+
+
+def test_a_subset_is_no_stage_to_read(greys: Any) -> None:
+    subsets = {"greys": greys("greys", []), "said": {"source": {"kind": "test-said", "words": "greys"}}}
+    with pytest.raises(InvalidRecipe, match="said reads 'greys', which is not among the recipe's stages"):
+        recipe_of(subsets)
+
+
+def test_only_takes_the_stages_that_are_needed(recipe: Any, tmp_path: Path) -> None:
+    assert list(recipe().only(["said"]).all) == ["words", "long", "said"]
+    assert list(recipe().only(["all-said"]).all) == ["words", "all-said"]
+    assert list(recipe().only(["long"]).all) == ["words", "long"]
+    with pytest.raises(WrongUse, match="recipe drawn has no subset 'blue'; it has: said, all-said, greys, long, words"):
+        recipe().only(["blue"])
+    twinset.build(recipe(), str(tmp_path / "out"), only=["all-said"])
+    assert kept(tmp_path / "out") == {"words": 3, "all-said": 6}
+
+
+def test_built_in_parts_it_is_the_same_dataset(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    """... duplicates among subsets of different builds too."""
+
+    def shards(out: Path) -> dict[str, bytes]:
+        return {name: content for name, content in files_below(out).items() if not name.endswith("recipe.json")}
+
+    twinset.build(recipe(), str(tmp_path / "whole"))
+    for number, parts in enumerate((("all-said", "greys", "said"), ("said", "all-said", "greys"))):
+        for part in parts:
+            twinset.build(recipe(), str(tmp_path / f"parts{number}"), only=[part])
+        assert shards(tmp_path / f"parts{number}") == shards(tmp_path / "whole")
+
+
+def test_a_failing_stage_lets_independent_ones_finish_and_says_so(recipe: Any, tmp_path: Path, trouble: Any) -> None:
+    trouble("a", "raise")
+    with pytest.raises(BuildFailed, match=r"1 of 2 shards failed; run the same command again .*\n.*greys shard 00000"):
+        build_here(recipe(), str(tmp_path / "out"))
+    assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 3, "all-said": 6, "greys": 1}
+    trouble("a")
+    build_here(recipe(), str(tmp_path / "out"))
+    assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
+
+
+def test_what_reads_a_failing_stage_is_not_built(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("tests.stages.drawn_sources.LongerGenerator.make", lambda *_: 1 / 0)
+        with pytest.raises(BuildFailed) as caught:
+            build_here(recipe(), str(tmp_path / "out"))
+    assert "long shard 00000: ZeroDivisionError: division by zero (" in str(caught.value)
+    assert "test_dag.py:" in str(caught.value)  # where in the code
+    assert str(caught.value).endswith("not built, because they read a stage that failed: said")
+    assert kept(tmp_path / "out") == {"words": 3, "long": 0, "all-said": 6, "greys": 2}
+    build_here(recipe(), str(tmp_path / "out"))
+    assert kept(tmp_path / "out")["long"] == 3
+
+
+def test_two_failing_stages_are_both_named(recipe: Any, tmp_path: Path, lines: Path, trouble: Any) -> None:
+    trouble("a", "raise")
+    lines.write_text("no list")
+    with pytest.raises(BuildFailed) as caught:
+        build_here(recipe(), str(tmp_path / "out"))
+    assert "greys shard 00000: LookupError" in str(caught.value)
+    assert "words: JSONDecodeError: Expecting value" in str(caught.value)
+
+
+def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:
+    """... each waits here until the other has begun."""
+    both, alone = threading.Barrier(2, timeout=60), []
+
+    def make(job: Job, name: str, state: Any) -> list[str]:
+        if name in ("words", "greys"):
+            both.wait()
+        else:
+            alone.append(name)
+        for number in state.todo:
+            make_one(job.store.root, state.home, number)
+        return []
+
+    build(Job(recipe(), Store(str(tmp_path / "out"))), make, Silent())
+    assert not both.broken and alone.index("long") < alone.index("said")
+
+
+def test_a_plan_tells_what_waits_and_what_is_stale(recipe: Any, tmp_path: Path, media: Path) -> None:
+    scenes, out = [("a", 1, 2), ("gone", 3, 4)], tmp_path / "out"
+
+    def told(out: Path | None, least: int = 4) -> dict[str, Any]:
+        found = twinset.plan(recipe(least, scenes), str(out) if out else None)
+        return {**found["stages"], **found["subsets"]}
+
+    before = told(None)
+    assert {name: one["state"] for name, one in before.items()} == {
+        "words": "counted",
+        "long": "waits for words",
+        "said": "waits for long",
+        "all-said": "waits for words",
+        "greys": "counted",
+    }
+    assert (before["words"]["planned"], before["long"]["planned"], before["said"]["reads"]) == (3, None, ["long"])
+    assert told(out)["greys"]["state"] == "planned"
+    build_here(recipe(scenes=scenes), str(out))
+    assert {one["state"] for one in told(out).values()} == {"done"}
+    (media / "gone.mp4").write_bytes(b"here")
+    assert told(out)["greys"]["state"] == "1 of 2 shards, 1 stale"
+    changed = told(out, least=5)
+    assert changed["long"]["state"] == "planned, 1 stale" and changed["long"]["planned"] == 1
+    assert changed["said"]["state"] == "waits for long" and changed["all-said"]["state"] == "done"
+
+
+def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
+    build_here(recipe().only(["long"]), str(tmp_path / "first"))
+    folder = str(tmp_path / "first/_stages/long")
+    said = recipe_of({"said": {"source": {"kind": "test-said", "words": folder}, "encoding": {"format": "png"}}})
+    assert build_here(said, str(tmp_path / "out"))["subsets"]["said"]["kept"] == 3
+    # Named by the folder or by the name: the same samples.
+    build_here(recipe().only(["said"]), str(tmp_path / "whole"))
+    tar = "said/test/00000.tar"
+    assert (tmp_path / "out" / tar).read_bytes() == (tmp_path / "whole" / tar).read_bytes()
+    (tmp_path / "first/_stages/long/_meta/index.json").unlink()
+    with pytest.raises(WrongUse, match="first/_stages/long: not finished; run its build again to the end"):
+        build_here(said, str(tmp_path / "other"))

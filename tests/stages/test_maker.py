@@ -1,0 +1,140 @@
+"""A worker that would make other bytes than planned says so and makes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.kubric_scenes.generator import KubricGenerator
+from generators.kubric_scenes.vocabulary import load_vocabulary
+from manifests.errors import BuildFailed, WrongUse
+from shards.storage.store import Store
+from stages import job
+from stages.job import Job, worker_maker
+from stages.maker import Maker
+from stages.plan import prepare
+from stages.shards.make import make_one
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import DarkFilter, GreysGenerator
+
+NAME = "eq-kubric-location"
+VERSION = "manifests.stage._version"
+
+
+@pytest.fixture(autouse=True)
+def another_process() -> None:
+    job._worker_maker.cache_clear()
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Any:
+    """Gives the maker of a plan of scenes as a worker opens it."""
+    entries = {use.id: {} for entry in load_vocabulary().objects.values() for use in entry.assets.procedural}
+    (tmp_path / "assets.json").write_text(json.dumps({"assets": entries}))
+    (tmp_path / "sky").mkdir()
+    (tmp_path / "sky" / "noon.hdr").touch()
+    source = {
+        "kind": "kubric",
+        "aspect": "location",
+        "assets": str(tmp_path / "assets.json"),
+        "backgrounds": str(tmp_path / "sky"),
+        "licence": "CC0-1.0",
+    }
+    store = Store(str(tmp_path / "out"))
+    stage = prepare(Job(recipe_of({NAME: {"source": source, "count": 3}}), store), NAME)
+
+    def opened() -> Maker:
+        return worker_maker(store, NAME, stage)
+
+    return opened
+
+
+def test_scenes_are_made_from_the_inputs_that_were_planned_with(planned: Any) -> None:
+    assert planned().generator.name == NAME
+    assert planned() is planned(), "opened once a process"
+
+
+def test_other_assets(planned: Any, tmp_path: Path) -> None:
+    content = json.loads((tmp_path / "assets.json").read_text())
+    (tmp_path / "assets.json").write_text(json.dumps({**content, "version": "2"}))
+    with pytest.raises(BuildFailed, match=r"differs in inputs; bring .*manifest of assets"):
+        planned()
+
+
+def test_other_backgrounds(planned: Any, tmp_path: Path) -> None:
+    (tmp_path / "sky" / "dusk.hdr").touch()
+    with pytest.raises(BuildFailed, match="differs in inputs"):
+        planned()
+
+
+def test_other_code(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(KubricGenerator, "version", KubricGenerator.version + 1)
+    with pytest.raises(BuildFailed, match="differs in generator"):
+        planned()
+
+
+def test_other_libraries(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VERSION, lambda name: "0" if name == "bpy" else _version(name))
+    with pytest.raises(BuildFailed, match=r"differs in bpy \(\S+ in the plan, 0 here\)"):
+        planned()
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import version
+
+    return version(name)
+
+
+@pytest.mark.parametrize("changed", [GreysGenerator, DarkFilter])
+def test_another_version_of_a_foreign_source_or_filter(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, changed: Any
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 2)], 1, ["test-dark"])
+    assert build.stage.facts["generator"]["distribution"] == "twinset-tests 1.0"
+    assert build.stage.facts["filters"][0]["distribution"] == "twinset-tests 1.0"
+    monkeypatch.setattr(changed, "version", 2)
+    with pytest.raises(BuildFailed, match=f"differs in {'generator' if changed is GreysGenerator else 'filters'}"):
+        make_one(build.store.root, "eq-x", 0)
+    assert build.state().todo == [0]
+
+
+def test_annotations_may_change_under_a_worker_but_media_must_be_there(
+    tmp_path: Path, planned_build: Any, media: Path
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 2)], 1)
+    (tmp_path / "eq-x.json").write_text("[]")
+    assert make_one(build.store.root, "eq-x", 0).kept == 1
+    job._worker_maker.cache_clear()
+    media.rename(tmp_path / "moved")
+    with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder .*media; name it with --set"):
+        make_one(build.store.root, "eq-x", 0)
+
+
+def test_shards_of_two_kinds_of_machine_do_not_mix(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenes = [("a", 1, 2), ("b", 1, 3)]
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, 1, micro_batch=4)
+    make_one(build.store.root, "eq-x", 0)
+    monkeypatch.setattr(GreysGenerator, "device", lambda self: "NVIDIA H100")
+    job._worker_maker.cache_clear()
+    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
+        make_one(build.store.root, "eq-x", 1)
+    allowed = recipe_of({"eq-x": build.job.recipe["eq-x"].model_dump(mode="json")}, allow_mixed_runtimes=True)
+    prepare(Job(allowed, build.store), "eq-x")
+    assert make_one(build.store.root, "eq-x", 1).kept == 1
+
+
+def test_everything_that_decides_the_bytes_is_in_the_facts(tmp_path: Path, planned_build: Any) -> None:
+    def content(**changes: Any) -> str:
+        store = Store(str(tmp_path / "out"))
+        return str(planned_build(store, "eq-x", [("a", 1, 2)], **changes).stage.content)
+
+    first = content()
+    assert content(micro_batch=4) == first, "how it is made, not what"
+    changes: list[dict[str, Any]] = [{"seed": 1}, {"note": "x"}, {"licence": "other"}, {"filters": ["test-dark"]}]
+    others = [content(**change) for change in (*changes, {"shard_size": 3})]
+    assert len({first, *others}) == 6

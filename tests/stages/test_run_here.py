@@ -1,0 +1,228 @@
+"""Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twinset
+from manifests.errors import BuildFailed, WrongUse
+from shards.storage.store import Store
+from stages import run_here
+from stages.child_processes import _scratches
+from stages.job import Job
+from stages.run_here import build_here
+from stages.status import state_of
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import MADE
+
+SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
+pytestmark = pytest.mark.usefixtures("no_cards")
+
+
+@pytest.fixture
+def recipe(greys: Any) -> Any:
+    return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The next attempt comes at once; the seconds that it would have waited."""
+    waited: list[float] = []
+
+    def at_once(attempt: int) -> float:
+        waited.append(2**attempt)
+        return 0
+
+    monkeypatch.setattr(run_here, "_delay", at_once)
+    return waited
+
+
+def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
+    recipe: Any, tmp_path: Path, files_below: Any
+) -> None:
+    found = build_here(recipe, str(tmp_path / "whole"), 1)
+    assert found["subsets"]["eq-x"] == {"planned": 4, "kept": 4, "rejected": {}, "shards": 4}
+    # (1, 2) of e is a duplicate of that of a, whose identity is smaller.
+    assert found["subsets"]["eq-y"] == {"planned": 2, "kept": 1, "rejected": {"duplicate": 1}, "shards": 2}
+    whole = files_below(tmp_path / "whole")
+    assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
+    children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
+    assert children == found and files_below(tmp_path / "processes") == whole
+    assert not any(Path(scratch).exists() for scratch in _scratches)
+
+
+def test_a_byte_that_flips_is_built_again(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    build_here(recipe, str(tmp_path / "out"))
+    whole = files_below(tmp_path / "out")
+    for name in [name for name in whole if name.endswith((".tar", "rows/00000.parquet"))]:
+        path = tmp_path / "out" / name
+        content = bytearray(path.read_bytes())
+        content[700] ^= 1
+        path.write_bytes(content)
+    MADE.clear()
+    build_here(recipe, str(tmp_path / "out"))
+    assert files_below(tmp_path / "out") == whole and set(MADE) == set("abcdef")
+
+
+def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:
+    recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
+    counts = build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
+    assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values()) == 5
+    (media / "gone.mp4").write_bytes(b"here")
+    MADE.clear()
+    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
+    build_here(recipe, str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_more_missing_media_than_allowed_fails_after_all_was_made(greys: Any, tmp_path: Path, media: Path) -> None:
+    recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)}, max_missing=0.1)
+    with pytest.raises(BuildFailed, match=r"eq-x: media of 1 of 5 .* such as gone in .*media; max_missing is 10\.00%"):
+        build_here(recipe, str(tmp_path / "out"))
+    (counts,) = twinset.status(str(tmp_path / "out"))["subsets"].values()
+    assert (counts["done"], counts["missing_media"]) == (5, 1) and "max_missing" in counts["problems"][0]
+
+
+def test_shards_of_mixed_machines_are_refused_at_the_end(
+    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subset = greys("eq-x", SCENES, 1, micro_batch=4)
+    build_here(recipe_of({"eq-x": subset}), str(tmp_path / "out"))
+    (tmp_path / "out/eq-x/_meta/receipts/00000.json").unlink()
+    other = {**subset, "source": {**subset["source"], "micro_batch": 2}}
+    with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
+        build_here(recipe_of({"eq-x": other}), str(tmp_path / "out"))
+    build_here(recipe_of({"eq-x": other}, allow_mixed_runtimes=True), str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_trouble_that_passes_is_tried_again(
+    greys: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, runner: Any
+) -> None:
+    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
+    trouble("b", f"errno {errno.EIO} 2")
+    assert build_here(recipe, str(tmp_path / "out"), 1, runner)["subsets"]["eq-x"]["kept"] == 4
+    assert at_once == [1, 2] and (media / "trouble/b.tries").read_text() == "xxx"
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EIO, 4), (errno.ENOSPC, 1), (errno.EROFS, 1), (errno.EACCES, 1)])
+def test_trouble_that_stays_ends_the_build_with_the_shard(
+    recipe: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, number: int, tries: int
+) -> None:
+    trouble("b", f"errno {number} 99")
+    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed; run the same command again.*\neq-x shard 00001: "):
+        build_here(recipe, str(tmp_path / "out"))
+    assert (media / "trouble/b.tries").read_text() == "x" * tries
+    trouble("b")
+    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 4
+
+
+def test_a_crash_in_a_child_fails_its_shard_alone(greys: Any, tmp_path: Path, trouble: Any, files_below: Any) -> None:
+    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
+    trouble("b", "kill")
+    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed.*\neq-x shard 00001: its process died \(signal 9\)"):
+        build_here(recipe, str(out), 1, "processes")
+    assert state_of(Store(str(out)), "eq-x").todo == [1]
+    trouble("b")
+    build_here(recipe, str(out))
+    build_here(recipe, str(tmp_path / "whole"))
+    assert files_below(out) == files_below(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_a_mistake_in_a_source_is_named_with_its_line(recipe: Any, tmp_path: Path, trouble: Any, runner: Any) -> None:
+    trouble("b", "raise")
+    with pytest.raises(BuildFailed, match=r"00001: LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"):
+        build_here(recipe.only(["eq-x"]), str(tmp_path / "out"), 1, runner)
+
+
+def test_what_is_wrong_is_said_before_anything_is_written(recipe: Any, tmp_path: Path, media: Path) -> None:
+    media.rename(tmp_path / "moved")
+    with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder"):
+        build_here(recipe, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+class Told:
+    """What a build reports."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, int, int]] = []
+        self.advanced: list[str] = []
+        self.phases: dict[str, list[str]] = {}
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        self.begun.append((stage, total, done))
+
+    def advance(self, stage: str) -> None:
+        self.advanced.append(stage)
+
+    def phase(self, stage: str, doing: str) -> None:
+        self.phases.setdefault(stage, []).append(doing)
+
+
+def test_progress_counts_shards_and_names_phases(recipe: Any, tmp_path: Path) -> None:
+    told = Told()
+    build_here(recipe, str(tmp_path / "out"), progress=told)
+    assert sorted(told.begun) == [("eq-x", 4, 0), ("eq-y", 2, 0)]
+    assert sorted(told.advanced) == ["eq-x"] * 4 + ["eq-y"] * 2
+    assert told.phases["eq-x"] == ["planning", "checking", "writing the index", ""]
+    assert told.phases["dataset"][0] == "looking for duplicates" and told.phases["dataset"][-1] == ""
+    (tmp_path / "out/eq-x/_meta/receipts/00002.json").unlink()
+    again = Told()
+    build_here(recipe, str(tmp_path / "out"), progress=again)
+    assert again.begun == [("eq-x", 4, 3)] and again.advanced == ["eq-x"]
+
+
+def test_interrupted_anywhere_it_ends_in_the_same_bytes(
+    recipe: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every move into place of a whole build is a place to die."""
+    move_in: Callable[[Store, Path, str], None] = Store.move_in
+    moved: list[str] = []
+
+    def counted(self: Store, spooled: Path, path: str) -> None:
+        move_in(self, spooled, path)
+        moved.append(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "move_in", counted)
+        build_here(recipe, str(tmp_path / "whole"), 1)
+    whole = files_below(tmp_path / "whole")
+    for last in range(0, len(moved), 3):
+        moved.clear()
+
+        def dies(self: Store, spooled: Path, path: str, last: int = last) -> None:
+            if len(moved) >= last:
+                raise KeyboardInterrupt
+            counted(self, spooled, path)
+
+        out = tmp_path / f"{last}"
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "move_in", dies)
+            with pytest.raises((KeyboardInterrupt, BuildFailed)):
+                build_here(recipe, str(out), 1)
+        build_here(recipe, str(out), 1)
+        assert files_below(out) == whole, f"after {last} files"
+
+
+def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stages import job
+
+    opened: list[str] = []
+    open_maker = job.open_maker
+
+    def counted(recipe: Any, name: str, context: Any) -> Any:
+        opened.append(name)
+        return open_maker(recipe, name, context)
+
+    monkeypatch.setattr(job, "open_maker", counted)
+    build_here(recipe, str(tmp_path / "out"))
+    # Once to plan and look, once as a worker that knows nothing but the folder.
+    assert sorted(opened) == ["eq-x"] * 2 + ["eq-y"] * 2
+    assert Job(recipe, Store(str(tmp_path / "out"))).maker("eq-x").home == "eq-x"

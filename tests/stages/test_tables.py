@@ -1,0 +1,133 @@
+"""Stages of tables: rows instead of samples, planned, made, resumed, shown and checked like any other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import twinset
+from manifests.canonical import sample_key
+from manifests.errors import BuildFailed, WrongUse
+from manifests.recipe import InvalidRecipe
+from shards.kinds.samples import TableRows
+from shards.storage.store import Store
+from stages.job import Job
+from stages.run_here import build_here
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import MADE, WordsGenerator
+
+LINES = ["red pen", "  ", "a green tree", "blue", ""]
+HOME = "_stages/words"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Any:
+    path = tmp_path / "lines.json"
+    path.write_text(json.dumps(LINES))
+    return recipe_of({}, {"words": {"source": {"kind": "test-words", "annotations": str(path)}, "shard_size": 2}})
+
+
+def test_the_index_holds_the_rows_in_plan_order(recipe: Any, tmp_path: Path) -> None:
+    assert build_here(recipe, str(tmp_path / "out")) == {"subsets": {}}
+    (counts,) = twinset.status(str(tmp_path / "out"))["stages"].values()
+    assert (counts["planned"], counts["kept"], counts["rejected"], counts["shards"]) == (5, 3, {"no-words": 2}, 3)
+    earlier = Job(recipe, Store(str(tmp_path / "out"))).earlier("words")
+    assert earlier.read(["word", "length"]).to_pylist() == [
+        {"word": word, "length": len(word)} for line in LINES for word in line.split()
+    ]
+    assert earlier.read(["key"])["key"].to_pylist() == [
+        sample_key("words", number) for number, line in enumerate(LINES) for _ in line.split()
+    ]
+    (batch,) = earlier.batches(["word"])
+    assert batch.num_rows == earlier.record.rows == 6 and earlier.record.kept == 3
+    meta = tmp_path / "out" / HOME / "_meta"
+    rejections = pq.read_table(meta / "rejections.parquet").to_pylist()
+    assert [(row["identity"], row["reason"], row["detail"]) for row in rejections] == [
+        ("[1]", "no-words", "'  '"),
+        ("[4]", "no-words", "''"),
+    ]
+
+
+def test_a_table_has_no_tars_and_is_sound(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    build_here(recipe, str(tmp_path / "out"))
+    assert [name for name in files_below(tmp_path / "out") if name.endswith(".tar")] == []
+    (verdict,) = twinset.verify(str(tmp_path / "out"))["stages"].values()
+    assert verdict["problems"] == []
+    rows = tmp_path / "out" / HOME / "_meta/rows/00001.parquet"
+    content = bytearray(rows.read_bytes())
+    content[600] ^= 1
+    rows.write_bytes(content)
+    (verdict,) = twinset.verify(str(tmp_path / "out"))["stages"].values()
+    assert "rows/00001.parquet: sha256" in verdict["problems"][0]
+
+
+def test_damaged_rows_are_made_again(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    build_here(recipe, str(tmp_path / "out"))
+    whole = files_below(tmp_path / "out")
+    rows = tmp_path / "out" / HOME / "_meta/rows/00001.parquet"
+    rows.write_bytes(rows.read_bytes()[::-1])
+    MADE.clear()
+    build_here(recipe, str(tmp_path / "out"))
+    assert LINES[2:4] == MADE and files_below(tmp_path / "out") == whole
+
+
+def test_the_same_bytes_on_any_number_of_workers(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    for workers in (1, 2, 5):
+        build_here(recipe, str(tmp_path / f"{workers}"), workers)
+    assert files_below(tmp_path / "1") == files_below(tmp_path / "2") == files_below(tmp_path / "5")
+
+
+def test_a_published_table_has_a_card(tmp_path: Path, recipe: Any) -> None:
+    subset = recipe["words"].model_dump(mode="json")
+    counts = build_here(recipe_of({"words": subset}), str(tmp_path / "out"))["subsets"]["words"]
+    assert (counts["planned"], counts["kept"]) == (5, 3)
+    assert (tmp_path / "out/words/README.md").read_text().startswith("---")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda one: TableRows(one.key, []), r"a candidate of a table gave no row; its generator must reject it"),
+        (lambda one: TableRows("other", [{"word": "x"}]), r"the generator answered with other; it must keep the order"),
+        (
+            lambda one: TableRows(one.key, [{"word": "x", "length": "long"}]),
+            r"Could not convert 'long'|tried to convert",
+        ),
+    ],
+)
+def test_what_a_table_may_not_give_is_refused(
+    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any, said: str
+) -> None:
+    monkeypatch.setattr(WordsGenerator, "make", lambda self, candidates: map(made, candidates))
+    with pytest.raises(BuildFailed, match=said):
+        build_here(recipe, str(tmp_path / "out"))
+    (counts,) = twinset.status(str(tmp_path / "out"))["stages"].values()
+    assert (counts["done"], counts["missing"]) == (0, 3)
+
+
+def test_filters_of_images_do_not_fit_a_table(recipe: Any) -> None:
+    subset = {**recipe["words"].model_dump(mode="json"), "filters": [{"kind": "test-dark"}]}
+    with pytest.raises(InvalidRecipe, match="filter test-dark judges images, and a table has none; remove it"):
+        recipe_of({}, {"words": subset})
+
+
+def test_an_unfinished_table_is_not_read(recipe: Any, tmp_path: Path) -> None:
+    job = Job(recipe, Store(str(tmp_path / "out")))
+    with pytest.raises(WrongUse, match=r"out/_stages/words: holds no stage.*build it first"):
+        job.earlier("words")
+    build_here(recipe, job.store.root)
+    (tmp_path / "lines.json").write_text(json.dumps([*LINES, "more"]))
+    twinset.plan(recipe, job.store.root)
+    with pytest.raises(WrongUse, match="_stages/words: not finished; run its build again to the end"):
+        job.earlier("words")
+    build_here(recipe, job.store.root)
+    index = tmp_path / "out" / HOME / "_meta/index.parquet"
+    index.write_bytes(index.read_bytes() + b"more")
+    with pytest.raises(WrongUse, match=r"index\.parquet is not the one of _stages/words/_meta/index\.json"):
+        job.earlier("words")
+    build_here(recipe, job.store.root)
+    assert "more" in job.earlier("words").read(["word"])["word"].to_pylist()
