@@ -29,15 +29,17 @@ def write_inputs(folder: Path, repeats: int = 1) -> Path:
     (folder / "images").mkdir()
     for number in range(len(lines)):
         (folder / "images" / f"{number:04d}.png").write_bytes(picture(number))
+    graphs = {"source": {"kind": "scene-graphs", "captions": "captions.jsonl"}, "shard_size": 16}
     source = {
         "kind": "genecis-triplets",
-        "captions": "captions.jsonl",
+        "graphs": "scene-graphs",
         "concreteness": "ratings.txt",
         "images": "images",
         "licence": "CC0-1.0",
     }
     subset = {"source": source, "count": 40, "shard_size": 8, "split": "train"}
-    (folder / "recipe.yaml").write_text(yaml.safe_dump({"name": "captioned", "subsets": {"triplets": subset}}))
+    recipe = {"name": "captioned", "stages": {"scene-graphs": graphs}, "subsets": {"triplets": subset}}
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     return folder / "recipe.yaml"
 
 

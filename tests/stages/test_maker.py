@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.generator import KubricGenerator
-from generators.kubric_scenes.vocabulary import load_vocabulary
 from manifests.errors import BuildFailed, WrongUse
 from shards.storage.store import Store
 from stages import job

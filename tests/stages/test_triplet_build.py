@@ -1,47 +1,36 @@
-"""GeneCIS's triplets from recipe to receipt: captions, scene graphs, plan, images; no flow runs here."""
+"""GeneCIS's triplets from recipe to dataset: captions, scene graphs, plan, images."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cli.main import main
-from generators.triplets.generator import TripletCandidate
+import twinset
 from generators.triplets.report import MiningReport
 from manifests.errors import BuildFailed, WrongUse
 from manifests.receipt import parsed
 from manifests.recipe import load_recipe
-from manifests.stage import Stage
-from shards.kinds.reading import StoredTriplet
-from shards.media.source_media import media_of
 from shards.read import read_samples
 from shards.rows import KEPT, Row, read_rows
 from shards.storage.store import Store
-from stages.index import write_index
-from stages.inputs import check_inputs
-from stages.makers import workshop, workshop_for
-from stages.prepare import asked_recipe, check_missing, count_plan, make_earlier, make_one, prepare, state_of
-from stages.verify import verify_subset
+from stages import job
+from stages.make import make_one
+from stages.run_here import build_here
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
 
 pytest.importorskip("inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'")
-
-SUBSET = "triplets"
-Prepared = Callable[..., tuple[Store, Stage]]
+pytestmark = pytest.mark.usefixtures("no_cards")
 
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The inputs with their scene graphs in ``graphs``, as an earlier build has made them."""
+    """The inputs, with scene graphs in ``graphs`` as an earlier build has made them."""
     folder = tmp_path_factory.mktemp("inputs")
-    recipe = load_recipe(str(write_inputs(folder)))
-    generator = workshop(recipe, SUBSET).generator
-    generator.make_earlier(str(folder / "graphs"), 1)  # type: ignore[attr-defined]
+    build_here(load_recipe(str(write_inputs(folder))).only(["scene-graphs"]), str(folder / "graphs"))
     return folder
 
 
@@ -52,15 +41,11 @@ def recipe(inputs: Path, tmp_path: Path) -> Path:
 
 
 def build(recipe: Path, out: Path, *settings: str, workers: int = 1) -> Store:
-    """Build from the scene graphs that are made already, with so many shards at a time."""
-    graphs = f"subsets.triplets.source.captions={recipe.parent / 'graphs'}"
-    loaded, store = load_recipe(str(recipe), [graphs, *settings]), Store(str(out))
-    check_inputs(loaded)
-    prepare(store, loaded, SUBSET, 1)
-    todo = state_of(store, loaded, SUBSET).todo
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda number: make_one(store.root, SUBSET, number), reversed(todo)))
-    return store
+    """Build from the scene graphs that are made already; a duplicate or a missing image does not end it."""
+    graphs = f"subsets.triplets.source.graphs={recipe.parent / 'graphs/_stages/scene-graphs'}"
+    loaded = load_recipe(str(recipe), [graphs, "max_missing=1", *settings]).only(["triplets"])
+    build_here(loaded, str(out), workers)
+    return Store(str(out))
 
 
 def rows_of(store: Store) -> dict[str, Row]:
@@ -72,28 +57,25 @@ def rows_of(store: Store) -> dict[str, Row]:
 
 
 def problems(store: Store, media: bool = False) -> list[str]:
-    asked = asked_recipe(store, SUBSET)
-    folder = media_of(asked.subsets[SUBSET].source) if media else None
-    return list(verify_subset(store, state_of(store, asked, SUBSET), TripletCandidate, folder))
+    found: list[str] = twinset.verify(store.root, media=media)["subsets"]["triplets"]["problems"]
+    return found
 
 
-def data(out: Path) -> dict[str, bytes]:
-    files = (path for path in sorted(out.rglob("*")) if path.is_file())
-    told = {path.relative_to(out).as_posix(): path.read_bytes() for path in files if "log" not in path.parts}
-    return {name: content for name, content in told.items() if not name.endswith("recipe.json")}
+def shards(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if not name.endswith("recipe.json")}
 
 
 def test_a_triplet_holds_both_images_and_what_leads_from_one_to_the_other(recipe: Path, tmp_path: Path) -> None:
     store = build(recipe, tmp_path / "out")
     assert problems(store, media=True) == []
-    samples = [one for one in read_samples(store, SUBSET) if isinstance(one, StoredTriplet)]
-    assert len(samples) == 40
+    samples: list[Any] = list(read_samples(store, "triplets"))
+    assert samples and len(samples) == sum(row.verdict == KEPT for row in rows_of(store).values())
     for sample in samples:
         reference, target = (
             SCENES[int(sample.json.image_ids[part].removeprefix("i"))] for part in ("reference", "target")
         )
         assert reference[0] == target[0] and reference[1] != target[1]
-        assert sample.condition == " ".join(target[1])
+        assert sample.texts["condition"] == " ".join(target[1])
         assert sample.json.provenance["target"] == {
             "subject": target[0],
             "predicate": target[1][0],
@@ -103,43 +85,29 @@ def test_a_triplet_holds_both_images_and_what_leads_from_one_to_the_other(recipe
         assert sample.json.scores["concreteness"] > 4.8
 
 
-def test_the_same_bytes_on_any_number_of_workers(recipe: Path, tmp_path: Path) -> None:
-    whole = data(Path(build(recipe, tmp_path / "1").root))
+def test_the_same_bytes_on_any_number_of_workers_and_from_captions(
+    recipe: Path, tmp_path: Path, files_below: Any
+) -> None:
+    build(recipe, tmp_path / "1")
+    whole = shards(files_below(tmp_path / "1"))
     assert sum(name.endswith(".tar") for name in whole) == 5
-    for workers in (2, 4):
-        build(recipe, tmp_path / str(workers), workers=workers)
-        assert data(tmp_path / str(workers)) == whole
+    build(recipe, tmp_path / "4", workers=4)
+    assert shards(files_below(tmp_path / "4")) == whole
+    # A stage of the same recipe gives what a folder gives.
+    build_here(load_recipe(str(recipe), ["max_missing=1"]), str(tmp_path / "captions"))
+    found = shards(files_below(tmp_path / "captions"))
+    assert {name: content for name, content in found.items() if name.startswith("triplets/")} == whole
 
 
 def test_the_same_triplets_in_shards_of_any_size_and_more_keep_the_first(recipe: Path, tmp_path: Path) -> None:
-    few = rows_of(build(recipe, tmp_path / "few"))
-    for settings in (
-        ("subsets.triplets.shard_size=3",),
-        ("subsets.triplets.count=60", "subsets.triplets.shard_size=16"),
-    ):
-        others = rows_of(build(recipe, tmp_path / settings[-1], *settings))
-        assert {key: (row.content, row.words, row.images) for key, row in few.items()} == {
-            key: (row.content, row.words, row.images) for key, row in list(others.items()) if key in few
-        }
+    def samples(store: Store) -> dict[str, Any]:
+        return {key: (row.words, row.images) for key, row in rows_of(store).items()}
+
+    few = samples(build(recipe, tmp_path / "few"))
+    assert samples(build(recipe, tmp_path / "sizes", "subsets.triplets.shard_size=3")) == few
     store = build(recipe, tmp_path / "few", "subsets.triplets.count=64")
-    assert len(rows_of(store)) == 64 and problems(store) == []
-
-
-def test_captions_are_parsed_below_the_build_where_they_are_not_yet(recipe: Path, tmp_path: Path) -> None:
-    """... once, and the plan is that of the same captions parsed elsewhere."""
-    loaded, store = load_recipe(str(recipe)), Store(str(tmp_path / "out"))
-    told: list[tuple[int, int]] = []
-    for _ in range(2):
-        make_earlier(store, loaded, SUBSET, 1, lambda done, total: told.append((done, total)))
-    assert told == [(0, 1), (1, 1)]
-    stage = prepare(store, loaded, SUBSET, 1)
-    receipt = tmp_path / "out/triplets/_meta/graphs/_meta/receipts/00000.json"
-    written = receipt.stat().st_mtime_ns
-    assert prepare(store, loaded, SUBSET, 1) == stage
-    assert receipt.stat().st_mtime_ns == written
-    elsewhere = build(recipe, tmp_path / "elsewhere")
-    assert elsewhere.read("triplets/_meta/stage.json") == store.read("triplets/_meta/stage.json")
-    assert elsewhere.size("triplets/_meta/graphs/_meta/index.json") is None
+    more = samples(store)
+    assert len(more) == 64 and {key: more[key] for key in few} == few and problems(store) == []
 
 
 def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) -> None:
@@ -151,8 +119,11 @@ def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("tars", [False, True], ids=["files", "tars"])
-def test_a_missing_image_rejects_its_triplets_until_it_appears(recipe: Path, tmp_path: Path, tars: bool) -> None:
-    whole, images, kept = build(recipe, tmp_path / "whole"), recipe.parent / "images", tmp_path / "kept"
+def test_a_missing_image_rejects_its_triplets_until_it_appears(
+    recipe: Path, tmp_path: Path, files_below: Any, tars: bool
+) -> None:
+    build(recipe, tmp_path / "whole")
+    images, kept = recipe.parent / "images", tmp_path / "kept"
     if tars:
         into_tars(images)
         shutil.copytree(images, kept)
@@ -163,95 +134,68 @@ def test_a_missing_image_rejects_its_triplets_until_it_appears(recipe: Path, tmp
         shutil.copytree(images, kept)
         for number in (0, 3):
             (images / f"{number:04d}.png").unlink()
-    store = build(recipe, tmp_path / "out")
-    asked = asked_recipe(store, SUBSET)
-    state = state_of(store, asked, SUBSET)
-    rejected = state.counts()["rejected"]
-    assert set(rejected) == {"missing-media"} and rejected["missing-media"] < 40
     with pytest.raises(BuildFailed, match="is missing or broken, such as 0"):
-        check_missing(asked, [state])
-    assert state.todo == []
+        build(recipe, tmp_path / "out", "max_missing=0")
+    counts = twinset.status(str(tmp_path / "out"))["subsets"]["triplets"]
+    assert 0 < counts["rejected"]["missing-media"] == counts["missing_media"] < 40 and counts["stale"] == {}
     shutil.rmtree(images)
     shutil.copytree(kept, images)
-    assert len(state_of(store, asked, SUBSET).stale) == sum(bool(one.missing) for one in state.done.values()) > 0
-    again = rows_of(build(recipe, tmp_path / "out"))
-    assert all(row.verdict == KEPT for row in again.values())
+    assert twinset.status(str(tmp_path / "out"))["subsets"]["triplets"]["stale"]
+    store = build(recipe, tmp_path / "out")
     assert problems(store, media=True) == []
+    assert "missing-media" not in {row.reason for row in rows_of(store).values()}
     if not tars:
-        assert data(tmp_path / "out") == data(tmp_path / "whole")
-    assert {row.content for row in again.values()} == {row.content for row in rows_of(whole).values()}
+        assert shards(files_below(tmp_path / "out")) == shards(files_below(tmp_path / "whole"))
 
 
 def test_two_copies_of_one_image_are_no_triplet(recipe: Path, tmp_path: Path) -> None:
     for number in range(len(SCENES)):
         (recipe.parent / "images" / f"{number:04d}.png").write_bytes(picture(number % 2))
     rows = rows_of(build(recipe, tmp_path / "out")).values()
-    assert {row.reason for row in rows if row.verdict != KEPT} == {"same-image"}
+    assert "same-image" in {row.reason for row in rows}
     assert all(row.images["reference"] != row.images["target"] for row in rows if row.images)
 
 
 def test_an_index_alone_needs_no_image_and_is_verified(recipe: Path, tmp_path: Path) -> None:
     shutil.rmtree(recipe.parent / "images")
     store = build(recipe, tmp_path / "out", "subsets.triplets.source.images=null")
-    rows = rows_of(store).values()
-    assert all(row.verdict == KEPT and not row.images and row.words["reference_id"] for row in rows)
-    assert store.names("triplets/train") == []
-    asked = asked_recipe(store, SUBSET)
-    write_index(store, SUBSET, next(iter(rows)).kind)
-    assert state_of(store, asked, SUBSET).counts() == {"planned": 40, "kept": 40, "rejected": {}, "shards": 5}
-    assert problems(store, media=True) == []
+    rows = [row for row in rows_of(store).values() if row.verdict == KEPT]
+    assert rows and all(not row.images and row.words["reference_id"] for row in rows)
+    assert store.names("triplets/train") == [] and problems(store, media=True) == []
 
 
 def test_distractors_are_stored_where_they_are_asked_for(recipe: Path, tmp_path: Path) -> None:
     store = build(recipe, tmp_path / "out", "subsets.triplets.source.distractors=true")
-    for sample in read_samples(store, SUBSET):
-        assert isinstance(sample, StoredTriplet)
+    samples: list[Any] = list(read_samples(store, "triplets"))
+    assert samples
+    for sample in samples:
         of, target = (SCENES[int(sample.json.image_ids[part].removeprefix("i"))] for part in ("distractor", "target"))
         assert of[1][1] == target[1][1] and of[0] != target[0]
-    published = build(
-        recipe,
-        tmp_path / "published",
-        "subsets.triplets.source.distractors=true",
-        "subsets.triplets.source.rules=published",
-    )
-    assert {row.reason for row in rows_of(published).values()} <= {"", "same-image"}
-    assert problems(published, media=True) == []
 
 
 def test_workers_of_shards_need_images_alone(recipe: Path, tmp_path: Path) -> None:
-    graphs = f"subsets.triplets.source.captions={recipe.parent / 'graphs'}"
-    loaded, store = load_recipe(str(recipe), [graphs]), Store(str(tmp_path / "out"))
-    prepare(store, loaded, SUBSET)
+    store = build(recipe, tmp_path / "out")
+    receipt = store.read("triplets/_meta/receipts/00000.json")
+    store.remove("triplets/_meta/receipts/00000.json")
     shutil.rmtree(recipe.parent / "graphs")
     (recipe.parent / "ratings.txt").unlink()
-    workshop_for.cache_clear()
-    assert make_one(store.root, SUBSET, 0)["kept"] == 8
+    job._worker_maker.cache_clear()
+    assert make_one(store.root, "triplets", 0).planned == json.loads(receipt)["planned"]
 
 
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("concreteness=absent.txt", "concreteness: there is no file .*absent.txt; name the ratings"),
-        ("captions=absent.tsv", "captions: .*absent.tsv: no such file"),
-        ("images=absent", "images: there is no folder .*absent; .*images=null"),
-        ("pipeline=en_no_such", "captions: .*en_no_such: neither an installed package nor a folder"),
+        ("subsets.triplets.source.concreteness=absent.txt", r"concreteness: there is no file .*absent.txt; name it"),
+        ("stages.scene-graphs.source.captions=absent.tsv", r"scene-graphs\.source\.captions: .*absent.tsv"),
+        ("subsets.triplets.source.images=absent", r"images: there is no folder .*absent; name it with --set"),
+        ("stages.scene-graphs.source.pipeline=en_no_such", r"pipeline: .*en_no_such: neither an installed package"),
+        ("subsets.triplets.source.graphs=./absent", r"absent: holds no stage"),
     ],
 )
-def test_what_is_absent_is_named_with_its_setting(recipe: Path, setting: str, said: str) -> None:
+def test_what_is_absent_is_named_with_its_setting(recipe: Path, tmp_path: Path, setting: str, said: str) -> None:
     with pytest.raises(WrongUse, match=said):
-        check_inputs(load_recipe(str(recipe), [f"subsets.triplets.source.{setting}"]))
-
-
-def test_a_file_of_another_shape_is_no_ratings(recipe: Path) -> None:
-    (recipe.parent / "ratings.txt").write_text("word,score\ndog,5\n")
-    with pytest.raises(WrongUse, match=r"triplets.source.concreteness: .*ratings.txt, line 1: no columns"):
-        check_inputs(load_recipe(str(recipe)))
-
-
-def test_parsed_captions_stand_alone(recipe: Path) -> None:
-    both = f"subsets.triplets.source.captions=[{recipe.parent / 'graphs'}, {recipe.parent / 'captions.jsonl'}]"
-    with pytest.raises(WrongUse, match="graphs is parsed already; name it alone"):
-        check_inputs(load_recipe(str(recipe), [both]))
+        build_here(load_recipe(str(recipe), [setting]), str(tmp_path / "out"))
 
 
 def test_captions_without_triplets_say_at_which_step(recipe: Path, tmp_path: Path) -> None:
@@ -260,19 +204,10 @@ def test_captions_without_triplets_say_at_which_step(recipe: Path, tmp_path: Pat
     assert not (tmp_path / "out/triplets/_meta/stage.json").exists()
 
 
-def test_a_plan_without_out_says_what_it_needs(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", str(recipe)]) == 2
-    assert "give --out OUT to have them made there, or run twinset parse" in capsys.readouterr().err
-    graphs = f"subsets.triplets.source.captions={recipe.parent / 'graphs'}"
-    assert count_plan(load_recipe(str(recipe), [graphs]), SUBSET)["planned"] == 40
-
-
 def test_images_that_captions_name_by_address_are_refused(recipe: Path, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (recipe.parent / "captions.jsonl").read_text().splitlines()]
     told = "".join(f"{line['caption']}\thttp://example.org/{line['image']}\n" for line in lines)
     (recipe.parent / "captions.tsv").write_text(told)
-    captions, store = f"subsets.triplets.source.captions={recipe.parent / 'captions.tsv'}", Store(str(tmp_path / "out"))
+    captions = f"stages.scene-graphs.source.captions={recipe.parent / 'captions.tsv'}"
     with pytest.raises(WrongUse, match="download them with img2dataset"):
-        prepare(store, load_recipe(str(recipe), [captions]), SUBSET, 1)
-    index = load_recipe(str(recipe), [captions, "subsets.triplets.source.images=null"])
-    assert prepare(store, index, SUBSET, 1).planned == 40
+        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"))
