@@ -1,7 +1,7 @@
 """Prefect's share of a build: wall and CPU time of a real `build-eqben` run over what its shards take by themselves.
 
 Shards of a fixed length (10 s: they sleep, then make a real shard whose video is missing) run as Prefect tasks on a
-local server. The naive way is the same shards in a plain thread pool, without Prefect, described the same.
+local server. The other way is the same build in this process, without Prefect.
 
     python tests/benchmarks/bench_prefect.py [--shards 40] [--seconds 10] [--workers 4]
 """
@@ -15,7 +15,6 @@ import os
 import shutil
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +35,26 @@ def main() -> None:
         os.environ["PREFECT_HOME"] = home
         recipe = write_recipe(Path(folder), asked.shards)
         import flows.build_shards as build_shards
-        from cards.describe import describe
-        from flows.build_eqben import build_eqben
-        from shards.storage.store import Store
-        from stages.prepare import make_one
+        import stages.run_here as run_here
+        from flows.build import build_eqben
+        from manifests.recipe import load_recipe
+        from stages.shards.make import make_one
 
-        def slow(out: str, subset: str, shard: int) -> dict[str, Any]:
+        def slow(out: str, subset: str, shard: int) -> Any:
             time.sleep(asked.seconds)
             return make_one(out, subset, shard)
 
-        build_shards.make_one = slow
+        build_shards.make_one = run_here.make_one = slow
         build_eqben(recipe=str(recipe), out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
         before, began = cpu(), time.monotonic()
         build_eqben(recipe=str(recipe), out=f"{folder}/flow", workers=asked.workers)
         flow_wall, flow_cpu = time.monotonic() - began, cpu() - before
 
         before, began = cpu(), time.monotonic()
-        with ThreadPoolExecutor(asked.workers) as pool:
-            list(pool.map(lambda number: slow(f"{folder}/flow", "eq-youcook2", number), range(asked.shards)))
-        describe(Store(f"{folder}/flow"), ["eq-youcook2"])
+        run_here.build_here(load_recipe(str(recipe)), f"{folder}/plain", asked.workers)
         plain_wall, plain_cpu = time.monotonic() - began, cpu() - before
     print(f"{asked.shards} shards of {asked.seconds:g} s on {asked.workers} workers, server already running")
-    print(f"plain threads  wall {plain_wall:7.2f} s   CPU {plain_cpu:6.2f} s")
+    print(f"here           wall {plain_wall:7.2f} s   CPU {plain_cpu:6.2f} s")
     print(f"build-eqben    wall {flow_wall:7.2f} s   CPU {flow_cpu:6.2f} s")
     print(f"Prefect's share of the wall time: {(flow_wall - plain_wall) / flow_wall:.2%}")
     work = asked.shards * asked.seconds

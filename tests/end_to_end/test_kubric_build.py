@@ -12,7 +12,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from shards.kinds.reading import StoredPair
+from shards.kinds.kind import Stored
 from shards.read import read_samples
 from shards.storage.store import Store
 
@@ -51,7 +51,7 @@ def built(recipe: Path, twinset: Any, counts_of: Any) -> tuple[Path, dict[str, A
 
 
 @pytest.fixture(scope="module")
-def pairs(built: Any) -> dict[str, list[StoredPair]]:
+def pairs(built: Any) -> dict[str, list[Stored[Any]]]:
     store = Store(str(built[0]))
     return {name: list(read_samples(store, name)) for name in SUBSETS}
 
@@ -72,11 +72,11 @@ def test_one_worker_makes_the_same_bytes(built: Any, recipe: Path, twinset: Any,
     assert contents(tmp_path / "one") == contents(built[0])
 
 
-def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[StoredPair]]) -> None:
+def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[Stored[Any]]]) -> None:
     for name in SUBSETS:
         for pair in pairs[name]:
-            assert pair.masks is not None
-            for number, content in enumerate(pair.masks):
+            assert len(pair.attached) == 2
+            for number, content in enumerate(pair.attached.values()):
                 mask = np.asarray(Image.open(io.BytesIO(content)))
                 instances: Any = pair.json.provenance[f"instances{number}"]
                 assert mask.shape == (PIXELS, PIXELS) and set(np.unique(mask)) == set(range(len(instances) + 1))
@@ -90,15 +90,15 @@ def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[StoredPair]]) 
             assert (tuple(shown) == expected) == (name == "eq-kubric-counting")
 
 
-def test_captions_say_what_the_provenance_says(pairs: dict[str, list[StoredPair]]) -> None:
+def test_captions_say_what_the_provenance_says(pairs: dict[str, list[Stored[Any]]]) -> None:
     for pair in (pair for name in SUBSETS for pair in pairs[name]):
-        for number, caption in enumerate((pair.caption0, pair.caption1)):
+        for number, caption in enumerate(pair.texts.values()):
             subject = str(pair.json.provenance["subject"])
             assert subject in caption and caption.endswith(".")
             assert pair.json.provenance[f"object{number}"] in caption or pair.json.change == "counting"
             if pair.json.change == "counting":
                 assert str(pair.json.provenance[f"count{number}"]) in caption.split()
-        assert pair.caption0 != pair.caption1
+        assert pair.texts["caption0"] != pair.texts["caption1"]
 
 
 def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path:
         assert len(loaded) == counts[name]["kept"] == len([loaded[number] for number in range(len(loaded))])
 
 
-def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list[StoredPair]], tmp_path: Path) -> None:
+def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list[Stored[Any]]], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     for name in SUBSETS:
         loaded = datasets.load_dataset(str(built[0] / name), split="test", cache_dir=str(tmp_path))

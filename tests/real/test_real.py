@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shards.kinds.reading import StoredPair
+from shards.kinds.kind import Stored
 from shards.kinds.samples import Pixels
 from shards.read import read_samples
 from shards.storage.store import Store
@@ -45,7 +45,7 @@ class Built:
     """What the command printed, and the pairs that lie on disk."""
 
     counts: dict[str, Any]
-    pairs: dict[str, list[StoredPair]]
+    pairs: dict[str, list[Stored[Any]]]
 
     def of(self, clip: str) -> Iterator[tuple[float, int, float, bytes]]:
         """Of each picture of a clip in pairs addressed by seconds: time asked, index, pts recorded, encoded image."""
@@ -53,7 +53,10 @@ class Built:
             for pair in self.pairs[subset]:
                 if pair.json.group == clip:
                     asked = _asked(subset, pair)
-                    images = ((pair.json.image0.pts, pair.image0), (pair.json.image1.pts, pair.image1))
+                    images = (
+                        (pair.json.image0.pts, pair.images["image0"]),
+                        (pair.json.image1.pts, pair.images["image1"]),
+                    )
                     for side, (pts, image) in enumerate(images):
                         yield asked[side], int(pair.json.provenance[f"index{side}"]), pts, image
 
@@ -101,7 +104,7 @@ def test_action_genome_numbers_count_frames_from_one(built: Built) -> None:
 def test_captions_and_files_differ_between_twins(built: Built) -> None:
     for pairs in built.pairs.values():
         for pair in pairs:
-            assert pair.caption0 != pair.caption1
+            assert pair.texts["caption0"] != pair.texts["caption1"]
             assert pair.json.image0.sha256 != pair.json.image1.sha256
 
 
@@ -130,7 +133,7 @@ def test_pictures_are_the_nearest_frames_of_a_full_decode(built: Built, clip: st
         assert np.abs(picture - frames[index]).mean() < 4
 
 
-def _asked(subset: str, pair: StoredPair) -> tuple[float, float]:
+def _asked(subset: str, pair: Stored[Any]) -> tuple[float, float]:
     """The two times that the annotation means, worked out from the file, not by the generator."""
     about, video = pair.json.provenance, pair.json.group
     if subset == "eq-youcook2":

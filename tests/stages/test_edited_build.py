@@ -16,13 +16,6 @@ from manifests.errors import BuildFailed, WrongUse
 from manifests.recipe import load_recipe
 from shards.read import read_samples
 from shards.storage.store import Store
-<<<<<<< HEAD
-from stages.inputs import check_devices, check_inputs
-from stages.makers import workshop_for
-from stages.prepare import asked_recipe, make_one, needs_process, prepare, state_of
-from stages.verify import verify_subset
-from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
-=======
 from stages import job
 from stages.job import Job, check_devices, check_inputs
 from stages.make import make_one
@@ -30,7 +23,6 @@ from stages.plan import prepare
 from stages.run_here import build_here
 from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
->>>>>>> tests1
 
 WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 
@@ -38,11 +30,6 @@ WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_small(tmp_path_factory.mktemp("tiny-diffusion"))
-
-
-@pytest.fixture(scope="module")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_clip(tmp_path_factory.mktemp("clip"))
 
 
 @pytest.fixture
@@ -72,13 +59,8 @@ def build(recipe: Path, out: Path, *settings: str) -> Store:
     return store
 
 
-<<<<<<< HEAD
-def scored_by(model: str, **settings: Any) -> str:
-    return f"subsets.eq-sd.filters={[{'kind': 'directional-similarity', 'model': model, **settings}]}"
-=======
 def state(store: Store) -> StageState:
     return state_of(store, "eq-sd")
->>>>>>> tests1
 
 
 def test_a_build_is_whole_and_the_same_every_time(recipe: Path, tmp_path: Path) -> None:
@@ -95,15 +77,6 @@ def test_a_build_is_whole_and_the_same_every_time(recipe: Path, tmp_path: Path) 
     assert changes == {"object", "scene", "attribute"}
 
 
-def test_directional_similarity_adds_a_score_and_changes_nothing_else(recipe: Path, clip: Path, tmp_path: Path) -> None:
-    plain, scored = build(recipe, tmp_path / "out"), build(recipe, tmp_path / "scored", scored_by(str(clip)))
-    for one, other in zip(read_samples(plain, "eq-sd"), read_samples(scored, "eq-sd"), strict=True):
-        assert one.json.scores.keys() == {"region", "similarity_inside", "similarity_outside"}
-        assert -1 <= other.json.scores["direction"] <= 1
-        assert {name: value for name, value in other.json.scores.items() if name != "direction"} == one.json.scores
-        assert one.json.provenance == other.json.provenance
-
-
 def test_asking_for_more_keeps_the_first_ones(recipe: Path, tmp_path: Path) -> None:
     """... byte for byte, also those of a shard and of a network's pass that could not be filled."""
     # What rounds differently is a grey level in few pixels, more with guidance; JPEG could hide it.
@@ -117,9 +90,7 @@ def test_asking_for_more_keeps_the_first_ones(recipe: Path, tmp_path: Path) -> N
     assert (len(samples), len(more)) == (5, 8) and more[:5] == samples
 
 
-def test_the_folder_of_the_weights_is_no_part_of_what_is_made_but_they_are(
-    recipe: Path, clip: Path, tmp_path: Path
-) -> None:
+def test_the_folder_of_the_weights_is_no_part_of_what_is_made_but_they_are(recipe: Path, tmp_path: Path) -> None:
     def content(*settings: str) -> str:
         return prepare(Job(load_recipe(str(recipe), settings), Store(str(tmp_path / "out"))), "eq-sd").content
 
@@ -128,9 +99,6 @@ def test_the_folder_of_the_weights_is_no_part_of_what_is_made_but_they_are(
     assert content(f"subsets.eq-sd.model={tmp_path / 'elsewhere'}") == first
     assert content("subsets.eq-sd.source.micro_batch=1", "subsets.eq-sd.source.threads=2") == first
     assert content("subsets.eq-sd.source.guidance=3") != first
-    shutil.copytree(clip, tmp_path / "clip")
-    scored = content(scored_by(str(clip)))
-    assert content(scored_by(str(tmp_path / "clip"), device="cpu", threads=2, micro_batch=2)) == scored != first
     with (tmp_path / "elsewhere" / WEIGHTS).open("ab") as stream:
         stream.write(b" ")
     assert content(f"subsets.eq-sd.model={tmp_path / 'elsewhere'}") != first
@@ -152,9 +120,11 @@ def test_a_model_that_is_not_there_is_said_before_any_work(recipe: Path, tiny: P
         build(recipe, tmp_path / "out")
     with pytest.raises(WrongUse, match=r"source\.model: .*neither a folder here nor in the Hugging Face cache"):
         build(recipe, tmp_path / "out", "subsets.eq-sd.model=nobody/nothing")
-    shutil.copytree(tiny / "unet", tmp_path / "model" / "unet", dirs_exist_ok=True)
-    with pytest.raises(WrongUse, match=r"eq-sd\.filters\.0\.model: .*neither a folder.*A CLIP model is a folder"):
-        build(recipe, tmp_path / "out", scored_by("nobody/nothing"))
+    with pytest.raises(WrongUse, match=r"source\.scorer: .*neither a folder.*A CLIP model is a folder"):
+        shutil.copytree(tiny / "unet", tmp_path / "model" / "unet", dirs_exist_ok=True)
+        build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=nobody/nothing")
+    with pytest.raises(WrongUse, match=r"source\.scorer: there is no model folder small: .*A CLIP model is a folder"):
+        build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=small")
     assert not (tmp_path / "out").exists()
 
 
@@ -210,11 +180,6 @@ def test_the_card_says_what_was_not_checked(recipe: Path, tmp_path: Path) -> Non
     build_here(load_recipe(str(recipe), ["subsets.eq-sd.count=2"]), str(tmp_path / "out"))
     store = Store(str(tmp_path / "out"))
     text = store.read("eq-sd/README.md").decode()
-<<<<<<< HEAD
-    assert "Nothing has checked that the pictures show" in text and "kept 1,513\n  pairs" in text
-    assert "drawn the way EqBen's are with [prompt-to-prompt]" in text and "| drawings | 2 |" in text
-=======
     assert "Nothing has checked that the pictures show" in text and "prompt-to-prompt" in text
->>>>>>> tests1
     assert "hertz2023prompt" in text and "model: path/to/model" in text and str(tmp_path) not in text
     assert json.loads(store.read("eq-sd/_meta/croissant.json"))

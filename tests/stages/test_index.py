@@ -14,7 +14,7 @@ from manifests.index_record import IndexRecord
 from manifests.receipt import parsed
 from shards.storage.store import Store
 from stages.finalise import disagreeing
-from stages.index import receipts_digest, summarise, write_index
+from stages.index import is_indexed, receipts_digest, summarise, write_index
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -79,10 +79,12 @@ def test_the_index_has_the_same_bytes_every_time(built: Any, tmp_path: Path) -> 
     assert files(built) == first
 
 
-def test_an_index_of_these_very_shards_is_not_written_again(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = write_index(built.store, built.state(), "pair")
-    monkeypatch.setattr(built.store, "move_in", lambda *_: pytest.fail("written"))
-    assert write_index(built.store, built.state(), "pair") == record
+def test_an_index_vouches_for_the_shards_it_was_written_of(built: Any) -> None:
+    assert not is_indexed(built.store, built.state())
+    write_index(built.store, built.state(), "pair")
+    assert is_indexed(built.store, built.state())
+    built.store.write("eq-x/_meta/index.parquet", b"half")
+    assert not is_indexed(built.store, built.state())
 
 
 def test_an_index_of_another_size_is_written_again(built: Any) -> None:
