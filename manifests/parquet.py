@@ -15,14 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 
-def read_parquet(stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None) -> pa.Table:
+def read_parquet(
+    stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None, checksums: bool = False
+) -> pa.Table:
     """All columns or those named, of the whole file or of one row group.
 
+    checksums: compare those of the pages, where the file has some.
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
     with _broken_told():
-        file = pq.ParquetFile(stream, pre_buffer=False)
+        file = pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=checksums)
         if row_group is None:
             return file.read(columns=names, use_threads=False)
         return file.read_row_group(row_group, columns=names, use_threads=False)

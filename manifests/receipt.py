@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,6 +32,10 @@ def parsed(kind: type[M], content: bytes) -> M | None:
         return None
 
 
+Count = Annotated[int, Field(ge=0, lt=1 << 63)]  # what a column of Parquet holds
+Word = Annotated[str, Field(pattern=r"^[ -~]*$")]
+
+
 class Receipt(Model):
     """What a finished shard holds.
 
@@ -44,20 +48,20 @@ class Receipt(Model):
     its twin that stays.
     """
 
-    shard: int
+    shard: Count
     split: str = Field(pattern=SPLIT)
-    content: str
-    runtime: str
-    requested_runtime: str = ""
-    micro_batch: int = 0
-    slice: str
-    planned: int
-    kept: int
-    rejected: dict[str, int]
-    tar_sha256: str
-    tar_size: int
-    rows_sha256: str
-    rows_size: int
+    content: Word
+    runtime: Word
+    requested_runtime: Word = ""
+    micro_batch: Count = 0
+    slice: Word
+    planned: Count
+    kept: Count
+    rejected: dict[str, Count]
+    tar_sha256: Word
+    tar_size: Count
+    rows_sha256: Word
+    rows_size: Count
     missing: dict[str, int | None]
     duplicates: dict[str, str] = {}
 
@@ -68,5 +72,8 @@ class Receipt(Model):
 
 
 def parse_receipt(content: bytes) -> Receipt | None:
-    """The receipt, or None when the bytes are not one: then its shard is not done."""
-    return parsed(Receipt, content)
+    """The receipt, or None when the bytes are not those of one whose counts add up: then its shard is not done."""
+    receipt = parsed(Receipt, content)
+    if receipt is None or receipt.to_bytes() != content:
+        return None
+    return receipt if receipt.kept + sum(receipt.rejected.values()) == receipt.planned else None

@@ -21,6 +21,7 @@ from stages.duplicates import drop_duplicates
 from stages.finalise import disagreeing, forget, remove_leftovers
 from stages.index import is_indexed, receipts_digest, summarise, write_index
 from stages.job import Job, job_of
+from stages.ledger import LEDGER
 from stages.maker import refuse_mixed_runtimes
 from stages.plan import prepare
 from stages.progress import Progress
@@ -111,7 +112,11 @@ def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress
         if not wrong and not state.todo:
             break
     else:
-        raise BuildFailed(f"shards of {name} do not stay what their receipts say; is the disk sound?")
+        ledger = f"{store.root}/{layout.meta(maker.home, LEDGER)}"
+        raise BuildFailed(
+            f"{name}: shards do not stay what their receipts say; remove {ledger} and run the same build again, and if "
+            "that does not help have the disk checked"
+        )
     if not job.recipe.allow_mixed_runtimes:
         columns = (state.done.column("requested_runtime"), state.done.column("runtime"))
         refuse_mixed_runtimes(f"{store.root}/{maker.home}", {asked or own for asked, own in zip(*columns, strict=True)})

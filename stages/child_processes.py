@@ -6,7 +6,9 @@ ends, and their temporary files (unpacked assets, a render: up to gigabytes) go 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -17,6 +19,7 @@ import traceback
 from concurrent.futures import Future
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.util import Finalize
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -31,7 +34,8 @@ class Children:
     """A pool of processes that make shards; they start when they are needed."""
 
     def __init__(self, workers: int) -> None:
-        self._scratch = tempfile.mkdtemp(prefix="twinset-")
+        # The first child creates it: what is killed before it has children leaves nothing.
+        self._scratch = os.path.join(tempfile.gettempdir(), f"twinset-{secrets.token_hex(8)}")
         _scratches.append(self._scratch)
         self._pool = ProcessPool(
             workers, context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(), self._scratch)
@@ -111,12 +115,21 @@ def _make(root: str, home: str, number: int) -> dict[str, Any]:
 def _begin(parent: int, scratch: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
     own = os.path.join(scratch, str(os.getpid()))
-    os.makedirs(own, exist_ok=True)
+    # Its work may end, for the pipe from the parent broke, before the thread that watches the parent looks again.
+    Finalize(None, _remove_if_orphan, (parent, scratch), exitpriority=0)
+    for folder in (scratch, own):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = own
     # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
     sys.stdout.flush()
     os.dup2(2, 1)
     end_with_parent(parent, partial(_remove, scratch))
+
+
+def _remove_if_orphan(parent: int, scratch: str) -> None:
+    if os.getppid() != parent:
+        _remove(scratch)
 
 
 def _remove(scratch: str) -> None:

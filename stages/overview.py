@@ -65,7 +65,7 @@ def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
     """Counts of a stage and everything that is wrong with it, after all was hashed again."""
     home, maker = job.recipe.home(name), job.maker(name)
     files = maker.source.media_files()
-    state = state_of(job.store, home, files)
+    state = state_of(job.store, home, files, trusting=False)
     problems = list(verify_stage(job.store, state, maker, files if media else None))
     problems += [problem] if (problem := missing_problem(job.recipe, name, state)) else []
     return {**state.counts(), "problems": problems}

@@ -88,7 +88,7 @@ def _planned_before(store: Store, home: str) -> Stage | None:
         if stage is None or plan_digest(read_planned(store, home)) == stage.plan:
             return stage
         problem = "its list of shards is not the plan's"
-    except (TwinsetError, FileNotFoundError, ValueError, KeyError, TypeError) as error:
+    except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
     logger.warning("%s: planned again, %s", home, problem)
     return None

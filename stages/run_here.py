@@ -24,7 +24,10 @@ from stages.status import StageState
 Runner = Literal["threads", "processes"]
 RETRIES = 3
 #: A full disk or a wrong place does not mend by waiting.
-HOPELESS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR)
+HOPELESS = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
+)
 
 
 def build_here(

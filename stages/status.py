@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from manifests.errors import WrongUse
 from manifests.plan import PlannedShard
 from manifests.receipt import Receipt
 from manifests.recipe import Recipe
@@ -71,12 +72,19 @@ class StageState:
         return sum(rejected.get(reason, 0) for reason in MISSING_REASONS)
 
 
-def state_of(store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None) -> StageState:
+def state_of(
+    store: Store,
+    home: str,
+    media: Media | None = None,
+    wanted: Collection[int] | None = None,
+    trusting: bool = True,
+) -> StageState:
     """State of a planned stage, by listings rather than a look at each file.
 
     Args:
         media: where inputs are looked for, to notice rejections that went stale; None leaves that out.
         wanted: numbers of the shards to look at; all when None.
+        trusting: False to read every receipt again (`stages.ledger.read_receipts`).
 
     Raises:
         WrongUse: nothing was planned there.
@@ -84,13 +92,14 @@ def state_of(store: Store, home: str, media: Media | None = None, wanted: Collec
     stage = planned_stage(store, home)
     planned = read_planned(store, home)
     looked_at = planned if wanted is None else [planned[number] for number in wanted]
-    receipts, unreadable = read_receipts(store, home, wanted)
+    receipts, unreadable = read_receipts(store, home, wanted, trusting)
     rows, tars = store.listing(layout.meta(home, "rows")), _tars(store, home, planned)
-    stale = dict.fromkeys(unreadable, "its receipt cannot be read")
+    # One beyond the plan is a leftover, which the end of the build removes.
+    stale = {number: "its receipt cannot be read" for number in unreadable if number < len(planned)}
     missing: list[int] = []
     done: list[int] = []
     by_number = _columns(receipts)
-    found = {number: media.size(number) for number in _missing_names(receipts)} if media is not None else None
+    found = {name: _size(media, name) for name in _missing_names(receipts)} if media is not None else None
     for shard in looked_at:
         number = shard.shard
         if number not in by_number:
@@ -100,7 +109,7 @@ def state_of(store: Store, home: str, media: Media | None = None, wanted: Collec
             stale[number] = why
         else:
             done.append(number)
-    if sum(stamp == "" for stamp in receipts.column("rows_stamp")) > WORTH_KEEPING and wanted is None:
+    if sum(stamp == "" for stamp in receipts.column("rows_stamp")) > WORTH_KEEPING and wanted is None and trusting:
         keep(store, home, receipts)
     return StageState(home, stage, planned, receipts.only(done), missing, stale, rows, tars)
 
@@ -121,7 +130,7 @@ def receipt_holds(
     tars = _sized(
         f"{receipt.split}/{planned.shard:05d}.tar", store.size(layout.tar(home, receipt.split, planned.shard))
     )
-    found = {name: media.size(name) for name in receipt.missing} if media is not None else None
+    found = {name: _size(media, name) for name in receipt.missing} if media is not None else None
     return receipt.shard == planned.shard and not _why_stale(stage, planned, row, rows, tars, found)
 
 
@@ -148,6 +157,14 @@ def _columns(receipts: Receipts) -> dict[int, _Done]:
 
 def _missing_names(receipts: Receipts) -> set[str]:
     return {name for missing in set(receipts.column("missing")) for name in json.loads(missing)}
+
+
+def _size(media: Media, name: str) -> int | None:
+    """Size of a file of media; -1, which none has, for a name that no source gives: then the receipt is not ours."""
+    try:
+        return media.size(name)
+    except WrongUse:
+        return -1
 
 
 def _tars(store: Store, home: str, planned: Sequence[PlannedShard]) -> dict[str, Entry]:
