@@ -30,7 +30,7 @@ logger = logging.getLogger("twinset")
 
 ROUNDS = 3  # make, find what does not agree, make that again
 DESCRIBED = "log/described.json"
-DESCRIPTION = 1  # raised when what `cards` writes changes
+DESCRIPTION = 2  # raised when what `cards` writes changes
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
 MakeShards = Callable[[Job, str, StageState], Sequence[str]]
