@@ -76,7 +76,7 @@ def _failure(failures: Mapping[str, BaseException], waiting: Sequence[str]) -> B
         return first
     said = []
     for name, error in failures.items():
-        if not isinstance(error, TwinsetError):
+        if not isinstance(error, TwinsetError) or error.__cause__ is not None:
             logger.info("%s failed", name, exc_info=error)
         said.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
     if waiting:

@@ -83,8 +83,8 @@ def _candidates(maker: Maker) -> Iterator[Candidate]:
     except Exception as error:
         named = SOURCES.named(maker.source.kind)
         raise BuildFailed(
-            f"{maker.home}: plan() of {named} failed: {in_words(error)}; correct the source or its input (--verbose "
-            "shows the traceback)"
+            f"{maker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
+            "input (--verbose shows the traceback)"
         ) from error
 
 
