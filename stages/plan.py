@@ -85,9 +85,16 @@ def _planned_before(store: Store, home: str) -> Stage | None:
     """The stage record below OUT, if it and its list of shards are whole; else the stage is planned again."""
     try:
         stage = read_stage(store, home)
-        if stage is None or plan_digest(read_planned(store, home)) == stage.plan:
+        if stage is None:
+            return None
+        shards = read_planned(store, home)
+        counts = (sum(shard.planned for shard in shards), len(shards))
+        if digest(stage.facts) != stage.content or counts != (stage.planned, stage.shards):
+            problem = "its record does not agree with itself"
+        elif plan_digest(shards) != stage.plan:
+            problem = "its list of shards is not the plan's"
+        else:
             return stage
-        problem = "its list of shards is not the plan's"
     except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
     logger.warning("%s: planned again, %s", home, problem)

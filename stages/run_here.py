@@ -82,7 +82,7 @@ class Here:
             try:
                 self._retried(make, root, home, number)
                 self._progress.advance(name)
-            except Exception as error:
+            except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
                 failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
             finally:
                 own.release()
