@@ -27,7 +27,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             child.kill()
-    # The children's temporary files are removed by none of them now. Not imported here: that may be what was interrupted.
+    # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
     if (module := sys.modules.get("stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
         module.remove_scratch()
     os.write(2, b"\ntwinset: interrupted; the same command resumes\n")

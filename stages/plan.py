@@ -50,7 +50,7 @@ def prepare(job: Job, name: str) -> Stage:
         return before
     if before is not None and before.content != content:
         logger.warning("%s: the recipe, its inputs or a version changed; its shards are made again", name)
-    summary = _write_plan(store, maker)
+    summary = _write_plan(store, maker, content)
     stage = Stage(
         name=name,
         facts=facts,
@@ -101,13 +101,16 @@ def _planned_before(store: Store, home: str) -> Stage | None:
     return None
 
 
-def _write_plan(store: Store, maker: Maker) -> PlanSummary:
+def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
     """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked."""
     origin, check = maker.source.planned_from, PlanCheck()
     with store.spool() as spool:
         candidates = check.watch(_candidates(maker))
         summary = write_plan(candidates, maker.generator.candidate, maker.subset.shard_size, spool, origin)
         check.finish(origin, lambda: _candidates(maker))
+        now, planned = _planned_before(store, maker.home), (content, maker.subset.count, summary.digest)
+        if now is not None and (now.content, now.count, now.plan) == planned:
+            return summary  # another build of the same planned it meanwhile, and may read it
         reports = maker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))
