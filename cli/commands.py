@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -18,7 +19,9 @@ from manifests.recipe import Recipe, parse_recipe
 
 def plan(asked: argparse.Namespace) -> int:
     """``twinset plan``."""
-    _show(asked, twinset.plan(asked.recipe, asked.out, asked.only, asked.set), planning=True)
+    with contextlib.redirect_stdout(sys.stderr):  # what a source prints is none of the counts
+        counts = twinset.plan(asked.recipe, asked.out, asked.only, asked.set)
+    _show(asked, counts, planning=True)
     return 0
 
 
@@ -92,7 +95,7 @@ def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any
         raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
     from cli.bars import bars
 
-    with ending_at_once(), bars() as progress:
+    with contextlib.redirect_stdout(sys.stderr), ending_at_once(), bars() as progress:
         return twinset.build(recipe, out, workers=workers, runner=runner, progress=progress)  # type: ignore[arg-type]
 
 

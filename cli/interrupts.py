@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from types import FrameType
+
+import psutil
 
 
 @contextlib.contextmanager
@@ -21,14 +24,11 @@ def ending_at_once() -> Iterator[None]:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    import psutil
-
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             child.kill()
-    # The children's temporary files are removed by none of them now.
-    from stages.child_processes import remove_scratch
-
-    remove_scratch()
+    # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
+    if (module := sys.modules.get("stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
+        module.remove_scratch()
     os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
     os._exit(1)

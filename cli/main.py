@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except KeyboardInterrupt:  # builds have their own way to end (`cli.interrupts`)
+        print("twinset: interrupted", file=sys.stderr)
+        return 1
     except (TwinsetError, OSError) as error:
         _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from manifests.receipt import Model
 
 
@@ -9,7 +11,8 @@ class IndexRecord(Model):
     """Written last of a stage.
 
     content, plan: digests of the stage that the index was written for. digest: over all receipts, the same for the same
-    shards. planned, kept: candidates; rows, size: of ``index.parquet``.
+    shards. planned, kept: candidates; rows, size: of ``index.parquet``. files: sha256 and size by
+    name of the files that it vouches for.
     """
 
     schema_version: int = 1
@@ -20,3 +23,4 @@ class IndexRecord(Model):
     kept: int
     rows: int
     size: int
+    files: dict[str, tuple[str, int]] = Field(default={})

@@ -31,6 +31,12 @@ def read_parquet(
         return file.read_row_group(row_group, columns=names, use_threads=False)
 
 
+def parquet_columns(stream: BinaryIO) -> list[str]:
+    """Names of the columns; raises as `read_parquet`."""
+    with _broken_told():
+        return list(pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names)
+
+
 def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
     with _broken_told():

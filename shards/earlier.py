@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manifests.errors import WrongUse
 from manifests.index_record import IndexRecord
-from manifests.parquet import read_parquet
+from manifests.parquet import parquet_columns, read_parquet
 from manifests.receipt import parsed
 from manifests.stage import Stage, parse_stage
 from shards.storage import layout
@@ -35,13 +37,28 @@ class Earlier:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Columns of all rows that were kept, in plan order."""
-        with self.store.open(layout.meta(self.home, "index.parquet")) as stream:
+        with self._index(columns) as stream:
             return read_parquet(stream, columns)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """As `read`, a row group at a time, for an index that memory does not hold."""
-        with self.store.open(layout.meta(self.home, "index.parquet")) as stream:
+        with self._index(columns) as stream:
             yield from pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False)
+
+    @contextmanager
+    def _index(self, columns: Sequence[str]) -> Iterator[BinaryIO]:
+        """The file; raises `WrongUse` when it is damaged, or lacks a column: then the stage is of another kind."""
+        path = layout.meta(self.home, "index.parquet")
+        with self.store.open(path) as stream:
+            try:
+                found = parquet_columns(stream)
+            except pa.ArrowException as error:
+                remedy = f"remove {layout.meta(self.home, 'index.json')} and run its build again"
+                raise WrongUse(f"{self.where}: {path} cannot be read ({error}); {remedy}") from error
+            if lacking := [name for name in columns if name not in found]:
+                raise WrongUse(f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind")
+            stream.seek(0)
+            yield stream
 
     def _stage(self) -> Stage:
         path = layout.meta(self.home, "stage.json")

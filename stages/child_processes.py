@@ -18,7 +18,7 @@ import time
 import traceback
 from concurrent.futures import Future
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 from typing import Any
 
@@ -27,7 +27,21 @@ from pebble import ProcessExpired, ProcessPool
 from manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 0.5
+EXITED = 256  # stands for exit code 0
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
+
+
+class _Process(SpawnProcess):
+    """A child whose exit code is never 0: pebble would take that for a planned end, and wait for its shard for ever."""
+
+    @property
+    def exitcode(self) -> int | None:
+        code: int | None = super().exitcode
+        return EXITED if code == 0 else code
+
+
+class _Spawn(SpawnContext):
+    Process = _Process
 
 
 class Children:
@@ -37,9 +51,7 @@ class Children:
         # The first child creates it: what is killed before it has children leaves nothing.
         self._scratch = os.path.join(tempfile.gettempdir(), f"twinset-{secrets.token_hex(8)}")
         _scratches.append(self._scratch)
-        self._pool = ProcessPool(
-            workers, context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(), self._scratch)
-        )
+        self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
     def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
         """Make one shard; the future gives its receipt, or raises what `stages.shards.make.make_one` raised."""
@@ -92,7 +104,7 @@ def remove_scratch() -> None:
 def crashed(home: str, error: ProcessExpired) -> BuildFailed:
     """What is said of a shard whose process died."""
     code = error.exitcode
-    died = f"signal {-code}" if code < 0 else f"exit code {code}"
+    died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
     return BuildFailed(
         f"its process died ({died}); run the same command again, and if it dies again, build this stage alone (--only "
         f"{home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"

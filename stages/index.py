@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cards.summary import IndexSummary
-from manifests.canonical import canonical_json, digest
+from manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
@@ -58,7 +59,7 @@ def is_indexed(store: Store, state: StageState) -> bool:
     current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
     if record is None or (record.content, record.plan, record.digest) != current:
         return False
-    return store.size(layout.meta(state.home, "index.parquet")) == record.size
+    return all(store.size(layout.meta(state.home, name)) == size for name, (_, size) in record.files.items())
 
 
 def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
@@ -92,11 +93,13 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                     sizes[tar] = kept
                 index.add(good.append_column("tar", pa.array([tar] * len(good), pa.string())))
                 rejections.add(bad)
-        size = index_file.stat().st_size
+        files = {"index.parquet": sha256_of_file(index_file), "rejections.parquet": sha256_of_file(rejections_file)}
         count = index.rows
         store.move_in(index_file, layout.meta(home, "index.parquet"))
         store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
-    store.write(layout.meta(home, "sizes.json"), canonical_json(sizes) + b"\n")
+    listed = canonical_json(sizes) + b"\n"
+    files["sizes.json"] = sha256_of(BytesIO(listed))
+    store.write(layout.meta(home, "sizes.json"), listed)
     record = IndexRecord(
         content=stage.content,
         plan=stage.plan,
@@ -104,7 +107,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
         planned=stage.planned,
         kept=sum(state.done.column("kept")),
         rows=count,
-        size=size,
+        size=files["index.parquet"][1],
+        files=files,
     )
     store.write(place, record.to_bytes())
     return record

@@ -43,6 +43,8 @@ class Job:
         if "/" not in stage:
             return Earlier(self.store, self.recipe.home(stage))
         root, _, home = stage.rstrip("/").rpartition("/")
+        if "\0" in stage or root.endswith(":/"):
+            raise WrongUse(f"{stage!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
         return Earlier(Store(root or "/"), home)
 
     def recorded(self, name: str) -> bytes:
@@ -85,11 +87,14 @@ def recorded_recipe(store: Store, home: str) -> Recipe:
     """The recipe that a stage below OUT was last built with."""
     path = layout.meta(home, "recipe.json")
     try:
-        return recipe_from_json(store.read(path))
+        recipe = recipe_from_json(store.read(path))
     except FileNotFoundError as error:
         raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WrongUse(f"{store.root}/{path}: cannot be used on this machine: {error}") from error
+    if home not in map(recipe.home, recipe.all):
+        raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")
+    return recipe
 
 
 def job_of(store: Store, home: str) -> tuple[Job, str]:

@@ -51,6 +51,7 @@ def prepare(job: Job, name: str) -> Stage:
         _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
         return before
     if before is not None and before.content != content:
+<<<<<<< HEAD
         logger.warning(
             "%s: the recipe, its inputs or a version changed; planning again makes %s finished shards stale, until the "
             "same build makes them again, and removes the card, README.md",
@@ -58,6 +59,10 @@ def prepare(job: Job, name: str) -> Stage:
             f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
         )
     summary = _write_plan(store, maker)
+=======
+        logger.warning("%s: the recipe, its inputs or a version changed; its shards are made again", name)
+    summary = _write_plan(store, maker, content)
+>>>>>>> attack
     stage = Stage(
         name=name,
         facts=facts,
@@ -101,22 +106,32 @@ def _planned_before(store: Store, home: str) -> Stage | None:
     """The stage record below OUT, if it and its list of shards are whole; else the stage is planned again."""
     try:
         stage = read_stage(store, home)
-        if stage is None or plan_digest(read_planned(store, home)) == stage.plan:
+        if stage is None:
+            return None
+        shards = read_planned(store, home)
+        counts = (sum(shard.planned for shard in shards), len(shards))
+        if digest(stage.facts) != stage.content or counts != (stage.planned, stage.shards):
+            problem = "its record does not agree with itself"
+        elif plan_digest(shards) != stage.plan:
+            problem = "its list of shards is not the plan's"
+        else:
             return stage
-        problem = "its list of shards is not the plan's"
     except (TwinsetError, FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError) as error:
         problem = str(error)
     logger.warning("%s: planned again, %s", home, problem)
     return None
 
 
-def _write_plan(store: Store, maker: Maker) -> PlanSummary:
+def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
     """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked."""
     origin, check = maker.source.planned_from, PlanCheck()
     with store.spool() as spool:
         candidates = check.watch(_candidates(maker))
         summary = write_plan(candidates, maker.generator.candidate, maker.subset.shard_size, spool, origin)
         check.finish(origin, lambda: _candidates(maker))
+        now, planned = _planned_before(store, maker.home), (content, maker.subset.count, summary.digest)
+        if now is not None and (now.content, now.count, now.plan) == planned:
+            return summary  # another build of the same planned it meanwhile, and may read it
         reports = maker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))

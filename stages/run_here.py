@@ -54,6 +54,9 @@ def build_here(
     here = Here(workers or os.cpu_count() or 1, runner, progress)
     try:
         return build(Job(recipe, Store(out)), here.make, progress)
+    except FileNotFoundError as error:
+        error.add_note("another process may have removed it, such as a second build; run the same command again")
+        raise
     finally:
         here.close()
 
@@ -82,7 +85,7 @@ class Here:
             try:
                 self._retried(make, root, home, number)
                 self._progress.advance(name)
-            except Exception as error:
+            except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
                 failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
             finally:
                 own.release()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manifests.errors import WrongUse
+from manifests.errors import TwinsetError
 from manifests.plan import PlannedShard
 from manifests.receipt import Receipt
 from manifests.recipe import Recipe
@@ -163,7 +163,7 @@ def _size(media: Media, name: str) -> int | None:
     """Size of a file of media; -1, which none has, for a name that no source gives: then the receipt is not ours."""
     try:
         return media.size(name)
-    except WrongUse:
+    except TwinsetError:
         return -1
 
 

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest
+from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt
+from manifests.receipt import Receipt, parsed
 from shards.kinds.samples import Source
 from shards.media.source_media import Media
 from shards.rows import KEPT, REJECTED
@@ -151,7 +152,16 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
     """Where index and sizes, if they are there, are not those of the shards. kept: keys of each tar."""
     name = state.home
     sizes = {_tar_named(name, one): one.kept for one in state.done.receipts() if one.tar_size}
-    again = "run the same build again"
+    record = layout.meta(name, "index.json")
+    again = f"remove {record} and run the same build again"
+    for file, (sha256, _) in _recorded(store, record).items():
+        try:
+            agrees = store.sha256(layout.meta(name, file))[0] == sha256
+        except OSError:
+            agrees = False
+        if not agrees:
+            yield f"{layout.meta(name, file)}: absent, or not the one of {record}; {again}"
+            return
     path = layout.meta(name, "sizes.json")
     if store.size(path) is not None:
         try:
@@ -175,6 +185,14 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
         if wrong:
             which = ", ".join(tar or "the samples without images" for tar in wrong[:3])
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
+
+
+def _recorded(store: Store, path: str) -> dict[str, tuple[str, int]]:
+    try:
+        record = parsed(IndexRecord, store.read(path))
+    except FileNotFoundError:
+        return {}
+    return record.files if record is not None else {}
 
 
 def _source_problems(media: Media, home: str, source: Source, numbers: Sequence[int]) -> Iterator[str]:

@@ -127,7 +127,10 @@ class Store:
         target = self._local / path
         new = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(spooled, target)
+        try:
+            os.replace(spooled, target)
+        except IsADirectoryError as error:  # it names the spooled file
+            raise IsADirectoryError(error.errno, error.strerror, str(target)) from error
         for folder in (target.parent, *(folder.parent for folder in new)):
             sync(folder)
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 
+import pyarrow as pa
+
 from manifests.candidate import Candidate
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
@@ -41,14 +43,24 @@ def make_one(root: str, home: str, number: int) -> Receipt:
         # Found out before the work rather than after it; finalising looks at all receipts.
         first = _receipt_of(store, home, stage, 0)
         refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime, *([first.machine] if first else [])})
-    file, row_group = plan_file(number)
-    with store.open(layout.plan(home, file)) as stream:
-        candidates = read_slice(stream, row_group, maker.generator.candidate)
+    candidates = _candidates(store, maker, number)
     try:
         return make_shard(store, stage, planned, candidates, maker)
     except OSError as error:
         error.add_note(f"while making {home} shard {number:05d}")
         raise
+
+
+def _candidates(store: Store, maker: Maker, number: int) -> list[Candidate]:
+    file, row_group = plan_file(number)
+    path = layout.plan(maker.home, file)
+    try:
+        with store.open(path) as stream:
+            return read_slice(stream, row_group, maker.generator.candidate)
+    except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
+        remedy = f"remove {layout.meta(maker.home, 'stage.json')} and run the same build again"
+        problem = f"{store.root}/{path}: not the candidates of shard {number:05d} ({error})"
+        raise BuildFailed(f"{problem}; {remedy}") from error
 
 
 def make_shard(
