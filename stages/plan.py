@@ -51,18 +51,13 @@ def prepare(job: Job, name: str) -> Stage:
         _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
         return before
     if before is not None and before.content != content:
-<<<<<<< HEAD
         logger.warning(
             "%s: the recipe, its inputs or a version changed; planning again makes %s finished shards stale, until the "
             "same build makes them again, and removes the card, README.md",
             name,
             f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
         )
-    summary = _write_plan(store, maker)
-=======
-        logger.warning("%s: the recipe, its inputs or a version changed; its shards are made again", name)
     summary = _write_plan(store, maker, content)
->>>>>>> attack
     stage = Stage(
         name=name,
         facts=facts,
