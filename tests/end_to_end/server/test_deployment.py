@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def parameters(**given: Any) -> list[str]:
     return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]
@@ -22,6 +24,7 @@ def test_local_deployment_builds_the_same_bytes(
     assert contents(out) == contents(reference)
 
 
+@pytest.mark.slow
 def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
     prefect: Any, start_worker: Any, api: Any, dag_recipe: Path, dag_reference: Path, contents: Any, tmp_path: Path
 ) -> None:
@@ -52,6 +55,7 @@ def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
     assert {*of_triplets, "scene-graphs-shards", "focus-object-look", "build-genecis"} <= artifacts
 
 
+@pytest.mark.slow
 def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
     prefect: Any, start_worker: Any, dag_recipe: Path, contents: Any, dag_reference: Path, tmp_path: Path
 ) -> None:
