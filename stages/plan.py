@@ -115,8 +115,8 @@ def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))
         withdraw(store, maker.home, maker.source.reports)
-        for name, content in reports.items():
-            store.write(layout.meta(maker.home, name), content)
+        for name, report in reports.items():
+            store.write(layout.meta(maker.home, name), report)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
             store.move_in(spool / file, layout.plan(maker.home, file))
     return summary
