@@ -127,8 +127,8 @@ def _make(root: str, home: str, number: int) -> dict[str, Any]:
 def _begin(parent: int, scratch: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its children
     own = os.path.join(scratch, str(os.getpid()))
-    # Its work may end, for the pipe from the parent broke, before the thread that watches the parent looks again.
-    Finalize(None, _remove_if_orphan, (parent, scratch), exitpriority=0)
+    # When the parent is killed its pipe breaks and ends this process, mostly before `watch` looks for the parent again.
+    Finalize(None, _leave, (scratch, own), exitpriority=0)
     for folder in (scratch, own):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
@@ -139,9 +139,10 @@ def _begin(parent: int, scratch: str) -> None:
     end_with_parent(parent, partial(_remove, scratch))
 
 
-def _remove_if_orphan(parent: int, scratch: str) -> None:
-    if os.getppid() != parent:
-        _remove(scratch)
+def _leave(scratch: str, own: str) -> None:
+    shutil.rmtree(own, ignore_errors=True)
+    with contextlib.suppress(OSError):  # others are still there
+        os.rmdir(scratch)
 
 
 def _remove(scratch: str) -> None:
