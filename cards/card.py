@@ -49,8 +49,18 @@ def card(
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
         places=[setting for setting, _, _ in source.places()],
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
+        brought=_brought(stage),
         citations="\n\n".join(dict.fromkeys(cited)),
     )
+
+
+def _brought(stage: Stage) -> Mapping[str, list[str]]:
+    """Packages, with their versions, that brought its source or filters, with the kinds that each brought."""
+    found: dict[str, list[str]] = {}
+    for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
+        if "distribution" in made:
+            found.setdefault(made["distribution"], []).append(f"{what} {made['kind']}")
+    return found
 
 
 def _front_matter(stage: Stage, makes: str, summary: IndexSummary, digest: str) -> str:

@@ -46,7 +46,7 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
     files = digest(store.sha256(index))
     if kind is not None:
         numbers = kind.statistics(store, subset)
-        store.write(layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers)))
+        store.write(layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, settings.source.group)))
         files = digest(_write_croissant(store, stage, settings, summary))  # holds the digests of stage, index and tars
     reports = {name: _report(store, subset, name) for name in settings.source.reports}
     found = {name: content for name, content in reports.items() if content is not None}

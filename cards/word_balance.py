@@ -29,6 +29,18 @@ def lopsided(uses: Sequence[WordUse], most: int) -> tuple[WordUse, ...]:
     return tuple(sorted(unbalanced, key=lambda use: (-abs(use.only0 - use.only1), use.word))[:most])
 
 
+def fewest(words: int) -> int:
+    """Pairs that a word must stand in, always on the same side alone, before `lopsided` can name it.
+
+    Args:
+        words: how many different ones are tested.
+    """
+    count = 1
+    while sign_test(0, count) * words >= LEVEL:
+        count += 1
+    return count
+
+
 def sign_test(count0: int, count1: int) -> float:
     """Chance (0-1) that a fair coin thrown ``count0 + count1`` times falls at least as unevenly as this."""
     thrown, fewer = count0 + count1, min(count0, count1)

@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except WrongUse as error:
+        _log_cause(error)
         print(f"twinset: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("twinset: interrupted", file=sys.stderr)
         return 1
     except (TwinsetError, OSError) as error:
+        _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
         print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 1
@@ -53,6 +55,12 @@ def _open_streams() -> None:
                 os.close(opened)
             os.set_inheritable(number, True)  # unlike what Python opens
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
+
+
+def _log_cause(error: Exception) -> None:
+    """Where in the code it began, for ``--verbose``: other people's sources and filters fail in their own ways."""
+    if error.__cause__ is not None:
+        logging.getLogger("twinset").info("Traceback of what follows:", exc_info=error.__cause__)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,7 +84,12 @@ def _parser() -> argparse.ArgumentParser:
         repeatable(added, "--only", "SUBSET", "this subset and the stages it reads")
         repeatable(added, "--set", "KEY.PATH=VALUE", "override a setting")
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    planning.add_argument("--out", type=_place, help="write the plan below this folder or URL")
+    planning.add_argument(
+        "--out",
+        type=_place,
+        help="write the plan below this folder or URL; where the recipe or an input changed, shards that are finished "
+        "there become stale, and the card is removed, until they are built again",
+    )
     building.add_argument("--out", type=_place, required=True, help="folder or fsspec URL of the dataset")
     parsing = command("parse", parse, "write the scene graphs (relations) of captions, or resume it")
     parsing.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")

@@ -17,14 +17,16 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
     else:
         table = Table("subset", "planned", "kept", "rejected", "shards")
     for name, row in stages.items():
-        shards = f"{row['done']:,} of {row['shards']:,}" if "done" in row else _number(row["shards"])
+        shards = _number(row["shards"])
+        if row.get("done") is not None:
+            shards = f"{row['done']:,} of {shards}"
         if row.get("stale"):
             shards += f", {len(row['stale'])} stale"
         planned, rejected = _number(row["planned"]), ", ".join(f"{n:,} {why}" for why, n in row["rejected"].items())
         if planning:
             table.add_row(name, ", ".join(row["reads"]), planned, shards, row["state"])
         else:
-            table.add_row(name, planned, f"{row['kept']:,}", rejected, shards)
+            table.add_row(name, planned, _number(row["kept"]), rejected, shards)
     console = Console()
     with console.capture() as shown:
         console.print(table)
@@ -47,7 +49,8 @@ def print_problems(found: dict[str, Any], counted: bool) -> int:
             print(problem, file=sys.stderr)
         if counted:
             numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}
-            print(f"{name}:", ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in numbers.items()))
+            counted_as = [f"{_number(number)} {what}{'s' * (number != 1)}" for what, number in numbers.items()]
+            print(f"{name}:", ", ".join(counted_as))
     return problems
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from manifests.candidate import SPLIT, Candidate, from_row, to_row
+from generators.named_pairs import NamedPairCandidate
+from manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
 from shards.contracts import EXAMPLES, Context, Generator, Source
 from shards.kinds.samples import Rejected, TableRows
 
@@ -20,7 +22,8 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     """Raise `BrokenContract` when a source does not keep the contract of `shards.contracts`.
 
     Settings survive the way to a worker; two plans are equal; keys and identities differ; groups are contiguous; all
-    reasons are explained; what is left out is named with its place; each candidate is answered once, in order.
+    reasons are explained; what is left out is named with its place; each candidate is answered once, in order; captions
+    are not blank; provenance has one form; the words for the card are Markdown.
 
     Args:
         source: settings whose inputs are at hand.
@@ -30,6 +33,7 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     """
     travelled = type(source).model_validate(source.model_dump(mode="json"))
     _expect(travelled == source, "settings change on the way through JSON; use types that pydantic writes and reads")
+    _check_words(source)
     first, second = source.open(context), source.open(context)
     _expect(first.inputs() == second.inputs(), "inputs() differs between two generators of the same settings")
     planned = _planned(first, most)
@@ -43,6 +47,24 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     _check_left_out(source, first)
     if make:
         _check_made(source, first, planned[:make])
+
+
+def _check_words(source: Source) -> None:
+    """What the card prints; it is printed only when a build ends, which is late to learn of a wrong signature."""
+    name = type(source).__name__
+    for call, arguments in (("introduction", ()), ("how_made", ({},)), ("notes", ())):
+        try:
+            text = getattr(source, call)(*arguments)
+        except TypeError as error:
+            shown = "self, reports" if arguments else "self"
+            raise BrokenContract(f"{name}.{call}: {error}; its signature is def {call}({shown}) -> str") from error
+        _expect(isinstance(text, str), f"{name}.{call}() gives a {type(text).__name__}; return text, empty for nothing")
+    notes = source.notes().strip()
+    _expect(not notes or notes.startswith(("* ", "- ")), f"{name}.notes(): not a Markdown list; begin each with '* '")
+    for reason, meaning in source.reasons.items():
+        _expect(
+            isinstance(meaning, str) and bool(meaning.strip()), f"reason {reason!r} of {name}.reasons has no meaning"
+        )
 
 
 def _planned(generator: Generator[Any], most: int) -> list[Candidate]:
@@ -59,6 +81,11 @@ def _check_candidates(
         _expect(own is not None, f"{one.key}: not a key of manifests.canonical.sample_key(self.name, ...)")
         _expect(bool(one.identity), f"{one.key}: no identity; give identity_of() what sample_key() hashes")
         _expect(re.fullmatch(SPLIT, one.split) is not None, f"{one.key}: split {one.split!r} is not a word")
+        if isinstance(one, CaptionedCandidate):
+            for number, captions in enumerate((one.captions0, one.captions1)):
+                said = bool(captions) and all(map(str.strip, captions))
+                _expect(said, f"{one.key}: a caption {number} is absent or blank; leave the record out")
+    _check_forms((one.key, json.loads(one.provenance)) for one in planned if isinstance(one, NamedPairCandidate))
     for name in ("key", "identity"):
         if repeated := _repeated(getattr(one, name) for one in planned):
             raise BrokenContract(f"{name} {repeated!r} is that of two candidates; leave one out, or tell them apart")
@@ -90,6 +117,24 @@ def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[
         else:
             kind = type(one).kind.name
             _expect(kind == source.makes, f"{one.key}: a {kind} from a source that makes {source.makes}s")
+    samples = [one for one in made if not isinstance(one, Rejected | TableRows)]
+    _check_forms((one.key, one.provenance) for one in samples)
+
+
+def _check_forms(provenance: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Loaders need the same keys with the same types in the JSON of every sample."""
+    first: tuple[str, Any] | None = None
+    for key, about in provenance:
+        first = first or (key, _form(about))
+        _expect(
+            _form(about) == first[1],
+            f"{key}: provenance {_form(about)}, that of {first[0]} is {first[1]}; give all the same keys and types",
+        )
+
+
+def _form(value: Any) -> Any:
+    """The JSON type of a value: of an object by key."""
+    return {name: _form(one) for name, one in value.items()} if isinstance(value, Mapping) else type(value).__name__
 
 
 def _check_media(source: Source, rejected: Rejected) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 from generators.media_sources import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from manifests.errors import WrongUse
 from shards.contracts import Generator
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Json, Rejected
@@ -95,12 +96,21 @@ class NamedPairGenerator(Generator[S]):
         Args:
             identity: tells it from all others of the source, wherever it stands in the file.
             images: names of both.
-            captions: of both, best first, at least one each.
+            captions: of both, best first, at least one each and none blank.
             change: what differs between the images.
             provenance: what else a sample's JSON says of where it comes from, the same keys for all of a source.
             group: what must not be split over shards; pairs of one group follow each other. Its own where empty.
+
+        Raises:
+            WrongUse: a caption is absent or blank; a plan leaves such a record out with ``self.excluded.add``.
         """
         key = sample_key(self.name, *identity)
+        for number, texts in enumerate(captions):
+            if not texts or not all(map(str.strip, texts)):
+                raise WrongUse(
+                    f"{self.source.annotations}: caption {number} of {list(identity)} is absent or blank; leave such "
+                    "records out with self.excluded.add(reason, place)"
+                )
         return NamedPairCandidate(
             key=key,
             identity=identity_of(*identity),

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from manifests.errors import WrongUse
+from manifests.errors import WrongUse, in_words
 from manifests.source import FilterSettings, SourceSettings
 
 S = TypeVar("S", SourceSettings, FilterSettings)
@@ -43,7 +43,13 @@ class Registry(Generic[S]):
             module, _, name = own[kind].partition(":")
             found = getattr(import_module(module), name)
         elif kind in self._foreign():
-            found = self._foreign()[kind].load()
+            try:
+                found = self._foreign()[kind].load()
+            except Exception as error:
+                raise WrongUse(
+                    f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows "
+                    "the traceback)"
+                ) from error
         else:
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {self._remedy(kind)}")
         if not (isinstance(found, type) and issubclass(found, self.base)):
@@ -62,6 +68,11 @@ class Registry(Generic[S]):
             return ""
         brought = self._foreign()[kind].dist
         return f"{brought.name} {brought.version}" if brought is not None else ""
+
+    def named(self, kind: str) -> str:
+        """A kind for messages, with the package that brought it: ``source 'before-after' of before-after 0.1.0``."""
+        brought = self.distribution(kind)
+        return f"{self.what} {kind!r}" + (f" of {brought}" if brought else "")
 
     def _own(self) -> dict[str, str]:
         kinds: dict[str, str] = import_module(self.home).KINDS

@@ -31,7 +31,7 @@ logger = logging.getLogger("twinset")
 
 ROUNDS = 3  # make, find what does not agree, make that again
 DESCRIBED = "log/described.json"
-DESCRIPTION = 1  # raised when what `cards` writes changes
+DESCRIPTION = 2  # raised when what `cards` writes changes
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
 MakeShards = Callable[[Job, str, StageState], Sequence[str]]
@@ -77,7 +77,7 @@ def _failure(failures: Mapping[str, BaseException], waiting: Sequence[str]) -> B
         return first
     said = []
     for name, error in failures.items():
-        if not isinstance(error, TwinsetError):
+        if not isinstance(error, TwinsetError) or error.__cause__ is not None:
             logger.info("%s failed", name, exc_info=error)
         said.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
     if waiting:

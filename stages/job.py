@@ -107,7 +107,12 @@ def worker_maker(store: Store, home: str, stage: Stage) -> Maker:
 
     Raises `BuildFailed` when this machine would make other bytes than planned.
     """
-    return _worker_maker(store.root, home, store.read(layout.meta(home, "recipe.json")), stage.content)
+    recipe = store.read(layout.meta(home, "recipe.json"))
+    with _opening:  # two threads would open it twice
+        return _worker_maker(store.root, home, recipe, stage.content)
+
+
+_opening = threading.Lock()
 
 
 @lru_cache(maxsize=8)

@@ -14,7 +14,8 @@ from stages.plan import count_plan, prepare
 from stages.status import StageState, missing_problem, state_of
 from stages.verify import verify_stage
 
-_NOTHING: dict[str, Any] = {"planned": 0, "kept": 0, "rejected": {}, "shards": 0}  # of a stage without a plan
+#: Counts of a stage that cannot be read here: nobody knows them.
+_UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "done": None}
 
 
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
@@ -35,20 +36,26 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
         try:
             job.earlier(earlier)
         except WrongUse:
-            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None, "excluded": {}}
+            counts: dict[str, Any] = {
+                "planned": None,
+                "kept": 0,
+                "rejected": {},
+                "shards": None,
+                "excluded": {},
+                "examples": [],
+            }
             return {**counts, "state": f"waits for {earlier}"}
     if not write:
         return {**count_plan(job.maker(name)), "state": "counted"}
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
-    return {**state.counts(), "excluded": stage.excluded, "state": _in_words(state)}
+    return {**state.counts(), "excluded": stage.excluded, "examples": stage.examples, "state": _in_words(state)}
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
     """Counts of a built stage, its shards by state, and what to do where something is wrong."""
     home, maker = job.recipe.home(name), job.maker(name)
     state = state_of(job.store, home, maker.source.media_files())
-    problem = missing_problem(job.recipe, name, state)
     return {
         **state.counts(),
         "excluded": state.stage.excluded,
@@ -57,7 +64,7 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
         "missing": len(state.missing),
         "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
         "missing_media": state.missing_media(),
-        "problems": [problem] if problem else [],
+        "problems": _problems(job, name, state),
     }
 
 
@@ -67,8 +74,17 @@ def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
     files = maker.source.media_files()
     state = state_of(job.store, home, files, trusting=False)
     problems = list(verify_stage(job.store, state, maker, files if media else None))
-    problems += [problem] if (problem := missing_problem(job.recipe, name, state)) else []
-    return {**state.counts(), "problems": problems}
+    return {**state.counts(), "problems": problems + _problems(job, name, state)}
+
+
+def _problems(job: Job, name: str, state: StageState) -> list[str]:
+    """What is wrong with a stage as a whole, without a look into its files."""
+    problem = missing_problem(job.recipe, name, state)
+    problems = [problem] if problem else []
+    card = f"{state.home}/README.md"
+    if name in job.recipe.subsets and not state.todo and job.store.size(card) is None:
+        problems.append(f"{job.store.root}/{card}: absent, though all shards are done; run the same build again")
+    return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +121,12 @@ def published(store: Store, only: Iterable[str]) -> list[str]:
 def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[str, Any]]) -> dict[str, Any]:
     """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``."""
     found = chosen(store, only)
-    results = {home: {**_NOTHING, "done": 0, "problems": [why]} for home, why in found.lost.items()}
+    results = {home: {**_UNKNOWN, "problems": [why]} for home, why in found.lost.items()}
     for home in found.planned:
         try:
             results[home] = look(*job_of(store, home))
         except TwinsetError as error:
-            results[home] = {**_NOTHING, "done": 0, "problems": [str(error)]}
+            results[home] = {**_UNKNOWN, "problems": [str(error)]}
     split: dict[str, Any] = {"subsets": {}, "stages": {}}
     for home, counts in results.items():
         split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = counts

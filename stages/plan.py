@@ -9,9 +9,10 @@ from typing import Any
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest
-from manifests.errors import TwinsetError
+from manifests.errors import BuildFailed, TwinsetError, in_words
 from manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from manifests.plan_check import PlanCheck
+from manifests.registry import SOURCES
 from manifests.stage import Stage
 from shards.records import read_planned, read_stage
 from shards.storage import layout
@@ -35,7 +36,8 @@ def count_plan(maker: Maker) -> dict[str, Any]:
         shards += 1
     check.finish(origin, lambda: _candidates(maker))
     counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards}
-    return {**counts, "excluded": dict(sorted((+maker.generator.excluded).items()))}
+    left_out = maker.generator.excluded
+    return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 
 
 def prepare(job: Job, name: str) -> Stage:
@@ -49,7 +51,12 @@ def prepare(job: Job, name: str) -> Stage:
         _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
         return before
     if before is not None and before.content != content:
-        logger.warning("%s: the recipe, its inputs or a version changed; its shards are made again", name)
+        logger.warning(
+            "%s: the recipe, its inputs or a version changed; planning again makes %s finished shards stale, until the "
+            "same build makes them again, and removes the card, README.md",
+            name,
+            f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
+        )
     summary = _write_plan(store, maker, content)
     stage = Stage(
         name=name,
@@ -69,7 +76,16 @@ def prepare(job: Job, name: str) -> Stage:
 
 
 def _candidates(maker: Maker) -> Iterator[Candidate]:
-    return islice(maker.generator.plan(), maker.subset.count)
+    try:
+        yield from islice(maker.generator.plan(), maker.subset.count)
+    except (TwinsetError, OSError):
+        raise
+    except Exception as error:
+        named = SOURCES.named(maker.source.kind)
+        raise BuildFailed(
+            f"{maker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
+            "input (--verbose shows the traceback)"
+        ) from error
 
 
 def _write_changed(store: Store, path: str, content: bytes) -> None:

@@ -31,12 +31,13 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photos = folder / "data/photos"
     photos.mkdir()
     for number, line in enumerate((folder / "data/changes.tsv").read_text().splitlines()):
-        for when in ("before", "after"):
-            level = 5 if (line.split("\t")[0], when) == ("cellar", "before") else 80
-            random = np.random.default_rng([number, when == "after"])
-            pixels = random.integers(level - 5, level + 5, (48, 64, 3), dtype=np.uint8)
-            pixels[:, :32] += 60 * (when == "after")
-            Image.fromarray(pixels).save(photos / f"{line.split(chr(9))[0]}-{when}.png")
+        place, change, *_ = line.split("\t")
+        # The photo before is the place's own, whatever changes later.
+        for name, seed, brighter in ((place, sum(place.encode()), 0), (f"{place}-{change}", number, 60)):
+            level = 5 if name == "cellar" else 80
+            pixels = np.random.default_rng(seed).integers(level - 5, level + 5, (48, 64, 3), dtype=np.uint8)
+            pixels[:, :32] += brighter
+            Image.fromarray(pixels).save(photos / f"{name}.png")
     install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", "installed", "."]
     run(folder, *install)
     return folder
@@ -86,8 +87,11 @@ def test_it_is_built_with_in_other_processes(package: Path) -> None:
     run(package, *build)
     record = IndexRecord.model_validate_json((package / "out/before-after/_meta/index.json").read_bytes())
     assert (record.planned, record.kept) == (4, 3)
+    index = pq.read_table(package / "out/before-after/_meta/index.parquet")
+    assert index["group"].to_pylist() == ["bridge", "bridge", "park"]
     (rejected,) = pq.read_table(package / "out/before-after/_meta/rejections.parquet").to_pylist()
     assert (rejected["reason"], rejected["identity"]) == ("dark", '["cellar","lamp"]')
     card = (package / "out/before-after/README.md").read_text()
     assert "Before and After" in card and "@misc{before" in card and "the light differs too" in card
+    assert "* `before-after 0.1.0`, for source before-after, filter dark\n" in card
     assert "an image is too dark" in card and "lines that are not place, change and two captions" in card

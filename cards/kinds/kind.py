@@ -25,7 +25,8 @@ class CardKind(Generic[S]):
 
     what: their name, and what a sample is. tasks, tags: for Hugging Face. columns: what columns of the index hold.
     block: a sample as it is shown; across: blocks side by side on a sheet; legend: a line below the sheet's title.
-    statistics: counts a subset whose index is written. panels: what of these is plotted.
+    statistics: counts a subset whose index is written. panels: what of these is plotted, given what
+    the source calls a group.
     """
 
     sample: SampleKind
@@ -37,7 +38,7 @@ class CardKind(Generic[S]):
     across: int
     legend: str
     statistics: Callable[[Store, str], S]
-    panels: Callable[[S], Sequence[Panel]]
+    panels: Callable[[S, str], Sequence[Panel]]
 
 
 def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import FREQUENT, SAMPLED, CardKind, how_often, share_of_top
 from cards.plots import Histogram, Panel
-from cards.word_balance import WordUse, lopsided
+from cards.word_balance import WordUse, fewest, lopsided
 from cards.word_diff import mark_difference, words_of
 from shards.kinds.kind import Stored
 from shards.kinds.pair import PAIR, PairRecord
@@ -33,8 +33,8 @@ class PairStatistics:
     caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
     top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
     frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
-    (`cards.word_balance`), so that a model could guess the side without looking. longer0: share of pairs whose caption
-    0 has more words than caption 1.
+    (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
+    stand in before it can be one of them. longer0: share of pairs whose caption 0 has more words than caption 1.
     distinct_captions, distinct_images: over both sides.
     sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
     changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
@@ -45,6 +45,7 @@ class PairStatistics:
     top_groups_share: float
     frequent: Sequence[WordUse]
     lopsided: Sequence[WordUse]
+    fewest: int
     longer0: float
     distinct_captions: int
     distinct_images: int
@@ -82,6 +83,7 @@ def statistics(store: Store, subset: str) -> PairStatistics:
         top_groups_share=share_of_top(groups.values(), 10),
         frequent=frequent[:FREQUENT],
         lopsided=lopsided(uses, FREQUENT),
+        fewest=fewest(len(uses)),
         longer0=longer0 / count if count else 0.0,
         distinct_captions=len(captions),
         distinct_images=len(images),
@@ -101,10 +103,10 @@ def _block(pair: Stored[PairRecord]) -> Block:
     return Block(pair.key, cells, 2, f"{pair.json.change} | {pair.json.group}")
 
 
-def _panels(numbers: PairStatistics) -> list[Panel]:
+def _panels(numbers: PairStatistics, group: str) -> list[Panel]:
     return [
         Histogram("captions by number of words", numbers.caption_words),
-        Histogram("groups by number of pairs", numbers.group_pairs),
+        Histogram(f"{group}s by number of pairs", numbers.group_pairs),
     ]
 
 

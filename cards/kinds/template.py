@@ -90,7 +90,7 @@ def _block(template: Stored[TemplateRecord]) -> Block:
     return Block(template.key, cells, 1 + ACROSS, note)
 
 
-def _panels(numbers: TemplateStatistics) -> list[Panel]:
+def _panels(numbers: TemplateStatistics, _group: str) -> list[Panel]:
     panels: list[Panel] = [
         Histogram("conditions by number of words", numbers.condition_words),
         Ranking("most frequent conditions", numbers.frequent),

@@ -98,7 +98,7 @@ def _block(triplet: Stored[TripletRecord]) -> Block:
     return Block(triplet.key, cells, len(cells), " | ".join([triplet.json.group, *shared, *scores]))
 
 
-def _panels(numbers: TripletStatistics) -> list[Panel]:
+def _panels(numbers: TripletStatistics, _group: str) -> list[Panel]:
     return [
         Histogram("conditions by number of words", numbers.condition_words),
         Ranking("most frequent conditions", numbers.frequent),

@@ -22,7 +22,7 @@ from shards.storage import layout
 from tests import made_datasets
 from tests.made_datasets import MINED_SUBSET, TASKS, MadeDataset
 
-NUMBERS = PairStatistics({1: 2}, {1: 1}, 1.0, (WordUse("a|b\n<b>", 1, 0, 1),), (), 0.0, 1, 1, 0, {}, {}, None)
+NUMBERS = PairStatistics({1: 2}, {1: 1}, 1.0, (WordUse("a|b\n<b>", 1, 0, 1),), (), 12, 0.0, 1, 1, 0, {}, {}, None)
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
 
 
@@ -75,6 +75,23 @@ def test_reasons_are_explained_by_source_and_filters(made_pairs: MadeDataset) ->
     text = small_card(made_pairs, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
     assert "Records left out before planning: brand-new 1, unsaid 3.\n\n* `unsaid`: pairs without words\n" in text
     assert "| unsaid | a.json line 7 |\n| unsaid | a\\|b &lt;i> |\n" in text
+
+
+def test_packages_that_brought_kinds_are_named(made_pairs: MadeDataset) -> None:
+    facts = made_pairs.stages["eq-ag"].facts
+    assert "Install these packages first" not in small_card(made_pairs)
+    brought = {
+        "generator": {**facts["generator"], "distribution": "my-videos 1.2"},
+        "filters": [{"kind": "dark", "version": 1, "weights": {}, "distribution": "my-videos 1.2"}],
+    }
+    text = small_card(made_pairs, facts={**facts, **brought})
+    assert f"* `my-videos 1.2`, for source {facts['generator']['kind']}, filter dark\n" in text
+
+
+def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
+    few, enough = small_card(made_pairs, kept=11), small_card(made_pairs, kept=12)
+    assert "Too few pairs to tell" in few and "on the same side alone in 12 to show\n(sign test" in few
+    assert "No word stands on one side more often than chance explains (sign test, p < 0.001 after Bonf" in enough
 
 
 def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from cards.kinds import pair, template, triplet
 from cards.kinds.kind import FREQUENT, LONGEST
 from cards.plots import MOST_BARS, Histogram, Ranking, bin_edges, histograms
-from cards.word_balance import WordUse, lopsided, sign_test
+from cards.word_balance import WordUse, fewest, lopsided, sign_test
 from tests import made_datasets
 from tests.made_datasets import HOSTILE, LONG, MINED_SUBSET, MadeDataset
 
@@ -40,6 +40,7 @@ def test_only_words_that_chance_does_not_explain_are_lopsided() -> None:
     # Over 503 words p must be below 2e-6: 20 of 20 are (1.9e-6), 19 of 19 are not (3.8e-6).
     found = lopsided([*even, WordUse("few", 19, 0, 19), WordUse("left", 20, 0, 25), WordUse("right", 100, 300, 900)], 5)
     assert [use.word for use in found] == ["right", "left"]
+    assert (fewest(503), fewest(1)) == (20, 11)
 
 
 def test_templates_are_counted(made_templates: MadeDataset) -> None:
@@ -55,7 +56,9 @@ def test_templates_are_counted(made_templates: MadeDataset) -> None:
     made_templates.index("focus-object")
     objects = template.statistics(made_templates.store, "focus-object")
     assert objects.galleries == {15: 8} and objects.types == {}
-    assert len(template.TEMPLATES.panels(numbers)) == 3 and len(template.TEMPLATES.panels(objects)) == 2
+    assert (
+        len(template.TEMPLATES.panels(numbers, "image")) == 3 and len(template.TEMPLATES.panels(objects, "image")) == 2
+    )
 
 
 def test_triplets_are_counted(made_triplets: MadeDataset) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.main import main
+from generators.image_pairs import ImagePairGenerator
+from generators.named_pairs import NamedPairCandidate
 
 Said = pytest.CaptureFixture[str]
 
@@ -40,6 +43,7 @@ stages:
     assert found["subsets"]["triplets"]["reads"] == ["graphs"]
     assert found["subsets"]["triplets"]["state"] == "waits for graphs"
     assert (found["subsets"]["pairs"]["planned"], found["subsets"]["pairs"]["shards"]) == (6, 3)
+    assert found["subsets"]["pairs"]["examples"] == []
     assert main(["plan", str(recipe)]) == 0
     table = capsys.readouterr().out
     assert "waits for graphs" in table and "kept" not in table
@@ -100,11 +104,47 @@ def test_a_subset_without_its_stage_record_is_a_problem(built: Path, capsys: Sai
     (built / "pairs/_meta/stage.json").unlink()
     assert main(["status", str(built), "--json"]) == 0
     subset = printed(capsys)["subsets"]["pairs"]
-    assert (subset["planned"], subset["done"]) == (0, 0) and "pairs/_meta/stage.json: absent" in subset["problems"][0]
+    assert (subset["planned"], subset["done"]) == (None, None) and "pairs/_meta/stage.json: absent" in subset[
+        "problems"
+    ][0]
     assert main(["verify", str(built)]) == 1
     assert "pairs/_meta/stage.json: absent" in capsys.readouterr().err
+    assert main(["status", str(built)]) == 0
+    assert capsys.readouterr().out.count("?") == 3  # planned, kept, shards
     assert main(["look", str(built)]) == 2
     assert main(["verify", str(built), "--only", "other"]) == 2
+
+
+def test_a_card_that_is_gone_is_a_problem(built: Path, capsys: Said) -> None:
+    (built / "pairs/README.md").unlink()
+    assert main(["status", str(built)]) == 0
+    assert "pairs/README.md: absent, though all shards are done; run the same build again" in capsys.readouterr().out
+    assert main(["verify", str(built)]) == 1
+    assert "pairs/README.md: absent" in capsys.readouterr().err
+
+
+def test_a_plan_that_fails_is_one_line_and_a_traceback_where_it_is_asked_for(
+    recipe: Path, capsys: Said, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan(self: ImagePairGenerator) -> Iterator[NamedPairCandidate]:
+        yield dict[str, NamedPairCandidate]()["lost"]
+
+    monkeypatch.setattr(ImagePairGenerator, "plan", plan)
+    assert main(["plan", str(recipe)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "pairs: plan() of source 'image-pairs' failed: KeyError: 'lost' (" in line and "test_main.py:" in line
+    assert "Traceback" not in caplog.text
+    with caplog.at_level("INFO", "twinset"):
+        main(["--verbose", "plan", str(recipe)])
+    assert "Traceback" in caplog.text
+
+
+def test_planning_again_says_that_shards_go_stale(
+    recipe: Path, built: Path, capsys: Said, caplog: pytest.LogCaptureFixture
+) -> None:
+    changed = ["--set", "subsets.pairs.encoding.quality=50"]
+    assert main(["plan", str(recipe), "--out", str(built), *changed]) == 0
+    assert "planning again makes 3 finished shards stale" in caplog.text
 
 
 def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:

@@ -12,8 +12,10 @@ import pytest
 from generators import KINDS
 from generators.builtin import miniature, procedural_assets
 from generators.contract import BrokenContract, check_source
+from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
+from manifests.errors import WrongUse
 from manifests.recipe import Recipe, load_recipe
 from manifests.registry import SOURCES
 from shards.contracts import Context, Generator, LeftOut, Source
@@ -74,6 +76,12 @@ class Rows(Source):
     fault: str = ""
     reasons: ClassVar[dict[str, str]] = {"absent": "never there", "dirty": "not a row"}
 
+    def introduction(self) -> Any:
+        return None if self.fault == "introduction" else ""
+
+    def notes(self) -> str:
+        return "What no count tells." if self.fault == "notes" else "* What no count tells.\n"
+
     def open(self, context: Context) -> RowGenerator:
         return RowGenerator(self, context)
 
@@ -130,6 +138,79 @@ class RowGenerator(Generator[Rows]):
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:
     with pytest.raises(BrokenContract, match=problem):
         check_source(Rows(fault=fault), Context("rows"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("introduction", "Rows.introduction.. gives a NoneType; return text"),
+        ("notes", "Rows.notes.*not a Markdown list"),
+    ],
+)
+def test_words_that_a_card_cannot_print_are_said(fault: str, problem: str) -> None:
+    with pytest.raises(BrokenContract, match=problem):
+        check_source(Rows(fault=fault), Context("rows"))
+
+
+class OtherSignature(Rows):
+    """Forgets what `how_made` is called with."""
+
+    def how_made(self) -> str:  # type: ignore[override]
+        return ""
+
+
+class NoMeaning(Rows):
+    """Has a reason without a meaning."""
+
+    reasons: ClassVar[dict[str, str]] = {"absent": " "}
+
+
+def test_a_wrong_signature_and_a_reason_without_meaning_are_said() -> None:
+    with pytest.raises(BrokenContract, match=r"its signature is def how_made.self, reports. -> str"):
+        check_source(OtherSignature(), Context("rows"))
+    with pytest.raises(BrokenContract, match=r"reason 'absent' of NoMeaning.reasons has no meaning"):
+        check_source(NoMeaning(), Context("rows"))
+
+
+class Named(NamedPairSource):
+    """Two pairs, the second of which is wrong as it is told."""
+
+    kind: Literal["named"] = "named"
+    licence: str = "CC0-1.0"
+    fault: str = ""
+
+    def open(self, context: Context) -> NamedGenerator:
+        return NamedGenerator(self, context)
+
+
+class NamedGenerator(NamedPairGenerator[Named]):
+    """Names two pairs of images that do not exist."""
+
+    version = 1
+
+    def plan(self) -> Iterator[NamedPairCandidate]:
+        self.excluded = LeftOut()
+        yield self.planned(identity=("first",), images=("a", "b"), captions=(["one"], ["two"]), provenance={"at": 1})
+        blank = ("three", " ") if self.source.fault == "planned blank" else ("three",)
+        about = {"at": "1" if self.source.fault == "provenance" else 1}
+        second = self.planned(identity=("second",), images=("c", "d"), captions=(blank, ["four"]), provenance=about)
+        yield replace(second, captions1=("",)) if self.source.fault == "blank" else second
+
+
+def test_blank_captions_and_changing_provenance_of_named_pairs_are_said(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("")
+
+    def check(fault: str) -> None:
+        source = Named(annotations=tmp_path / "list.txt", media=tmp_path, fault=fault)
+        check_source(source, Context("named"))
+
+    check("")
+    with pytest.raises(BrokenContract, match="a caption 1 is absent or blank; leave the record out"):
+        check("blank")
+    with pytest.raises(BrokenContract, match=r"provenance {'at': 'str'}, that of named-.* is {'at': 'int'}"):
+        check("provenance")
+    with pytest.raises(WrongUse, match=r"list.txt: caption 0 of .'second'. is absent or blank; leave such records out"):
+        check("planned blank")
 
 
 def test_a_source_that_keeps_it_passes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     points = {
         "theirs": "manifests.source:MediaSource",
         "broken": "manifests.source:Place",
+        "unwell": "tests.manifests.fails_to_import:Source",
         "gebc": "manifests.source:MediaSource",
     }
     found = {name: EntryPoint(name, value, "twinset.sources") for name, value in points.items()}
@@ -36,6 +37,12 @@ def test_no_package_replaces_a_kind_of_twinset(foreign: None) -> None:
 def test_what_is_not_a_source_is_refused(foreign: None) -> None:
     with pytest.raises(WrongUse, match=r"source 'broken': .*Place.* is not a subclass of SourceSettings; correct"):
         SOURCES.find("broken")
+
+
+def test_a_module_that_fails_is_said_with_kind_and_line(foreign: None) -> None:
+    said = r"source 'unwell' cannot be imported: ZeroDivisionError: .*fails_to_import.py:3\); correct its package"
+    with pytest.raises(WrongUse, match=said):
+        SOURCES.find("unwell")
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,9 @@ def test_two_failing_stages_are_both_named(recipe: Any, tmp_path: Path, lines: P
     with pytest.raises(BuildFailed) as caught:
         build_here(recipe(), str(tmp_path / "out"))
     assert "greys shard 00000: LookupError" in str(caught.value)
-    assert "words: JSONDecodeError: Expecting value" in str(caught.value)
+    assert "words: plan() of source 'test-words' of twinset-tests 1.0 failed: JSONDecodeError: Expecting value" in str(
+        caught.value
+    )
 
 
 def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:

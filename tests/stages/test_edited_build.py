@@ -18,9 +18,9 @@ from shards.read import read_samples
 from shards.storage.store import Store
 from stages import job
 from stages.job import Job, check_devices, check_inputs
-from stages.make import make_one
 from stages.plan import prepare
 from stages.run_here import build_here
+from stages.shards.make import make_one
 from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
 
@@ -114,17 +114,12 @@ def test_a_worker_with_other_weights_refuses(recipe: Path, tmp_path: Path) -> No
         make_one(store.root, "eq-sd", 0)
 
 
-def test_a_model_that_is_not_there_is_said_before_any_work(recipe: Path, tiny: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_not_there_is_said_before_any_work(recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "model" / WEIGHTS).unlink()
     with pytest.raises(WrongUse, match=rf"subsets\.eq-sd\.source\.model: .* lacks {WEIGHTS}: put them into"):
         build(recipe, tmp_path / "out")
     with pytest.raises(WrongUse, match=r"source\.model: .*neither a folder here nor in the Hugging Face cache"):
         build(recipe, tmp_path / "out", "subsets.eq-sd.model=nobody/nothing")
-    with pytest.raises(WrongUse, match=r"source\.scorer: .*neither a folder.*A CLIP model is a folder"):
-        shutil.copytree(tiny / "unet", tmp_path / "model" / "unet", dirs_exist_ok=True)
-        build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=nobody/nothing")
-    with pytest.raises(WrongUse, match=r"source\.scorer: there is no model folder small: .*A CLIP model is a folder"):
-        build(recipe, tmp_path / "out", "subsets.eq-sd.source.scorer=small")
     assert not (tmp_path / "out").exists()
 
 

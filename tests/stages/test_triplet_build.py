@@ -18,8 +18,8 @@ from shards.read import read_samples
 from shards.rows import KEPT, Row, read_rows
 from shards.storage.store import Store
 from stages import job
-from stages.make import make_one
 from stages.run_here import build_here
+from stages.shards.make import make_one
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
 
 pytest.importorskip("inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'")
@@ -210,4 +210,4 @@ def test_images_that_captions_name_by_address_are_refused(recipe: Path, tmp_path
     (recipe.parent / "captions.tsv").write_text(told)
     captions = f"stages.scene-graphs.source.captions={recipe.parent / 'captions.tsv'}"
     with pytest.raises(WrongUse, match="download them with img2dataset"):
-        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"))
+        build_here(load_recipe(str(recipe), [captions]), str(tmp_path / "out"), 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import socket
 import subprocess
@@ -32,6 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        gc.collect()  # pyarrow keeps a file open that it could not finish, as long as the error lives
         subprocess.run(["umount", str(folder)], check=True, timeout=20)
 
 
@@ -186,6 +188,7 @@ def test_a_read_only_output_says_so(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="the file system is read-only; name another --out"):
             Store(str(out)).write("a", b"")
     finally:
+        gc.collect()  # pyarrow keeps a file open that it could not finish, as long as the error lives
         subprocess.run(["umount", str(out)], check=True, timeout=20)
 
 
