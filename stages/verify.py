@@ -22,6 +22,8 @@ from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
+from stages.index import receipts_digest
+from stages.ledger import LEDGER
 from stages.maker import Maker
 from stages.status import StageState
 
@@ -64,7 +66,7 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
     if not state.todo and whole == len(state.planned):
         named = list(_index_problems(store, state, kept, is_table))
         yield from named
-        yield from _changed_since_indexed(store, home, named)
+        yield from _changed_since_indexed(store, state, named)
     if media is not None:
         for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
             yield from _source_problems(media, home, source, numbers)
@@ -180,14 +182,18 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
 
 
-def _changed_since_indexed(store: Store, home: str, named: Sequence[str]) -> Iterator[str]:
+def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]) -> Iterator[str]:
     """Files of the index that are not those its record vouches for. named: problems that were found before."""
-    record = layout.meta(home, "index.json")
+    home, record = state.home, layout.meta(state.home, "index.json")
     try:
         index = parsed(IndexRecord, store.read(record))
     except FileNotFoundError:
         return
-    for file, (sha256, _) in index.files.items() if index is not None else ():
+    if index is None:
+        return
+    if index.digest != receipts_digest(state.done):
+        yield f"{record}: of other shards than the receipts; remove {layout.meta(home, LEDGER)}, {_index_again(home)}"
+    for file, (sha256, _) in index.files.items():
         path = layout.meta(home, file)
         if any(problem.startswith(path) for problem in named):
             continue

@@ -151,3 +151,10 @@ def test_an_audit_names_a_file_of_the_index_with_another_bit(built: Any, name: s
     built.store.write(path, bytes(content))
     first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
     assert first.startswith(path) and "remove eq-x/_meta/index.json and run the same build again" in first
+
+
+def test_an_audit_names_an_index_of_other_shards(built: Any) -> None:
+    record = write_index(built.store, built.state(), "pair")
+    built.store.write("eq-x/_meta/index.json", record.model_copy(update={"digest": "0" * 32}).to_bytes())
+    first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
+    assert first.startswith("eq-x/_meta/index.json: of other shards than the receipts; remove eq-x/_meta/log/ledger")
