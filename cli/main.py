@@ -18,6 +18,7 @@ RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    _open_streams()
     asked = _parser().parse_args(arguments)
     logging.basicConfig(
         stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
@@ -42,6 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
         print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 1
+
+
+def _open_streams() -> None:
+    """Open those of stdin, stdout and stderr that the shell closed, as with ``>&-``, here and for child processes."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)  # unlike what Python opens
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
 
 
 def _log_cause(error: Exception) -> None:

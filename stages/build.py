@@ -145,7 +145,7 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
 
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:
-            job.store.write(layout.meta(home, DESCRIBED), _description(published))
+            job.store.write(layout.meta(home, DESCRIBED), _description(job.store, home, published))
     progress.phase("dataset", "")
     job.store.sweep()
     return {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
@@ -192,14 +192,15 @@ def _take_out_duplicates(
 
 def _is_described(store: Store, published: Mapping[str, StageState]) -> bool:
     """Whether what lies beside the tars was written for these very shards, and is still there."""
-    expected = _description(published)
     for home in published:
-        path = layout.meta(home, DESCRIBED)
+        path, expected = layout.meta(home, DESCRIBED), _description(store, home, published)
         if store.size(path) != len(expected) or store.read(path) != expected or store.size(f"{home}/README.md") is None:
             return False
     return True
 
 
-def _description(published: Mapping[str, StageState]) -> bytes:
+def _description(store: Store, home: str, published: Mapping[str, StageState]) -> bytes:
+    """Which shards a subset's card and pictures describe, and the names of what lies beside them."""
+    files = [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
     subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
-    return canonical_json({"digest": digest([DESCRIPTION, subsets])}) + b"\n"
+    return canonical_json({"digest": digest([DESCRIPTION, subsets]), "files": files}) + b"\n"

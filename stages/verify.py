@@ -22,6 +22,8 @@ from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
+from stages.index import receipts_digest
+from stages.ledger import LEDGER
 from stages.maker import Maker
 from stages.status import StageState
 
@@ -62,7 +64,9 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
                     sources[source].append(receipt.shard)
     # Of a stage that is not finished, or whose rows are broken, the index is not asked to be right.
     if not state.todo and whole == len(state.planned):
-        yield from _index_problems(store, state, kept, is_table)
+        named = list(_index_problems(store, state, kept, is_table))
+        yield from named
+        yield from _changed_since_indexed(store, state, named)
     if media is not None:
         for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
             yield from _source_problems(media, home, source, numbers)
@@ -152,16 +156,7 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
     """Where index and sizes, if they are there, are not those of the shards. kept: keys of each tar."""
     name = state.home
     sizes = {_tar_named(name, one): one.kept for one in state.done.receipts() if one.tar_size}
-    record = layout.meta(name, "index.json")
-    again = f"remove {record} and run the same build again"
-    for file, (sha256, _) in _recorded(store, record).items():
-        try:
-            agrees = store.sha256(layout.meta(name, file))[0] == sha256
-        except OSError:
-            agrees = False
-        if not agrees:
-            yield f"{layout.meta(name, file)}: absent, or not the one of {record}; {again}"
-            return
+    again = _index_again(name)
     path = layout.meta(name, "sizes.json")
     if store.size(path) is not None:
         try:
@@ -187,12 +182,31 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
 
 
-def _recorded(store: Store, path: str) -> dict[str, tuple[str, int]]:
+def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]) -> Iterator[str]:
+    """Files of the index that are not those its record vouches for. named: problems that were found before."""
+    home, record = state.home, layout.meta(state.home, "index.json")
     try:
-        record = parsed(IndexRecord, store.read(path))
+        index = parsed(IndexRecord, store.read(record))
     except FileNotFoundError:
-        return {}
-    return record.files if record is not None else {}
+        return
+    if index is None:
+        return
+    if index.digest != receipts_digest(state.done):
+        yield f"{record}: of other shards than the receipts; remove {layout.meta(home, LEDGER)}, {_index_again(home)}"
+    for file, (sha256, _) in index.files.items():
+        path = layout.meta(home, file)
+        if any(problem.startswith(path) for problem in named):
+            continue
+        try:
+            agrees = store.sha256(path)[0] == sha256
+        except OSError:
+            agrees = False
+        if not agrees:
+            yield f"{path}: absent, or not the one of {record}; {_index_again(home)}"
+
+
+def _index_again(home: str) -> str:
+    return f"remove {layout.meta(home, 'index.json')} and run the same build again"
 
 
 def _source_problems(media: Media, home: str, source: Source, numbers: Sequence[int]) -> Iterator[str]:

@@ -88,3 +88,14 @@ def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     assert not psutil.wait_procs(family, timeout=SECONDS)[1]
     done = subprocess.run(command, capture_output=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
     assert done.returncode == 0
+
+
+def test_what_the_shell_closed_is_not_needed(recipe: Path) -> None:
+    out = recipe.parent / "out"
+    asked = f"build {recipe} --out {out} --runner processes --json"
+    command = ["bash", "-c", f"exec {sys.executable} -m cli.main {asked} <&- >&- 2>&-"]
+    assert subprocess.run(command, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT).returncode == 0
+    assert (out / "pairs/README.md").is_file()
+    command = ["bash", "-c", f"exec {sys.executable} -m cli.main status {out} >&-"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (0, b"")

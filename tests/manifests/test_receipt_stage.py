@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from manifests.canonical import digest
+from manifests.canonical import canonical_json, digest
 from manifests.errors import WrongUse
 from manifests.receipt import Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
@@ -58,6 +58,25 @@ def test_receipts_come_back_from_canonical_bytes() -> None:
 )
 def test_what_is_no_receipt_is_none(content: bytes) -> None:
     assert parse_receipt(content) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kept": 3},
+        {"planned": 6},
+        {"kept": -1, "planned": 2},
+        {"rejected": {"face": -2, "broken-media": 5}},
+        {"tar_size": 1 << 63},
+        {"content": "\ud800"},
+        {"kept": "2"},
+        {"rows_size": 999.0},
+    ],
+)
+def test_counts_that_no_shard_has_are_no_receipt(changes: dict[str, Any]) -> None:
+    plain = json.loads(Receipt(**RECEIPT).to_bytes())
+    assert parse_receipt(canonical_json(plain) + b"\n") is not None
+    assert parse_receipt(canonical_json(plain | changes) + b"\n") is None
 
 
 def test_a_receipt_with_more_less_or_wrong_fields_is_none() -> None:

@@ -152,6 +152,10 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif what == "raise":
         raise LookupError("a mistake in a source")
+    elif what == "leave":
+        raise SystemExit(int(numbers[0]))
+    elif what == "exit":
+        os._exit(int(numbers[0]))
     elif what == "sleep":
         with open(f"{file}.asleep", "a") as stream:
             stream.write(f"{os.getpid()}\n")

@@ -154,3 +154,27 @@ def test_an_interrupt_in_a_notebook_ends_the_build_too(tmp_path: Path, greys: An
         assert within(30, lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
         assert within(20, lambda: not any(one.is_running() for one in children)), "a child outlives the interrupt"
     assert not any((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.6])
+def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
+    tmp_path: Path, greys: Any, trouble: Any, seconds: float
+) -> None:
+    """A child sees that the pipe from its parent broke before the system says that the parent is gone."""
+    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}).model_dump(mode="json")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    (tmp_path / "temporary").mkdir()
+    package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
+    paths = f"{ROOT}{os.pathsep}{package}"
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": paths}
+    environment.pop("PREFECT_API_URL", None)
+    asked = ["build", str(tmp_path / "recipe.yaml"), "--out", str(tmp_path / "out"), "--runner", "processes"]
+    command = [sys.executable, "-m", "cli.main", *asked, "--workers", "2"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
+        process = psutil.Process(parent.pid)
+        assert within(120, lambda: len(process.children()) > 2)  # with multiprocessing's own
+        children = process.children()
+        time.sleep(seconds)
+        parent.kill()
+    assert within(60, lambda: not any(one.is_running() for one in children))
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -15,6 +15,7 @@ from manifests.receipt import parsed
 from shards.storage.store import Store
 from stages.finalise import disagreeing
 from stages.index import is_indexed, receipts_digest, summarise, write_index
+from stages.overview import stage_verdict
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -129,3 +130,31 @@ def test_the_record_is_bound_to_the_shards_not_to_when_they_were_made(built: Any
     state, wrong = disagreeing(built.store, built.state())
     assert wrong == [] and receipts_digest(state.done) == first.digest
     assert parsed(IndexRecord, built.store.read("eq-x/_meta/index.json")) == first
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_the_index_that_is_gone_is_written_again(built: Any, name: str) -> None:
+    write_index(built.store, built.state(), "pair")
+    first = files(built)
+    built.store.remove(f"eq-x/_meta/{name}")
+    assert not is_indexed(built.store, built.state())
+    write_index(built.store, built.state(), "pair")
+    assert files(built) == first and is_indexed(built.store, built.state())
+
+
+@pytest.mark.parametrize("name", ["index.parquet", "rejections.parquet", "sizes.json"])
+def test_an_audit_names_a_file_of_the_index_with_another_bit(built: Any, name: str) -> None:
+    write_index(built.store, built.state(), "pair")
+    path = f"eq-x/_meta/{name}"
+    content = bytearray(built.store.read(path))
+    content[len(content) // 2] ^= 1
+    built.store.write(path, bytes(content))
+    first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
+    assert first.startswith(path) and "remove eq-x/_meta/index.json and run the same build again" in first
+
+
+def test_an_audit_names_an_index_of_other_shards(built: Any) -> None:
+    record = write_index(built.store, built.state(), "pair")
+    built.store.write("eq-x/_meta/index.json", record.model_copy(update={"digest": "0" * 32}).to_bytes())
+    first, *_ = stage_verdict(built.job, "eq-x", False)["problems"]
+    assert first.startswith("eq-x/_meta/index.json: of other shards than the receipts; remove eq-x/_meta/log/ledger")

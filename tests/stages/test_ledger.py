@@ -16,6 +16,7 @@ from manifests.receipt import parse_receipt
 from shards.storage.store import Store
 from stages.finalise import disagreeing
 from stages.ledger import LEDGER, keep, read_receipts
+from stages.overview import stage_verdict
 from stages.run_here import build_here
 from stages.shards.make import make_shard
 from stages.status import WORTH_KEEPING, state_of
@@ -198,3 +199,29 @@ def test_two_thousand_shards_are_looked_at_with_listings(
         assert again.counts()["rejected"] == {"missing-media": count}
         asked[count] = dict(store.asked)
     assert asked[20] == asked[2000] and sum(asked[2000].values()) < 10
+
+
+def test_a_ledger_of_which_a_bit_fell_over_is_read_from_receipts_again(built: Any, tmp_path: Path) -> None:
+    path = tmp_path / "out" / PATH
+    whole = path.read_bytes()
+    expected = read_receipts(built.store, "eq-x")[0].table.drop(["rows_stamp", "tar_stamp"])
+    for place in range(4, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        receipts, unreadable = read_receipts(built.store, "eq-x")
+        assert receipts.table.drop(["rows_stamp", "tar_stamp"]).equals(expected) and unreadable == []
+
+
+def test_an_audit_does_not_ask_the_ledger(built: Any, tmp_path: Path) -> None:
+    path = tmp_path / "out" / PATH
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.schema.get_field_index("kept"), "kept", pa.array([9] * 4)), path)
+    assert read_receipts(built.store, "eq-x")[0].column("kept") == [9] * 4
+    assert read_receipts(built.store, "eq-x", trusting=False)[0].column("kept") == [1, 1, 0, 1]
+    assert stage_verdict(built.job, "eq-x", False)["kept"] == 3
+
+
+def test_an_unreadable_receipt_beyond_the_plan_is_no_shard(built: Any) -> None:
+    built.store.write("eq-x/_meta/receipts/00099.json", b"{")
+    assert built.state().todo == []

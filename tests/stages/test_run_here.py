@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shards.storage.store import Store
 from stages import run_here
 from stages.child_processes import _scratches
 from stages.job import Job
+from stages.plan import prepare
 from stages.run_here import build_here
 from stages.status import state_of
 from tests.stages.conftest import recipe_of
@@ -226,3 +228,87 @@ def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeyp
     # Once to plan and look, once as a worker that knows nothing but the folder.
     assert sorted(opened) == ["eq-x"] * 2 + ["eq-y"] * 2
     assert Job(recipe, Store(str(tmp_path / "out"))).maker("eq-x").home == "eq-x"
+
+
+@pytest.mark.parametrize(
+    ("runner", "what", "said"),
+    [
+        ("threads", "leave 0", "SystemExit: 0"),
+        ("processes", "leave 0", "SystemExit: 0"),
+        ("processes", "exit 0", r"its process died \(exit code 0\)"),
+        ("processes", "exit 7", r"its process died \(exit code 7\)"),
+    ],
+)
+def test_a_source_that_ends_its_process_fails_its_shard(
+    greys: Any, tmp_path: Path, trouble: Any, runner: Any, what: str, said: str
+) -> None:
+    trouble("b", what)
+    with pytest.raises(BuildFailed, match=rf"1 of 4 shards failed.*\neq-x shard 00001: {said}"):
+        build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, runner)
+
+
+def test_a_damaged_plan_is_named_with_its_remedy(recipe: Any, tmp_path: Path, files_below: Any) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    (out / "eq-x/_meta/plan/00000.parquet").write_bytes(b"half")
+    (out / "eq-x/_meta/receipts/00001.json").unlink()
+    with pytest.raises(BuildFailed, match=r"plan/00000\.parquet: not the candidates.*remove eq-x/_meta/stage\.json"):
+        build_here(recipe, str(out))
+    (out / "eq-x/_meta/stage.json").unlink()
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
+
+
+@pytest.mark.parametrize("change", [{"facts": {"makes": "pair"}}, {"planned": 99}, {"shards": 1}])
+def test_a_stage_record_that_does_not_agree_with_itself_is_planned_again(
+    recipe: Any, tmp_path: Path, files_below: Any, change: dict[str, Any]
+) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    whole, record = files_below(out), out / "eq-x/_meta/stage.json"
+    record.write_text(json.dumps({**json.loads(record.read_bytes()), **change}))
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
+
+
+def test_a_stage_with_the_recipe_of_another_says_what_to_do(recipe: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    recorded = out / "eq-x/_meta/recipe.json"
+    recorded.write_bytes((out / "eq-y/_meta/recipe.json").read_bytes())
+    (problem,) = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
+    assert "eq-x/_meta/recipe.json: a recipe without eq-x; run the build of eq-x again" in problem
+    recorded.write_text("[" * 100_000)
+    (problem,) = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
+    assert "cannot be used on this machine" in problem
+
+
+def test_what_lies_beside_the_tars_is_written_again_when_it_is_gone(
+    recipe: Any, tmp_path: Path, files_below: Any
+) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    for name in [
+        name for name in whole if name.startswith("eq-x/_meta/") and name.endswith((".png", "croissant.json"))
+    ]:
+        (out / name).unlink()
+        build_here(recipe, str(out))
+        assert files_below(out) == whole
+
+
+def test_a_plan_that_another_build_has_just_written_stays(
+    recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """... for that build may be reading it: its record is not removed, not even for a moment."""
+    job, other = (Job(recipe, Store(str(tmp_path / "out"))) for _ in range(2))
+    plan, removed = job.maker("eq-x").generator.plan, []
+
+    def planned_meanwhile() -> Iterator[Any]:
+        yield from plan()
+        prepare(other, "eq-x")
+
+    monkeypatch.setattr(job.maker("eq-x").generator, "plan", planned_meanwhile)
+    monkeypatch.setattr(job.store, "remove", removed.append)
+    assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []

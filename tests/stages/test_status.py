@@ -145,3 +145,8 @@ def test_a_plan_with_odd_splits_or_numbers_is_refused(built: Any, tmp_path: Path
     pq.write_table(pa.Table.from_pylist(rows, SHARD_SCHEMA), path)
     with pytest.raises(WrongUse, match=r"shards\.parquet.*stage\.json"):
         read_planned(built.store, "eq-x")
+
+
+def test_a_name_of_media_that_leads_elsewhere_makes_its_receipt_stale(built: Any, tmp_path: Path) -> None:
+    rewritten(missing={"../../elsewhere": 5})(tmp_path / "out")
+    assert "has changed" in built.state().stale[1]

@@ -1,0 +1,46 @@
+"""A finished stage as a later one reads it: what is no such stage, or damaged, is named with its remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from manifests.errors import WrongUse
+from manifests.recipe import parse_recipe
+from shards.earlier import Earlier
+from shards.storage.store import Store
+from stages.job import Job
+from tests.generators.finished_stage import write_index
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Earlier:
+    """A stage of three rows."""
+    return write_index(pa.table({"key": ["a", "b", "c"], "caption_id": ["1", "1", "2"]}), tmp_path, "words", 2)
+
+
+def test_a_finished_stage_is_read_in_columns(earlier: Earlier) -> None:
+    assert earlier.read(["caption_id"]).to_pydict() == {"caption_id": ["1", "1", "2"]}
+    assert [len(batch) for batch in earlier.batches(["key"])] == [3]
+
+
+def test_a_stage_of_another_kind_is_refused(earlier: Earlier) -> None:
+    for read in (earlier.read, lambda columns: next(earlier.batches(columns))):
+        with pytest.raises(WrongUse, match=r"/words: its index has no column .image_id.; name a stage"):
+            read(["key", "image_id"])
+
+
+def test_a_damaged_index_says_what_to_remove(earlier: Earlier, tmp_path: Path) -> None:
+    path = tmp_path / "words/_meta/index.parquet"
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(WrongUse, match=r"index\.parquet cannot be read .*; remove words/_meta/index\.json and run"):
+        Earlier(Store(str(tmp_path)), "words").read(["key"])
+
+
+@pytest.mark.parametrize("place", ["./a\0b", "s3://words", "odd://words"])
+def test_what_can_be_no_folder_of_a_stage_is_refused(tmp_path: Path, place: str) -> None:
+    job = Job(parse_recipe({"name": "x"}), Store(str(tmp_path)))
+    with pytest.raises(WrongUse, match=r"names no stage; write its folder or URL"):
+        job.earlier(place)
