@@ -118,11 +118,12 @@ def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
     rows = pq.read_table(meta / "index.parquet")
     pq.write_table(rows.slice(0, 1), meta / "index.parquet")
     (meta / "sizes.json").write_text('{"test/00000.tar": 7}')
-    (problem,) = problems(built)
-    assert "absent, or not the one of eq-x/_meta/index.json; remove eq-x/_meta/index.json and run" in problem
-    (meta / "index.json").unlink()
-    write_index(built.store, built.state(), "pair")
-    assert problems(built) == []
+    sizes, index = problems(built)
+    assert "eq-x/_meta/sizes.json: not the counts" in sizes
+    assert "eq-x/_meta/index.parquet: of test/00001.tar, test/00002.tar it lists other samples" in index
+    for name in ("sizes.json", "index.parquet"):
+        (meta / name).write_bytes((meta / name).read_bytes()[:-9])
+    assert ["cannot be read" in problem for problem in problems(built)] == [True, True]
 
 
 def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
