@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from generators.kubric_scenes.studio import kubric_import
 from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
-from generators.kubric_scenes.studio.studio import kubric_import
 from manifests.errors import WrongUse
 
 
