@@ -16,8 +16,8 @@ from shards.records import read_planned
 from shards.storage.store import Store
 from stages.child_processes import close_children, make_in_child
 from stages.job import job_of
+from stages.making.make import make_one
 from stages.run_here import HOPELESS, RETRIES, reason
-from stages.shards.make import make_one
 from stages.status import state_of
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs

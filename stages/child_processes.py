@@ -54,7 +54,7 @@ class Children:
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
     def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
-        """Make one shard; the future gives its receipt, or raises what `stages.shards.make.make_one` raised."""
+        """Make one shard; the future gives its receipt, or raises what `stages.making.make.make_one` raised."""
         future: Future[dict[str, Any]] = self._pool.schedule(_make, args=[root, home, number])
         return future
 
@@ -112,7 +112,7 @@ def crashed(home: str, error: ProcessExpired) -> BuildFailed:
 
 
 def _make(root: str, home: str, number: int) -> dict[str, Any]:
-    from stages.shards.make import make_one
+    from stages.making.make import make_one
 
     try:
         return make_one(root, home, number).model_dump(mode="json")

@@ -16,7 +16,7 @@ from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import read_members
 from shards.storage.tar_writer import TarWriter
-from stages.shards.receipts import finish_shard
+from stages.making.receipts import finish_shard
 from stages.status import StageState
 
 

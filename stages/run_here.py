@@ -17,8 +17,8 @@ from shards.storage.store import Store
 from stages.build import build
 from stages.child_processes import Children, crashed
 from stages.job import Job, check_devices, check_inputs
+from stages.making.make import make_one
 from stages.progress import Progress, Silent
-from stages.shards.make import make_one
 from stages.status import StageState
 
 Runner = Literal["threads", "processes"]

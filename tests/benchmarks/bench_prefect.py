@@ -38,7 +38,7 @@ def main() -> None:
         import stages.run_here as run_here
         from flows.build import build_eqben
         from manifests.recipe import load_recipe
-        from stages.shards.make import make_one
+        from stages.making.make import make_one
 
         def slow(out: str, subset: str, shard: int) -> Any:
             time.sleep(asked.seconds)

@@ -22,8 +22,8 @@ from shards.storage import layout
 from shards.storage.store import Store
 from stages.job import Job
 from stages.maker import Maker
+from stages.making.make import make_shard
 from stages.plan import prepare
-from stages.shards.make import make_shard
 from stages.status import StageState, state_of
 from tests.stages import drawn_sources
 

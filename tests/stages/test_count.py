@@ -12,9 +12,9 @@ import twinset
 from manifests.recipe import InvalidRecipe, Recipe
 from shards.storage.store import Store
 from stages.job import Job
+from stages.making.make import make_one
 from stages.plan import prepare
 from stages.run_here import build_here
-from stages.shards.make import make_one
 from stages.status import state_of
 from tests.stages.conftest import recipe_of
 

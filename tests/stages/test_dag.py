@@ -15,9 +15,9 @@ from manifests.recipe import InvalidRecipe, Recipe
 from shards.storage.store import Store
 from stages.build import build
 from stages.job import Job
+from stages.making.make import make_one
 from stages.progress import Silent
 from stages.run_here import build_here
-from stages.shards.make import make_one
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 

@@ -18,9 +18,9 @@ from shards.read import read_samples
 from shards.storage.store import Store
 from stages import job
 from stages.job import Job, check_devices, check_inputs
+from stages.making.make import make_one
 from stages.plan import prepare
 from stages.run_here import build_here
-from stages.shards.make import make_one
 from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
 

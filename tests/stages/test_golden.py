@@ -25,7 +25,7 @@ from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Source
 from shards.storage.tar_writer import TarWriter
 from stages.maker import Maker
-from stages.shards.payload import write_samples
+from stages.making.payload import write_samples
 
 # The libraries whose versions, as recorded in a stage's digest, decide these bytes too.
 LIBRARIES = {"numpy": "2.4.6", "pillow": "13.0.0", "pyarrow": "26.0.1", "av": "18.1.0", "dlib-bin": "20.0.1"}
@@ -71,7 +71,7 @@ import json, sys
 from manifests.recipe import load_recipe
 from shards.storage.store import Store
 from stages.job import Job, check_inputs
-from stages.shards.make import make_one
+from stages.making.make import make_one
 from stages.plan import prepare
 
 job = Job(load_recipe("demo").only(sys.argv[2:]), Store(sys.argv[1]))

@@ -16,9 +16,9 @@ from manifests.receipt import parse_receipt
 from shards.storage.store import Store
 from stages.finalise import disagreeing
 from stages.ledger import LEDGER, keep, read_receipts
+from stages.making.make import make_shard
 from stages.overview import stage_verdict
 from stages.run_here import build_here
-from stages.shards.make import make_shard
 from stages.status import WORTH_KEEPING, state_of
 from tests.stages.conftest import recipe_of
 

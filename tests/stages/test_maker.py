@@ -15,8 +15,8 @@ from shards.storage.store import Store
 from stages import job
 from stages.job import Job, worker_maker
 from stages.maker import Maker
+from stages.making.make import make_one
 from stages.plan import prepare
-from stages.shards.make import make_one
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import DarkFilter, GreysGenerator
 

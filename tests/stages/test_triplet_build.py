@@ -18,8 +18,8 @@ from shards.read import read_samples
 from shards.rows import KEPT, Row, read_rows
 from shards.storage.store import Store
 from stages import job
+from stages.making.make import make_one
 from stages.run_here import build_here
-from stages.shards.make import make_one
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
 
 pytest.importorskip("inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'")

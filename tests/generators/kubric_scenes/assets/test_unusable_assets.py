@@ -21,8 +21,8 @@ from manifests.recipe import Recipe, parse_recipe
 from shards.media.media_folder import MediaFolder
 from shards.storage.store import Store
 from stages.job import Job
+from stages.making.make import make_one
 from stages.plan import prepare
-from stages.shards.make import make_one
 from stages.status import StageState, missing_problem, state_of
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 

@@ -21,8 +21,8 @@ from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
 from stages.job import recorded_recipe, worker_maker
 from stages.maker import Maker, refuse_mixed_runtimes
-from stages.shards.payload import Shard, write_samples, write_table
-from stages.shards.receipts import finish_shard, log_shard
+from stages.making.payload import Shard, write_samples, write_table
+from stages.making.receipts import finish_shard, log_shard
 from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
