@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-from array import array
 from collections.abc import Callable, Iterator
-
-import numpy as np
 
 from manifests.candidate import Candidate
 from manifests.errors import WrongUse
+from manifests.repeated_ids import Ids
 
 
 class PlanCheck:
     """Watches candidates go by and holds 8 bytes of a hash for each key, and for each group of several candidates."""
 
     def __init__(self) -> None:
-        self._keys, self._groups = array("Q"), array("Q")
+        self._keys, self._groups = Ids(), Ids()
 
     def watch(self, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
         """The same candidates."""
         before: tuple[str, str] | None = None
         for candidate in candidates:
-            self._keys.append(_hash(candidate.key))
+            self._keys.add(candidate.key)
             group = candidate.split, candidate.group
             # A group that is named like its only candidate is told apart by its key.
             if group != before and candidate.group != candidate.key:
-                self._groups.append(_hash("\0".join(group)))
+                self._groups.add("\0".join(group))
             before = group
             yield candidate
 
@@ -37,37 +34,23 @@ class PlanCheck:
             origin: what messages name, such as the annotation file.
             again: the same candidates from the start, to name those at fault: equal hashes are no proof.
         """
-        keys, groups = _repeated(self._keys), _repeated(self._groups)
+        keys, groups = self._keys.suspects(), self._groups.suspects()
         if not keys and not groups:
             return
-        met: dict[str, str] = {}
         left: set[tuple[str, str]] = set()
         before: tuple[str, str] | None = None
         for candidate in again():
             group = candidate.split, candidate.group
-            if _hash(candidate.key) in keys:
-                if candidate.key in met:
-                    raise WrongUse(
-                        f"{origin}: {candidate.key} is planned twice, in group {met[candidate.key]} and in group "
-                        f"{candidate.group}; correct the annotation, which repeats a source identity"
-                    )
-                met[candidate.key] = candidate.group
+            if (first := keys.place_before(candidate.key, candidate.group)) is not None:
+                raise WrongUse(
+                    f"{origin}: {candidate.key} is planned twice, in group {first} and in group {candidate.group}; "
+                    "correct the annotation, which repeats a source identity"
+                )
             if group != before and group in left:
                 raise WrongUse(
                     f"{origin}: the candidates of group {candidate.group} do not follow each other ({candidate.key} "
                     "comes after another group); a source must plan a group in one piece: sort what it reads by group"
                 )
-            if before is not None and group != before and _hash("\0".join(before)) in groups:
+            if before is not None and group != before and "\0".join(before) in groups:
                 left.add(before)
             before = group
-
-
-def _hash(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
-
-
-def _repeated(hashes: array[int]) -> set[int]:
-    values = np.frombuffer(hashes, dtype=np.uint64)
-    values = values.copy() if not values.flags.writeable else values
-    values.sort()  # in place: the array has done its work
-    return {int(value) for value in values[1:][values[1:] == values[:-1]]}

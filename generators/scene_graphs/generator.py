@@ -9,7 +9,6 @@ from typing import cast
 
 import pyarrow as pa
 
-from generators.repeated_ids import Ids
 from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.pipelines import LIBRARIES, Pipeline, find_pipeline
@@ -18,6 +17,7 @@ from generators.scene_graphs.source import SceneGraphs
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
 from manifests.errors import WrongUse
+from manifests.repeated_ids import Ids
 from shards.contracts import Context, Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from generators import repeated_ids
 from generators.contract import check_source
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
@@ -16,6 +15,7 @@ from generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGen
 from generators.scene_graphs.pipelines import find_pipeline
 from generators.scene_graphs.relations import BATCH, SceneGraphParser
 from generators.scene_graphs.source import SceneGraphs
+from manifests import repeated_ids
 from manifests.errors import WrongUse
 from shards.contracts import Context
 from shards.kinds.samples import Rejected, TableRows

@@ -1,4 +1,4 @@
-"""Finds ids that are repeated, holding 8 bytes an id."""
+"""Finds texts that are repeated among millions, holding 8 bytes of each."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Ids:
         self._hashes.append(_hash(identifier))
 
     def suspects(self) -> Suspects:
-        """The ids that may have been met twice."""
-        ordered = np.sort(np.frombuffer(self._hashes, dtype=np.uint64))
-        return Suspects({int(value) for value in ordered[1:][ordered[1:] == ordered[:-1]]})
+        """The ids that may have been met twice; nothing can be added afterwards."""
+        hashes = np.frombuffer(self._hashes, dtype=np.uint64)
+        hashes.sort()  # in place: a copy of millions would double the memory
+        return Suspects({int(value) for value in hashes[1:][hashes[1:] == hashes[:-1]]})
 
 
 class Suspects:
@@ -35,9 +36,12 @@ class Suspects:
     def __bool__(self) -> bool:
         return bool(self._hashes)
 
+    def __contains__(self, identifier: str) -> bool:
+        return bool(self._hashes) and _hash(identifier) in self._hashes
+
     def place_before(self, identifier: str, place: str) -> str | None:
         """The place where an id was met before; None at its first."""
-        if not self._hashes or _hash(identifier) not in self._hashes:
+        if identifier not in self:
             return None
         if identifier in self._places:
             return self._places[identifier]
@@ -46,4 +50,5 @@ class Suspects:
 
 
 def _hash(identifier: str) -> int:
-    return int.from_bytes(hashlib.blake2b(identifier.encode(), digest_size=8).digest(), "big")
+    hashed = hashlib.blake2b(identifier.encode("utf-8", "surrogatepass"), digest_size=8)
+    return int.from_bytes(hashed.digest(), "big")
