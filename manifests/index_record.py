@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
 from manifests.receipt import Model
 
 
@@ -11,8 +9,8 @@ class IndexRecord(Model):
     """Written last of a stage.
 
     content, plan: digests of the stage that the index was written for. digest: over all receipts, the same for the same
-    shards. planned, kept: candidates; rows, size: of ``index.parquet``. files: sha256 and size by
-    name of the files that it vouches for.
+    shards. planned, kept: candidates; rows: of ``index.parquet``. files: sha256 and size by name of the files that it
+    vouches for, ``index.parquet`` among them.
     """
 
     schema_version: int = 1
@@ -22,5 +20,4 @@ class IndexRecord(Model):
     planned: int
     kept: int
     rows: int
-    size: int
-    files: dict[str, tuple[str, int]] = Field(default={})
+    files: dict[str, tuple[str, int]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from manifests.plan import plan_file
+from manifests.plan import SHARDS_A_FILE, plan_file
 from manifests.receipt import parse_receipt
 from shards.storage import layout
 from shards.storage.store import Store
@@ -85,7 +85,7 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     for name in old:
         receipt = parse_receipt(store.read(layout.meta(home, f"receipts/{name}")))
         splits |= {receipt.split} if receipt is not None else set()
-    files = len({plan_file(number)[0] for number in range(0, count, 1000)})
+    files = len({plan_file(number)[0] for number in range(0, count, SHARDS_A_FILE)})
     folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
     folders += [(layout.meta(home, "rows"), "parquet", count), (layout.meta(home, "plan"), "parquet", files)]
     # Receipts go last: should this be interrupted, they still name the splits of what is left.

@@ -107,7 +107,6 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
         planned=stage.planned,
         kept=sum(state.done.column("kept")),
         rows=count,
-        size=files["index.parquet"][1],
         files=files,
     )
     store.write(place, record.to_bytes())

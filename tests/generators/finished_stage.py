@@ -48,7 +48,7 @@ def write_index(rows: pa.Table, folder: Path, name: str, planned: int, row_group
         planned=planned,
         kept=len(pc.unique(rows["caption_id"])),
         rows=rows.num_rows,
-        size=index.stat().st_size,
+        files={"index.parquet": sha256_of_file(index)},
     )
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())
     store.write(layout.meta(name, "index.json"), record.to_bytes())
