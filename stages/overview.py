@@ -109,10 +109,15 @@ def chosen(store: Store, only: Iterable[str]) -> Found:
 
 
 def published(store: Store, only: Iterable[str]) -> list[str]:
-    """The subsets to show or export; raises `WrongUse` when there are none, or a named one has no plan."""
+    """The subsets to show or export; raises `WrongUse` when there are none, or a named one is none or has no plan."""
     only = list(only)
-    found = chosen(store, only)
-    subsets = [home for home in found.planned if home in subsets_in(store)]
+    found, all_subsets = chosen(store, only), subsets_in(store)
+    subsets = [home for home in found.planned if home in all_subsets]
+    if only and (stages := [home for home in found.planned if home not in all_subsets]):
+        raise WrongUse(
+            f"{store.root}/{stages[0]} is a stage that is not published: it has no samples to show or export; read its "
+            "_meta/index.parquet, or name a subset"
+        )
     if found.lost and (only or not subsets):
         raise WrongUse("\n".join(found.lost.values()))
     return subsets

@@ -16,6 +16,7 @@ from shards.storage.store import Store
 from stages.build import build
 from stages.job import Job
 from stages.making.make import make_one
+from stages.overview import published
 from stages.progress import Silent
 from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
@@ -165,7 +166,7 @@ def test_a_failing_stage_lets_independent_ones_finish_and_says_so(recipe: Any, t
 
 def test_what_reads_a_failing_stage_is_not_built(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("tests.stages.drawn_sources.LongerGenerator.make", lambda *_: 1 / 0)
+        patch.setattr("tests.stages.drawn_tables.LongerGenerator.make", lambda *_: 1 / 0)
         with pytest.raises(BuildFailed) as caught:
             build_here(recipe(), str(tmp_path / "out"))
     assert "long shard 00000: ZeroDivisionError: division by zero (" in str(caught.value)
@@ -228,6 +229,12 @@ def test_a_plan_tells_what_waits_and_what_is_stale(recipe: Any, tmp_path: Path, 
     changed = told(out, least=5)
     assert changed["long"]["state"] == "planned, 1 stale" and changed["long"]["planned"] == 1
     assert changed["said"]["state"] == "waits for long" and changed["all-said"]["state"] == "done"
+
+
+def test_a_stage_is_nothing_to_look_at(recipe: Any, tmp_path: Path) -> None:
+    build_here(recipe(), str(tmp_path / "out"))
+    with pytest.raises(WrongUse, match=r"_stages/words is a stage that is not published: .* read its _meta/index"):
+        published(Store(str(tmp_path / "out")), ["greys", "words"])
 
 
 def test_a_stage_of_another_build_is_read_by_its_folder(recipe: Any, tmp_path: Path) -> None:
