@@ -12,22 +12,26 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-import pyarrow as pa
 from pydantic import Field
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import identity_of, sample_key, sha256_of_file
-from manifests.source import AnnotationFile, MediaFolderPath, StageName
+from manifests.source import AnnotationFile, MediaFolderPath
 from shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
 from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
+from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, Verdict
 from shards.kinds.samples import Source as MediaFile
 from shards.media.media_folder import MediaFolder
 from shards.media.source_media import Media
 
 ENTRY_POINTS = {
-    "twinset.sources": {"test-greys": "Greys", "test-words": "Words", "test-longer": "Longer", "test-said": "Said"},
-    "twinset.filters": {"test-dark": "Dark", "test-apart": "Apart"},
+    "twinset.sources": {
+        "test-greys": "drawn_sources:Greys",
+        "test-words": "drawn_tables:Words",
+        "test-longer": "drawn_tables:Longer",
+        "test-said": "drawn_tables:Said",
+    },
+    "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
 }
 
 #: Called by `GreysGenerator.make` once its samples are made, in this process: what happens while a worker is late.
@@ -82,6 +86,7 @@ class GreysGenerator(Generator[Greys]):
     def __init__(self, source: Greys, context: Context) -> None:
         super().__init__(source, context)
         self.micro_batch = source.micro_batch
+        self._media = MediaFolder(source.media)
 
     def device(self) -> str | None:
         return "cpu" if self.micro_batch else None
@@ -121,7 +126,7 @@ class GreysGenerator(Generator[Greys]):
     def _make(self, one: Scene, frames: dict[str, Frame]) -> Pair | Rejected:
         MADE.append(one.video)
         _meet_trouble(self.source.media / "trouble" / one.video, self.micro_batch)
-        file = MediaFolder(self.source.media).find(one.video)
+        file = self._media.find(one.video)
         if file is None:
             return Rejected(one.key, "missing-media", "absent", one.video)
         sha256, size = sha256_of_file(file)
@@ -169,139 +174,6 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
             stream.seek(0)
             if len(stream.read()) <= times:
                 raise OSError(number, os.strerror(number))
-
-
-class Words(Source):
-    """A table: the words of lines. annotations: a JSON list of lines of text. A line without words is rejected."""
-
-    kind: Literal["test-words"]
-    annotations: AnnotationFile
-    licence: str = "mine"
-
-    makes = "table"
-    reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
-
-    def open(self, context: Context) -> WordsGenerator:
-        return WordsGenerator(self, context)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Candidate):
-    """A planned line or word."""
-
-    text: str
-    length: int = 0
-
-
-class WordsGenerator(Generator[Words]):
-    """Plans lines and splits them."""
-
-    version = 1
-    candidate = Text
-    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
-
-    def inputs(self) -> str:
-        return sha256_of_file(self.source.annotations)[0]
-
-    def plan(self) -> Iterator[Text]:
-        for number, text in enumerate(json.loads(self.source.annotations.read_bytes())):
-            key = sample_key(self.name, number)
-            yield Text(key=key, identity=identity_of(number), group=key, split=self.split, text=text)
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            words = one.text.split()
-            rows = [{"word": word, "length": len(word)} for word in words]
-            yield TableRows(one.key, rows) if rows else Rejected(one.key, "no-words", repr(one.text))
-
-
-class Longer(Source):
-    """A table that is planned from another: its words of some length."""
-
-    kind: Literal["test-longer"]
-    words: StageName
-    least: int = 0
-    licence: str = "mine"
-
-    makes = "table"
-
-    def open(self, context: Context) -> LongerGenerator:
-        return LongerGenerator(self, context)
-
-
-class LongerGenerator(Generator[Longer]):
-    """Plans the rows of the stage that it reads."""
-
-    version = 1
-    candidate = Text
-    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
-
-    def inputs(self) -> str:
-        return self.context.earlier(self.source.words).digest
-
-    def plan(self) -> Iterator[Text]:
-        rows = self.context.earlier(self.source.words).read(["key", "word", "length"]).to_pylist()
-        for number, row in enumerate(row for row in rows if row["length"] >= self.source.least):
-            key = sample_key(self.name, row["key"], number)
-            yield Text(
-                key=key, identity=identity_of(row["key"], number), group=key, split=self.split, text=row["word"],
-                length=row["length"],
-            )  # fmt: skip
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            yield TableRows(one.key, [{"word": one.text, "length": one.length}])
-
-
-class Said(Source):
-    """Pairs that are planned from a table: a word in black and one in the grey of its length."""
-
-    kind: Literal["test-said"]
-    words: StageName
-    licence: str = "mine"
-
-    def open(self, context: Context) -> SaidGenerator:
-        return SaidGenerator(self, context)
-
-
-class SaidGenerator(Generator[Said]):
-    """Plans a pair a row of the stage that it reads."""
-
-    version = 1
-    candidate = Text
-
-    def inputs(self) -> str:
-        return self.context.earlier(self.source.words).digest
-
-    def plan(self) -> Iterator[Text]:
-        for row in self.context.earlier(self.source.words).read(["word", "length"]).to_pylist():
-            key = sample_key(self.name, row["word"])
-            yield Text(
-                key=key, identity=identity_of(row["word"]), group=key, split=self.split, text=row["word"],
-                length=row["length"],
-            )  # fmt: skip
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            source = MediaFile(f"{one.text}.txt", one.length, "0" * 64)
-            frames = [
-                Frame(f"{one.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
-                for grey in (0, 10 * one.length)
-            ]
-            yield Pair(
-                key=one.key,
-                group=one.group,
-                split=one.split,
-                change="word",
-                image0=frames[0],
-                image1=frames[1],
-                captions0=("nothing",),
-                captions1=(one.text,),
-                provenance={},
-            )
 
 
 class Dark(Filter):
@@ -357,5 +229,5 @@ def install(folder: Path) -> None:
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: twinset-tests\nVersion: 1.0\n")
     lines: list[Any] = []
     for group, classes in ENTRY_POINTS.items():
-        lines += [f"[{group}]", *(f"{kind} = tests.stages.drawn_sources:{name}" for kind, name in classes.items())]
+        lines += [f"[{group}]", *(f"{kind} = tests.stages.{place}" for kind, place in classes.items())]
     (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")

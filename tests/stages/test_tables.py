@@ -18,7 +18,8 @@ from shards.storage.store import Store
 from stages.job import Job
 from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE, WordsGenerator
+from tests.stages.drawn_sources import MADE
+from tests.stages.drawn_tables import WordsGenerator
 
 LINES = ["red pen", "  ", "a green tree", "blue", ""]
 HOME = "_stages/words"

@@ -1,0 +1,153 @@
+"""Tables of these tests and pairs that are planned from them, as `tests.stages.drawn_sources`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+
+from manifests.candidate import Candidate
+from manifests.canonical import identity_of, sample_key, sha256_of_file
+from manifests.source import AnnotationFile, StageName
+from shards.contracts import Context, Generator, Source
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Rejected, TableRows
+from shards.kinds.samples import Source as MediaFile
+from tests.stages.drawn_sources import MADE
+
+
+class Words(Source):
+    """A table: the words of lines. annotations: a JSON list of lines of text. A line without words is rejected."""
+
+    kind: Literal["test-words"]
+    annotations: AnnotationFile
+    licence: str = "mine"
+
+    makes = "table"
+    reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
+
+    def open(self, context: Context) -> WordsGenerator:
+        return WordsGenerator(self, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Candidate):
+    """A planned line or word."""
+
+    text: str
+    length: int = 0
+
+
+class WordsGenerator(Generator[Words]):
+    """Plans lines and splits them."""
+
+    version = 1
+    candidate = Text
+    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+
+    def inputs(self) -> str:
+        return sha256_of_file(self.source.annotations)[0]
+
+    def plan(self) -> Iterator[Text]:
+        for number, text in enumerate(json.loads(self.source.annotations.read_bytes())):
+            key = sample_key(self.name, number)
+            yield Text(key=key, identity=identity_of(number), group=key, split=self.split, text=text)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            words = one.text.split()
+            rows = [{"word": word, "length": len(word)} for word in words]
+            yield TableRows(one.key, rows) if rows else Rejected(one.key, "no-words", repr(one.text))
+
+
+class Longer(Source):
+    """A table that is planned from another: its words of some length."""
+
+    kind: Literal["test-longer"]
+    words: StageName
+    least: int = 0
+    licence: str = "mine"
+
+    makes = "table"
+
+    def open(self, context: Context) -> LongerGenerator:
+        return LongerGenerator(self, context)
+
+
+class LongerGenerator(Generator[Longer]):
+    """Plans the rows of the stage that it reads."""
+
+    version = 1
+    candidate = Text
+    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.words).digest
+
+    def plan(self) -> Iterator[Text]:
+        rows = self.context.earlier(self.source.words).read(["key", "word", "length"]).to_pylist()
+        for number, row in enumerate(row for row in rows if row["length"] >= self.source.least):
+            key = sample_key(self.name, row["key"], number)
+            yield Text(
+                key=key, identity=identity_of(row["key"], number), group=key, split=self.split, text=row["word"],
+                length=row["length"],
+            )  # fmt: skip
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            yield TableRows(one.key, [{"word": one.text, "length": one.length}])
+
+
+class Said(Source):
+    """Pairs that are planned from a table: a word in black and one in the grey of its length."""
+
+    kind: Literal["test-said"]
+    words: StageName
+    licence: str = "mine"
+
+    def open(self, context: Context) -> SaidGenerator:
+        return SaidGenerator(self, context)
+
+
+class SaidGenerator(Generator[Said]):
+    """Plans a pair a row of the stage that it reads."""
+
+    version = 1
+    candidate = Text
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.words).digest
+
+    def plan(self) -> Iterator[Text]:
+        for row in self.context.earlier(self.source.words).read(["word", "length"]).to_pylist():
+            key = sample_key(self.name, row["word"])
+            yield Text(
+                key=key, identity=identity_of(row["word"]), group=key, split=self.split, text=row["word"],
+                length=row["length"],
+            )  # fmt: skip
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        for one in cast(Sequence[Text], candidates):
+            MADE.append(one.text)
+            source = MediaFile(f"{one.text}.txt", one.length, "0" * 64)
+            frames = [
+                Frame(f"{one.text}#{grey}", np.full((16, 24, 3), grey, np.uint8), -1.0, source)
+                for grey in (0, 10 * one.length)
+            ]
+            yield Pair(
+                key=one.key,
+                group=one.group,
+                split=one.split,
+                change="word",
+                image0=frames[0],
+                image1=frames[1],
+                captions0=("nothing",),
+                captions1=(one.text,),
+                provenance={},
+            )
