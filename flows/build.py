@@ -6,6 +6,8 @@ here or in the work pool that the stage asks for.
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -103,12 +105,18 @@ def build_loaded(
     make: MakeShards = (
         partial(_make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
         if pools
-        else partial(_make_here, workers=workers, runner=runner or "threads", progress=progress)
+        else partial(_make_here, workers=workers, runner=runner or "threads")
     )
     _build.set(Build(job, make, progress))
+    with job.store.tidied():
+        return _run(job)
+
+
+def _run(job: Job) -> dict[str, Any]:
+    """Submit all stages, each after those that it reads, and what needs all of them."""
     futures: dict[str, PrefectFuture[Any]] = {}
-    for name in recipe.all:
-        reads = [futures[one] for one in recipe.reads(name)]
+    for name in job.recipe.all:
+        reads = [futures[one] for one in job.recipe.reads(name)]
         futures[name] = stage_task.submit(name, wait_for=reads)  # type: ignore[call-overload]
     failures = [problem for future in futures.values() if (problem := _problem(future))]
     if failures:
@@ -132,13 +140,18 @@ def _problem(future: PrefectFuture[Any]) -> str:
     return str(error) if isinstance(error, TwinsetError | OSError) else f"{state.name}: {state.message}"
 
 
-def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner, progress: Artifacts) -> list[str]:
+#: Stages run side by side, and a process connects to one Ray at a time.
+_one_ray = threading.Lock()
+
+
+def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner) -> list[str]:
     """Make what is not done in subflows of this run; returns what failed."""
     failures = []
     for start in range(0, len(state.todo), SHARDS_A_RUN):
         part = state.todo[start : start + SHARDS_A_RUN]
         try:
-            build_shards(job.store.root, state.home, part[0], part[-1], workers, runner)
+            with _one_ray if runner == "ray" else nullcontext():
+                build_shards(job.store.root, state.home, part[0], part[-1], workers, runner)
         except BuildFailed as error:
             failures.append(str(error))
     return failures

@@ -15,7 +15,7 @@ from manifests.errors import BuildFailed
 from shards.records import read_planned
 from shards.storage.store import Store
 from stages.child_processes import close_children, make_in_child
-from stages.job import job_of
+from stages.job import forget_makers, job_of
 from stages.making.make import make_one
 from stages.run_here import HOPELESS, RETRIES, reason
 from stages.status import state_of
@@ -55,6 +55,7 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
+    forget_makers()
     store = Store(out)
     job, name = job_of(store, subset)
     maker = job.maker(name)

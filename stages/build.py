@@ -147,7 +147,6 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
         for home in published:
             job.store.write(layout.meta(home, DESCRIBED), _description(job.store, home, published))
     progress.phase("dataset", "")
-    job.store.sweep()
     return {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
 
 

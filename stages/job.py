@@ -112,6 +112,12 @@ def worker_maker(store: Store, home: str, stage: Stage) -> Maker:
         return _worker_maker(store.root, home, recipe, stage.content)
 
 
+def forget_makers() -> None:
+    """Have this process open its makers again: what they remember of folders of media may no longer hold."""
+    with _opening:
+        _worker_maker.cache_clear()
+
+
 _opening = threading.Lock()
 
 

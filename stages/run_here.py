@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, Literal
 
 from pebble import ProcessExpired
@@ -53,7 +54,9 @@ def build_here(
     progress = progress or Silent()
     here = Here(workers or os.cpu_count() or 1, runner, progress)
     try:
-        return build(Job(recipe, Store(out)), here.make, progress)
+        job = Job(recipe, Store(out))
+        with job.store.tidied():
+            return build(job, here.make, progress)
     except FileNotFoundError as error:
         error.add_note("another process may have removed it, such as a second build; run the same command again")
         raise
@@ -77,7 +80,7 @@ class Here:
         # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
         isolated = self._runner == "processes" or maker.isolated
         children = self._new_children(min(self._workers, len(state.todo))) if isolated else None
-        make = children.make if children is not None else make_one
+        make = children.make if children is not None else partial(make_one, maker=maker.on_this_machine())
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
 

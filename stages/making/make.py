@@ -28,8 +28,11 @@ from stages.status import receipt_holds
 logger = logging.getLogger("twinset")
 
 
-def make_one(root: str, home: str, number: int) -> Receipt:
+def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
+
+    Args:
+        maker: of the build that planned the stage, where it is at hand; else it is opened from what OUT says.
 
     Raises:
         BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
@@ -37,7 +40,7 @@ def make_one(root: str, home: str, number: int) -> Receipt:
     """
     store = Store(root)
     stage = planned_stage(store, home)
-    maker = worker_maker(store, home, stage)
+    maker = maker or worker_maker(store, home, stage)
     planned = _planned(root, home, stage.plan)[number]
     if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.

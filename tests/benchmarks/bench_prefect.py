@@ -40,9 +40,9 @@ def main() -> None:
         from manifests.recipe import load_recipe
         from stages.making.make import make_one
 
-        def slow(out: str, subset: str, shard: int) -> Any:
+        def slow(out: str, subset: str, shard: int, **given: Any) -> Any:
             time.sleep(asked.seconds)
-            return make_one(out, subset, shard)
+            return make_one(out, subset, shard, **given)
 
         build_shards.make_one = run_here.make_one = slow
         build_eqben(recipe=str(recipe), out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
