@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shards.storage.store import Store
-from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_triplets, test_sources
+from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_triplets
+from tests.made_sources import test_sources
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
 

@@ -1,173 +1,47 @@
-"""Small finished subsets of every kind, written by the real writers without an engine, from drawn pictures."""
+"""Small finished subsets of every kind, written by the real writers without an engine."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image, ImageDraw
 
 from cards.describe import describe
 from cards.summary import IndexSummary
-from manifests import registry
-from manifests.canonical import canonical_json, digest, identity_of, sample_key
+from manifests.canonical import canonical_json, digest
 from manifests.parquet import read_parquet
 from manifests.receipt import Receipt
 from manifests.recipe import Encoding, Recipe, content_of, parse_recipe
-from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
 from manifests.stage import Stage, stage_facts
 from shards.kinds.encoded import encode_image
 from shards.kinds.fields import content_digest, fields_of
-from shards.kinds.kind import Sample
-from shards.kinds.pair import Pair
 from shards.kinds.registry import KINDS
-from shards.kinds.samples import Frame, Rejected, Source
-from shards.kinds.template import Template
-from shards.kinds.triplet import PARTS, Triplet
+from shards.kinds.samples import Rejected
 from shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
-
-COLOURS = ("red", "green", "blue", "orange", "purple")
-SIZES = ((96, 72), (64, 96), (80, 80))  # pixels of drawn pictures: landscape, portrait and square take turns
-HOSTILE = "on <script>alert('x')</script> & rouge écarlate 红色 $x_1$ | `a`"
-LONG = "beside a word and another " * 400  # more than 10,000 characters
-MISSING, REPEATS = "-Gone_1", "-Same_3"  # a video that is not there; one in which a pair says the same twice
-VIDEOS = ("-Disc_0", MISSING, "Disc.2", REPEATS)
-PAIRS = ((0, 1), (0, 2), (1, 2))
-EQBEN = {"eq-ag": "action-genome", "eq-gebc": "gebc", "eq-youcook2": "youcook2"}  # kinds that exporters know
-TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
-GONE = 3  # the number of the triplet or template whose image is not there
-PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
-
-
-class Videos(SourceSettings):
-    """A source of pairs that follows a paper."""
-
-    kind: Literal["test-videos"]
-    annotations: AnnotationFile
-    media: MediaFolderPath
-    licence: str = "free <b>for</b> tests"
-
-    reference = Reference("Drawn videos", "https://videos.example", "@misc{videos2021, title = {Videos}}")
-    paper = PAPER
-    group = "video"
-    reasons: ClassVar[Mapping[str, str]] = {
-        "missing-media": "the video is not in the media folder",
-        "unsaid": "pairs without words",
-    }
-
-    def notes(self) -> str:
-        return "* Frames are taken by the rule of docs/frames.md.\n"
-
-
-class Folder(SourceSettings):
-    """A source of pairs that follows no paper and says nothing of itself."""
-
-    kind: Literal["test-folder"]
-    media: MediaFolderPath
-    licence: str = "mine"
-
-
-class Mined(SourceSettings):
-    """A source of triplets, which reports how it mined."""
-
-    kind: Literal["test-mined"]
-    captions: tuple[AnnotationFile, ...]
-    licence: str = "CC0-1.0 <b>captions</b>"
-
-    makes = "triplet"
-    reference = Reference("Captions", "", "@misc{captions2018, title = {Captions}}")
-    paper = PAPER
-    group = "subject"
-    verb = "mined from"
-    reports = ("mining.json",)
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        found = reports.get("mining.json")
-        return f"Mined {found['mined']:,} relations." if found else "Mined somehow."
-
-
-class Galleries(SourceSettings):
-    """A source of templates."""
-
-    kind: Literal["test-galleries"]
-    annotations: AnnotationFile
-    task: str
-    licence: str = "free"
-
-    makes = "template"
-    paper = PAPER
-    group = "reference"
-
-    def introduction(self) -> str:
-        return f'They ask the task "{self.task}".'
-
-
-class Scores(SourceSettings):
-    """A source of a table."""
-
-    kind: Literal["test-scores"]
-    licence: str = "mine"
-
-    makes = "table"
-    reference = Reference("Somebody's scores")
-
-
-class Alike(FilterSettings):
-    """A filter, so that there is a reason of one."""
-
-    kind: Literal["test-alike"]
-
-    judges = "captions"
-    reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "both captions say the same"}
-
-
-CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def test_sources() -> Iterator[None]:
-    """Sources and a filter of these tests, as if a package had brought them."""
-
-    @cache
-    def installed(group: str) -> dict[str, EntryPoint]:
-        base = SourceSettings if group == "twinset.sources" else FilterSettings
-        classes = {
-            str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
-        }
-        own = {
-            kind: EntryPoint(kind, f"tests.made_datasets:{found.__name__}", group) for kind, found in classes.items()
-        }
-        return {**{one.name: one for one in entry_points(group=group)}, **own}
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_installed", installed)
-        yield
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A candidate as far as its rows show it. made: the sample, or why there is none. words: of a rejected one."""
-
-    made: Sample | Rejected
-    identity: str
-    group: str
-    judge: str = "generator"
-    words: dict[str, str] = field(default_factory=dict)
+from tests.made_samples import (
+    EQBEN,
+    MINED_SUBSET,
+    TASKS,
+    VIDEO_SUBSET,
+    Planned,
+    gallery_subset,
+    pair_shards,
+    template_shards,
+    triplet_shards,
+)
 
 
 @dataclass
@@ -293,118 +167,6 @@ def index_of(store: Store, name: str) -> IndexSummary:
         bytes=size,
         images=tuple(role for role in kind.images if pc.any(pc.not_equal(kept[f"{role}_sha256"], "")).as_py()),
     )
-
-
-def draw(number: int, video: str = "") -> Frame:
-    """A disc of a colour on a ground that tells the number; of a video, frame ``number``."""
-    width, height = SIZES[0] if video else SIZES[number % 3]
-    ground = (40 * VIDEOS.index(video), 90, 120) if video else (40 + 7 * number % 200, 60 + 31 * number % 150, 90)
-    picture = Image.new("RGB", (width, height), ground)
-    pen = ImageDraw.Draw(picture)
-    pen.ellipse((8 + 4 * number % 8, 8, 48 + 4 * number % 8, 48), fill=COLOURS[number % 5])
-    if not video:
-        pen.rectangle((width - 24, height - 20, width - 8, height - 8), fill=(number % 256, 220, 20))
-        pen.text((width - 30, 4), str(number), "white")
-    source = Source(f"{video or number}.jpg", 1000 + number, digest([video, number]) * 2)
-    return Frame(f"{video}#{number}", np.asarray(picture, np.uint8), float(number) if video else -1.0, source)
-
-
-def pair_shards(name: str) -> list[list[Planned]]:
-    """A shard for each of `VIDEOS`, with every pair of its three frames; 8 of 12 are kept, none of the second shard."""
-    captions = [f"the disc is {COLOURS[0]}", f"the disc is {COLOURS[1]}", f"the disc is {HOSTILE}"]
-    shards = []
-    for video in VIDEOS:
-        plan = []
-        for at0, at1 in PAIRS:
-            identity, key = identity_of(video, at0, at1), sample_key(name, video, at0, at1)
-            said = {"caption0": captions[at0], "caption1": captions[at1]}
-            if video == MISSING:
-                plan.append(Planned(Rejected(key, "missing-media", f"{video}: absent"), identity, video, words=said))
-            elif video == REPEATS and (at0, at1) == (1, 2):
-                plan.append(Planned(Rejected(key, "equal-captions"), identity, video, "test-alike", said))
-            else:
-                made = Pair(
-                    key=key, group=video, split="test", change="colour",
-                    image0=draw(at0, video), image1=draw(at1, video),
-                    captions0=(captions[at0], f"{COLOURS[at0]} disc"), captions1=(captions[at1],),
-                    provenance={"object": "cup/glass", "frame0": at0},
-                )  # fmt: skip
-                plan.append(Planned(made, identity, video))
-        shards.append(plan)
-    return shards
-
-
-def condition(number: int, usual: str) -> str:
-    """The condition of a triplet or template; those of numbers 5 and 6 are hostile."""
-    return {5: HOSTILE, 6: LONG}.get(number, usual)
-
-
-def ids_of(number: int) -> dict[str, str]:
-    """Images of the triplet with a number."""
-    return {"reference": f"{number}", "target": f"{number + 1}", "distractor": f"{number + 7}"}
-
-
-def triplet_shards(
-    name: str, images: bool = True, distractors: bool = True, count: int = 9, ids: Any = ids_of
-) -> list[list[Planned]]:
-    """Shards of four triplets, of which number `GONE` is rejected."""
-    found = []
-    for number in range(count):
-        key, group, shown = sample_key(name, number), f"discs-{number}", dict(ids(number))
-        if number == GONE:
-            found.append(Planned(Rejected(key, "missing-media", f"{number}.jpg: absent"), identity_of(number), group))
-            continue
-        asked = condition(number, f"beside {COLOURS[number % 5]} disc")
-        captions = {"reference": "a disc on blue ground", "target": f"a disc {asked}", "distractor": asked}
-        if not distractors:
-            shown["distractor"] = captions["distractor"] = ""
-        frames = {part: draw(int(shown[part])) if images and shown[part] else None for part in PARTS}
-        made = Triplet(
-            key=key, group=group, split="train", condition=asked, **frames, captions=captions, images=shown,
-            provenance={"target": {"subject": "disc"}}, scores={"concreteness": 4.85},
-        )  # fmt: skip
-        found.append(Planned(made, identity_of(number), group))
-    return [found[start : start + 4] for start in range(0, count, 4)]
-
-
-def entry_of(task: str, number: int) -> dict[str, Any]:
-    """An image as GeneCIS's files name it."""
-    if task.endswith("object"):
-        return {"val_image_id": number}
-    return {"image_id": number, "instance_id": str(number), "instance_bbox": [8.0, 8.0, 40.5, 30.0]}
-
-
-def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Planned]]:
-    """Shards of four templates, nine in all, of which number `GONE` is rejected."""
-    found = []
-    for number in range(9):
-        key, group = sample_key(name, number), f"discs-{number}"
-        if number == GONE:
-            found.append(Planned(Rejected(key, "missing-media", f"{number}.jpg: absent"), identity_of(number), group))
-            continue
-        ids = [number * 20 + place for place in range(2 + (9 if task == "focus-attribute" else 14))]
-        asked, entries = condition(number, COLOURS[number % 5]), [entry(task, one) for one in ids]
-        frames = [draw(one) for one in ids]
-        about = {"attribute_type": "color"} if task.endswith("attribute") else {"reference_categories": 10}
-        made = Template(
-            key=key, group=group, split="test", task=task, condition=asked, reference=frames[0], target=frames[1],
-            gallery=tuple(frames[2:]), provenance=about,
-            entry={"condition": asked, "gallery": entries[2:], "reference": entries[0], "target": entries[1]},
-        )  # fmt: skip
-        found.append(Planned(made, identity_of(number), group))
-    return [found[start : start + 4] for start in range(0, 9, 4)]
-
-
-VIDEO_SUBSET = {
-    "source": {"kind": "test-videos", "annotations": "/data/a.json", "media": "/data"},
-    "filters": [{"kind": "test-alike"}],
-}
-MINED_SUBSET = {"source": {"kind": "test-mined", "captions": ["/data/captions.tsv"]}, "split": "train"}
-
-
-def gallery_subset(task: str) -> dict[str, Any]:
-    """A subset of templates as in a recipe."""
-    return {"source": {"kind": "test-galleries", "annotations": "/data/a.json", "task": task}}
 
 
 def _pairs(made: MadeDataset) -> None:

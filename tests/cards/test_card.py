@@ -19,8 +19,9 @@ from manifests.errors import WrongUse
 from manifests.recipe import content_of, load_recipe
 from shards.read import read_settings
 from shards.storage import layout
-from tests import made_datasets
-from tests.made_datasets import MINED_SUBSET, TASKS, MadeDataset
+from tests import made_samples
+from tests.made_datasets import MadeDataset
+from tests.made_samples import MINED_SUBSET, TASKS
 
 NUMBERS = PairStatistics({1: 2}, {1: 1}, 1.0, (WordUse("a|b\n<b>", 1, 0, 1),), (), 12, 0.0, 1, 1, 0, {}, {}, None)
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
@@ -55,7 +56,7 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
 
 
 def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDataset) -> None:
-    made_pairs.add("plain", FOLDER_SUBSET, made_datasets.pair_shards("plain"))
+    made_pairs.add("plain", FOLDER_SUBSET, made_samples.pair_shards("plain"))
     video, plain = described(made_pairs, "eq-ag"), described(made_pairs, "plain")
     assert "made from [Drawn videos](https://videos.example) following [A Paper](https://paper.example):" in video
     assert "* Frames are taken by the rule of docs/frames.md.\n" in video
@@ -97,7 +98,7 @@ def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
 def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in small_card(made_pairs)
     settings = {"source": {**FOLDER_SUBSET["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}}
-    made_pairs.add("hostile", settings, made_datasets.pair_shards("hostile"))
+    made_pairs.add("hostile", settings, made_samples.pair_shards("hostile"))
     text = described(made_pairs, "hostile")
     assert r"terms: CC0 # Gotcha !\[x\](http://e/x.png) \<img src=y> \`a\`." in text
 
@@ -151,7 +152,7 @@ def test_the_card_of_triplets_says_what_they_are(made_triplets: MadeDataset, nam
     assert "8 triplets, mined from Captions following [A Paper]" in text and "| distinct conditions | 7 |" in text
     assert ("reference.jpg, target.jpg" in text) == (name != "index-only")
     assert ("distractor.jpg" in text) == ("as a hard negative" in text) == (name == "triplets")
-    assert "<script" not in text and made_datasets.LONG[:200] not in text
+    assert "<script" not in text and made_samples.LONG[:200] not in text
     assert "| beside blue disc | 2 | 25.0 % |" in text
     pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
     assert len(pictures) == (1 if name == "index-only" else 2)
@@ -171,7 +172,7 @@ def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
     def alike(number: int) -> dict[str, str]:
         return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
 
-    made.add("alike", MINED_SUBSET, made_datasets.triplet_shards("alike", count=6, ids=alike))
+    made.add("alike", MINED_SUBSET, made_samples.triplet_shards("alike", count=6, ids=alike))
     text = described(made, "alike")
     assert "* 2 triplets (40.0 %) have one image as reference\n  and target." in text
     assert "* 1 triplets (20.0 %) have the image\n  of their reference or target as distractor." in text
@@ -186,7 +187,7 @@ def test_the_card_of_templates_says_what_they_are(made_templates: MadeDataset, t
     assert f"Chance is a Recall at 1 of {1 / size:.1%} with {size} images." in text
     assert "| rejected by generator | missing-media | −1 | 11.1 % |" in text and "| templates in test | 8 |" in text
     assert ("types of attributes" in text) == task.endswith("attribute")
-    assert "<script" not in text and made_datasets.LONG[:200] not in text
+    assert "<script" not in text and made_samples.LONG[:200] not in text
 
 
 def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:

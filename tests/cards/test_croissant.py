@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from shards.read import read_samples
-from tests import made_datasets
-from tests.made_datasets import EQBEN, VIDEO_SUBSET, MadeDataset
+from tests import made_samples
+from tests.made_datasets import MadeDataset
+from tests.made_samples import EQBEN, VIDEO_SUBSET
 
 
 def opened(dataset: MadeDataset, library: Any, name: str) -> Any:
@@ -42,7 +43,7 @@ def test_mlcroissant_reads_each_subset_and_each_build_as_it_is(made_pairs: MadeD
     made_pairs.describe("eq-ag", "eq-gebc")
     assert keys("eq-ag") == sorted(made_pairs.kept["eq-ag"])
     assert keys("eq-gebc") == sorted(made_pairs.kept["eq-gebc"]), "not what the cache has of the subset before"
-    shards = made_datasets.pair_shards("eq-ag")
+    shards = made_samples.pair_shards("eq-ag")
     made_pairs.add("eq-ag", VIDEO_SUBSET, [shards[0][:1], *shards[1:]], "action-genome")
     made_pairs.describe("eq-ag")
     assert keys("eq-ag") == sorted(made_pairs.kept["eq-ag"]), "not what the cache has of the build before"

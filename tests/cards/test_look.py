@@ -19,7 +19,8 @@ from cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
 from cards.word_diff import mark_difference
 from manifests.errors import WrongUse
 from shards.read import read_spread, read_spread_rows
-from tests.made_datasets import TASKS, MadeDataset
+from tests.made_datasets import MadeDataset
+from tests.made_samples import TASKS
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
 DISCS = ((255, 0, 0), (0, 128, 0), (0, 0, 255))

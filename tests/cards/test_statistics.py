@@ -15,8 +15,9 @@ from cards.kinds import pair, template, triplet
 from cards.kinds.kind import FREQUENT, LONGEST
 from cards.plots import MOST_BARS, Histogram, Ranking, bin_edges, histograms
 from cards.word_balance import WordUse, fewest, lopsided, sign_test
-from tests import made_datasets
-from tests.made_datasets import HOSTILE, LONG, MINED_SUBSET, MadeDataset
+from tests import made_samples
+from tests.made_datasets import MadeDataset
+from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
 
 
 def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:
@@ -88,7 +89,7 @@ def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
     def alike(number: int) -> dict[str, str]:
         return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
 
-    made.add("alike", MINED_SUBSET, made_datasets.triplet_shards("alike", count=6, ids=alike))
+    made.add("alike", MINED_SUBSET, made_samples.triplet_shards("alike", count=6, ids=alike))
     made.index("alike")
     numbers = triplet.statistics(made.store, "alike")
     assert numbers.same_image == 2

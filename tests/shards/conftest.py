@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets, test_sources
+from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets
+from tests.made_sources import test_sources
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]

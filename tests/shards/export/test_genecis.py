@@ -13,7 +13,8 @@ from manifests.errors import BuildFailed, WrongUse
 from shards.export.formats import export
 from shards.read import read_samples
 from shards.storage import layout
-from tests.made_datasets import TASKS, MadeDataset, entry_of, gallery_subset, template_shards
+from tests.made_datasets import MadeDataset
+from tests.made_samples import TASKS, entry_of, gallery_subset, template_shards
 
 FILES = {task: f"{task.replace('-', '_')}.json" for task in TASKS}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
 import os
 import re
@@ -12,9 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from email.message import Message
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +23,8 @@ from shards.storage.store import Store
 from stages.duplicates import drop_duplicates
 from stages.finalise import disagreeing, remove_leftovers
 from stages.verify import verify_stage
+from tests.flaky_s3 import DROPPED, Flaky
 
-DROPPED = 0  # the server closes the connection instead of answering
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
 
 
@@ -51,64 +48,6 @@ def server() -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
-
-
-class Flaky(ThreadingHTTPServer):
-    """Passes requests on to an S3 server, but not those that ``fails`` chooses by method and path.
-
-    failures: what happens to those, in turn: an HTTP status, or `DROPPED`. requests: method, path and headers of all.
-    """
-
-    daemon_threads = True
-
-    def __init__(self, target: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.target = target
-        self.fails: Callable[[str, str], bool] = lambda method, path: False
-        self.failures: Iterator[int] = itertools.repeat(500)
-        self.requests: list[tuple[str, str, Message]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Flaky
-
-    def _pass_on(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.requests.append((self.command, self.path, self.headers))
-        if self.server.fails(self.command, self.path):
-            answer = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
-            if (status := next(self.server.failures)) == DROPPED:
-                self.close_connection = True
-                return
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(answer)
-            return
-        connection = http.client.HTTPConnection(self.server.target.removeprefix("http://"), timeout=60)
-        connection.request(self.command, self.path, body, dict(self.headers.items()))
-        response = connection.getresponse()
-        answer = response.read()
-        self.send_response(response.status)
-        for name, value in response.getheaders():
-            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
-                self.send_header(name, value)
-        length = response.getheader("Content-Length") if self.command == "HEAD" else None
-        self.send_header("Content-Length", length or str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-        connection.close()
-
-    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass_on
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
 
 
 @pytest.fixture

@@ -1,0 +1,118 @@
+"""Sources and a filter that tests install, as if a package had brought them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar, Literal
+
+import pytest
+
+from manifests import registry
+from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
+
+PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
+
+
+class Videos(SourceSettings):
+    """A source of pairs that follows a paper."""
+
+    kind: Literal["test-videos"]
+    annotations: AnnotationFile
+    media: MediaFolderPath
+    licence: str = "free <b>for</b> tests"
+
+    reference = Reference("Drawn videos", "https://videos.example", "@misc{videos2021, title = {Videos}}")
+    paper = PAPER
+    group = "video"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "missing-media": "the video is not in the media folder",
+        "unsaid": "pairs without words",
+    }
+
+    def notes(self) -> str:
+        return "* Frames are taken by the rule of docs/frames.md.\n"
+
+
+class Folder(SourceSettings):
+    """A source of pairs that follows no paper and says nothing of itself."""
+
+    kind: Literal["test-folder"]
+    media: MediaFolderPath
+    licence: str = "mine"
+
+
+class Mined(SourceSettings):
+    """A source of triplets, which reports how it mined."""
+
+    kind: Literal["test-mined"]
+    captions: tuple[AnnotationFile, ...]
+    licence: str = "CC0-1.0 <b>captions</b>"
+
+    makes = "triplet"
+    reference = Reference("Captions", "", "@misc{captions2018, title = {Captions}}")
+    paper = PAPER
+    group = "subject"
+    verb = "mined from"
+    reports = ("mining.json",)
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        found = reports.get("mining.json")
+        return f"Mined {found['mined']:,} relations." if found else "Mined somehow."
+
+
+class Galleries(SourceSettings):
+    """A source of templates."""
+
+    kind: Literal["test-galleries"]
+    annotations: AnnotationFile
+    task: str
+    licence: str = "free"
+
+    makes = "template"
+    paper = PAPER
+    group = "reference"
+
+    def introduction(self) -> str:
+        return f'They ask the task "{self.task}".'
+
+
+class Scores(SourceSettings):
+    """A source of a table."""
+
+    kind: Literal["test-scores"]
+    licence: str = "mine"
+
+    makes = "table"
+    reference = Reference("Somebody's scores")
+
+
+class Alike(FilterSettings):
+    """A filter, so that there is a reason of one."""
+
+    kind: Literal["test-alike"]
+
+    judges = "captions"
+    reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "both captions say the same"}
+
+
+CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def test_sources() -> Iterator[None]:
+    """Sources and a filter of these tests, as if a package had brought them."""
+
+    @cache
+    def installed(group: str) -> dict[str, EntryPoint]:
+        base = SourceSettings if group == "twinset.sources" else FilterSettings
+        classes = {
+            str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
+        }
+        own = {kind: EntryPoint(kind, f"tests.made_sources:{found.__name__}", group) for kind, found in classes.items()}
+        return {**{one.name: one for one in entry_points(group=group)}, **own}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_installed", installed)
+        yield
