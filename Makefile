@@ -17,7 +17,7 @@ test: env
 	$(VENV)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 test-slow: env
-	$(VENV)/bin/pytest -m "slow and not gpu" $(PYTEST)
+	$(VENV)/bin/pytest -m "slow and not gpu" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 lint: env
 	$(VENV)/bin/ruff check .

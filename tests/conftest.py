@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from shards.storage.store import Store
@@ -9,6 +11,19 @@ from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templ
 from tests.made_sources import test_sources
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
+
+
+BEGAN = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--minutes", type=float, help="skip tests that would begin later, for a run of limited time")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    minutes = item.config.getoption("--minutes")
+    if minutes is not None and time.monotonic() - BEGAN > 60 * minutes:
+        pytest.skip(f"it would begin more than {minutes:g} minutes into the run")
 
 
 @pytest.fixture
