@@ -82,7 +82,14 @@ def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(
     assert {path: os.stat(copy / path).st_mtime_ns for path in sound} == before
 
 
-@pytest.mark.parametrize(("workers", "runner"), [("1", "threads"), ("4", "threads"), ("2", "processes")])
+@pytest.mark.parametrize(
+    ("workers", "runner"),
+    [
+        pytest.param("1", "threads", marks=pytest.mark.slow),
+        pytest.param("4", "threads", marks=pytest.mark.slow),
+        ("2", "processes"),
+    ],
+)
 def test_bytes_do_not_depend_on_workers_and_their_kind(
     workers: str, runner: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:
@@ -91,6 +98,7 @@ def test_bytes_do_not_depend_on_workers_and_their_kind(
     assert contents(tmp_path / "out") == contents(reference)
 
 
+@pytest.mark.slow  # tests/stages says it of drawn sources
 def test_only_one_subset_then_all_equals_all_at_once(
     small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +109,7 @@ def test_only_one_subset_then_all_equals_all_at_once(
     assert contents(out) == contents(reference)
 
 
+@pytest.mark.slow  # tests/stages says it of drawn sources
 def test_wrong_media_folder_fails_and_completes_once_corrected(
     small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path, environment: Any
 ) -> None:
@@ -130,6 +139,7 @@ def test_wrong_use_exits_with_2(twinset: Any, small_recipe: Path, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow  # tests/stages says it of drawn sources
 def test_a_damaged_plan_is_planned_again_and_finished_shards_stay(
     reference: Path, small_recipe: Path, twinset: Any, contents: Any, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def at_work(build: subprocess.Popen[bytes], out: Path) -> psutil.Process | None:
     return None
 
 
+@pytest.mark.slow  # tests/stages says it of drawn sources
 def test_a_killed_child_fails_its_shard_alone(
     start_twinset: Any, twinset: Any, uninterrupted: Any, contents: Any, until: Any, tmp_path: Path
 ) -> None:

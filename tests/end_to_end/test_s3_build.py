@@ -61,6 +61,7 @@ def downloaded(bucket: Any, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow  # tests/shards/storage says it of the store
 def test_a_store_that_answers_500_once_in_twenty_requests_ends_no_build(
     aws: dict[str, str],
     bucket: Any,

@@ -34,6 +34,7 @@ def test_it_is_small_and_names_no_folder_of_the_machine_that_made_it() -> None:
         assert "_name_or_path" not in path.read_text()
 
 
+@pytest.mark.slow
 def test_it_draws_captions_that_it_never_saw() -> None:
     scenes = held_out_scenes(24, seed=5)
     pictures = draw(MODEL, scenes, steps=STEPS, guidance=GUIDANCE, seed=5, batch=24, device="cpu")
@@ -42,6 +43,7 @@ def test_it_draws_captions_that_it_never_saw() -> None:
         assert np.mean([right[attribute] for right in verdicts if attribute in right]) > 0.8, attribute
 
 
+@pytest.mark.slow
 def test_edits_succeed(pipeline: PromptToPromptPipeline) -> None:
     edits = [edit for kind in KINDS for edit in draw_edits(kind, 4, seed=11)]
     how = ways((SHIPPED.cross_replace_steps, SHIPPED.self_replace_steps))["with local blend"]

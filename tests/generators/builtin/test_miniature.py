@@ -85,6 +85,7 @@ def face_found(pictures: list[Pixels]) -> list[bool]:
     return [isinstance(verdict, Drop) for verdict in judge(frames)]
 
 
+@pytest.mark.slow
 def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path) -> None:
     again = tmp_path / "action_genome"
     again.mkdir()

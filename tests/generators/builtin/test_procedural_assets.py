@@ -63,6 +63,7 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 def test_building_twice_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(procedural_assets.build, tmp_path / "again").result(timeout=120)
