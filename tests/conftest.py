@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -12,6 +13,10 @@ from tests.made_sources import test_sources
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
 
+
+# Before PyTorch is imported. Its threads wait for each other busily: with more of them than cores, as in two processes
+# of tests, most of the time goes into that.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 BEGAN = time.monotonic()
 
