@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from generators.video.container.video_file import BrokenMedia
+from generators.video.decoding import turned
 from generators.video.frames import Unavailable, VideoFrame, read_frames
-from generators.video.pixels import turned
 from generators.video.timeline import Timeline, best_effort
 from tests.generators.video.decoded_frames import digest, sequential, taken
 from tests.generators.video.numbered_videos import ONE, RATE, W, add_sound, draw, make_video, read
