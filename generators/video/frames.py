@@ -11,6 +11,7 @@ from typing import Literal
 
 import av
 
+from generators.image_files import UnusableImage
 from generators.video.container.packets import PacketTable
 from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
 from generators.video.decoding import ListedFrame, decode_from_start, take_frames
@@ -40,21 +41,15 @@ class VideoFrame:
     pixels: Pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
-    """Why an address gave no frame: it lies beyond the end, or the video is damaged there. detail: for people."""
-
-    reason: Literal["beyond-end", "broken-media"]
-    detail: str
-
-
 def read_frames(
     path: Path, addresses: Collection[float], addressing: Literal["seconds", "numbers"]
-) -> dict[float, VideoFrame | Unavailable]:
+) -> dict[float, VideoFrame | UnusableImage]:
     """Decode the wanted frames of a video, each once; addresses that mean the same frame share one object.
 
     addressing ``seconds``: the frame nearest by pts, on the player's clock (`Timeline.nearest`); ``numbers``: the frame
     that ``ffmpeg -i VIDEO %06d.png`` writes under that number (`Timeline.numbered`).
+
+    An address beyond the end (``beyond-end``) or where the video is damaged (``broken-media``) gives no frame.
 
     A frame's bytes do not depend on what else is asked for: every frame equals that of a sequential decode. One thread
     a video, since shards are the parallelism (and frame threads would decode beyond what is wanted). Raises
@@ -80,7 +75,7 @@ def _memory_is_left() -> bool:
     return True
 
 
-def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | Unavailable]:
+def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | UnusableImage]:
     table = file.scan()
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
@@ -100,18 +95,18 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
     pixels = take_frames(file, table, set(places.values()), direct)
     frames = {n: VideoFrame(n, timeline.seconds(n), pixels[place]) for n, place in places.items() if place in pixels}
     last = f"the last of {count} frames is at {timeline.seconds(count - 1):.3f} s"
-    result: dict[float, VideoFrame | Unavailable] = {}
+    result: dict[float, VideoFrame | UnusableImage] = {}
     for at in addresses:
         if at in near and near[at] in frames:
             result[at] = frames[near[at]]
         elif at in chosen:
             damaged = f"{file.path.name}: the frame at {at:g} is damaged; get the file anew"
-            result[at] = Unavailable("broken-media", damaged)
+            result[at] = UnusableImage("broken-media", damaged)
         elif cut_off:
             cut = f"{file.path.name}: cut off before {at:g} ({last}); get the file anew"
-            result[at] = Unavailable("broken-media", cut)
+            result[at] = UnusableImage("broken-media", cut)
         else:
-            result[at] = Unavailable("beyond-end", f"{file.path.name}: nothing at {at:g}; {last}")
+            result[at] = UnusableImage("beyond-end", f"{file.path.name}: nothing at {at:g}; {last}")
     return result
 
 
