@@ -124,12 +124,10 @@ def _read_records(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[str, Re
         WrongUse: the file is of another kind, cannot be read, or lacks a column.
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix == ".parquet":
-        for number, row in enumerate(_rows(path, fields), 1):
-            yield f"{path.name} row {number}", row
-        return
     records: Iterable[tuple[int, Any]]
-    if suffix == ".json":
+    if suffix == ".parquet":
+        records, noun = enumerate(_rows(path, fields), 1), "row"
+    elif suffix == ".json":
         whole = read_json(path)
         if not isinstance(whole, list):
             raise WrongUse(f"{path}: not a JSON list of objects; write one, or JSON lines, or Parquet")
