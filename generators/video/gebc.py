@@ -124,7 +124,7 @@ class GebcGenerator(FramePairGenerator[Gebc]):
             return None
         at0 = first.previous + self.source.before * (first.time - first.previous)
         at1 = second.time + self.source.after * (second.next - second.time)
-        if not at0 < at1 < math.inf:  # nor where `at1` is no number: ``after`` 0 of an interval without end
+        if not at0 < at1 < math.inf:  # without an end, ``at1`` is infinite, or no number
             self.excluded.add("pair-without-interval", times)
             return None
         provenance = {
