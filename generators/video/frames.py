@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +14,7 @@ import av
 from generators.image_files import UnusableImage
 from generators.video.container.packets import PacketTable
 from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
-from generators.video.decoding import ListedFrame, decode_from_start, take_frames
+from generators.video.decoding import decode_from_start, take_frames
 from generators.video.timeline import Timeline, best_effort
 from shards.kinds.samples import Pixels
 
@@ -80,7 +80,11 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
     listed = [] if direct else decode_from_start(file, table)[0]
-    timeline = _timeline_of_packets(file, table) if direct else _timeline_of_frames(file, listed)
+    if direct:
+        timeline = _timeline_of_packets(file, table)
+    else:
+        ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
+        timeline = _timeline(file, ticks, [frame.duration for frame in listed])
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
     chosen = timeline.nearest(addresses) if addressing == "seconds" else timeline.numbered(addresses)
@@ -119,11 +123,6 @@ def _timeline_of_packets(file: VideoFile, table: PacketTable) -> Timeline:
         (pts, 0 if reordered else duration) for pts, duration, shown in columns if shown and pts is not None
     )
     return _timeline(file, [pts for pts, _ in frames], [duration for _, duration in frames])
-
-
-def _timeline_of_frames(file: VideoFile, listed: Sequence[ListedFrame]) -> Timeline:
-    ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
-    return _timeline(file, ticks, [frame.duration for frame in listed])
 
 
 def _timeline(file: VideoFile, ticks: list[int], durations: list[int]) -> Timeline:
