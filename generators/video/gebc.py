@@ -150,11 +150,8 @@ def _add(boundary: Boundary, record: dict[str, Any]) -> None:
         boundary.next = min(boundary.next, following)
     if isinstance(record.get("boundary_id"), str):
         boundary.ids.append(record["boundary_id"])
-    for captions, status in (
-        (boundary.before, record.get("status_before")),
-        (boundary.after, record.get("status_after")),
-    ):
-        subject = record.get("subject")
+    for captions, name in ((boundary.before, "status_before"), (boundary.after, "status_after")):
+        subject, status = record.get("subject"), record.get(name)
         if not isinstance(subject, str) or not isinstance(status, str):
             continue
         # A subject alone, or a flag in place of words, says nothing of what is to be seen.
