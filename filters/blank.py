@@ -55,7 +55,5 @@ class BlankFilter(FrameFilter):
         self.least = settings.contrast
 
     def __call__(self, frames: Sequence[Frame]) -> list[Verdict]:
-        return [self._judge(contrast(frame.pixels)) for frame in frames]
-
-    def _judge(self, score: float) -> Verdict:
-        return Drop("blank", score) if score < self.least else Keep()
+        scores = [contrast(frame.pixels) for frame in frames]
+        return [Drop("blank", score) if score < self.least else Keep() for score in scores]

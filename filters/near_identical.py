@@ -67,7 +67,5 @@ class NearIdenticalFilter(PairFilter):
         # Frames are shared by many pairs of a video.
         frames = {frame.id: frame for sample in samples for frame in (sample.image0, sample.image1)}
         thumbnails = {name: thumbnail(frame.pixels) for name, frame in frames.items()}
-        return [self._judge(difference(thumbnails[s.image0.id], thumbnails[s.image1.id])) for s in samples]
-
-    def _judge(self, score: float) -> Verdict:
-        return Drop("near-identical", score) if score < self.threshold else Keep()
+        scores = [difference(thumbnails[sample.image0.id], thumbnails[sample.image1.id]) for sample in samples]
+        return [Drop("near-identical", score) if score < self.threshold else Keep() for score in scores]

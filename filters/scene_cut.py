@@ -69,7 +69,5 @@ class SceneCutFilter(PairFilter):
         # Frames are shared by many pairs of a video.
         frames = {frame.id: frame for sample in samples for frame in (sample.image0, sample.image1)}
         histograms = {name: histogram(frame.pixels) for name, frame in frames.items()}
-        return [self._judge(similarity(histograms[s.image0.id], histograms[s.image1.id])) for s in samples]
-
-    def _judge(self, score: float) -> Verdict:
-        return Drop("scene-cut", score) if score < self.least else Keep()
+        scores = [similarity(histograms[sample.image0.id], histograms[sample.image1.id]) for sample in samples]
+        return [Drop("scene-cut", score) if score < self.least else Keep() for score in scores]

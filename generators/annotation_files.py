@@ -41,7 +41,8 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise WrongUse(_unreadable(path, error)) from error
+        remedy = "point source.annotations of the subset at the annotation file"
+        raise WrongUse(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
 
 
 def read_json(path: Path) -> Any:
@@ -165,8 +166,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise _RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
     return made
-
-
-def _unreadable(path: Path, error: OSError) -> str:
-    remedy = "point source.annotations of the subset at the annotation file"
-    return f"{path}: cannot be read ({error.strerror}); {remedy}"

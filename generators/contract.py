@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from generators.named_pairs import NamedPairCandidate
@@ -89,8 +89,7 @@ def _check_candidates(
     for name in ("key", "identity"):
         if repeated := _repeated(getattr(one, name) for one in planned):
             raise BrokenContract(f"{name} {repeated!r} is that of two candidates; leave one out, or tell them apart")
-    groups = [one.group for one, before in zip(planned, [None, *planned], strict=False) if _begins(one, before)]
-    if repeated := _repeated(groups):
+    if repeated := _repeated(group for group, _ in groupby(planned, key=lambda one: one.group)):
         raise BrokenContract(f"candidates of group {repeated!r} do not follow each other; plan group by group")
 
 
@@ -103,8 +102,7 @@ def _check_left_out(source: Source, generator: Generator[Any]) -> None:
 
 def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[Candidate]) -> None:
     made = list(generator.make(candidates))
-    answered = [one.key for one in made]
-    asked = [one.key for one in candidates]
+    answered, asked = [one.key for one in made], [one.key for one in candidates]
     _expect(answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order")
     for one in made:
         if isinstance(one, Rejected):
@@ -142,14 +140,14 @@ def _check_media(source: Source, rejected: Rejected) -> None:
     if rejected.media is None:
         return
     media = source.media_files()
-    _expect(media is not None, f"{rejected.key}: {rejected.media} is missing, but media_files() is None")
-    if media is not None:
-        found = media.size(rejected.media)
-        _expect(
-            found == rejected.media_size,
-            f"{rejected.key}: media_files() finds {found} bytes as {rejected.media}, the rejection says "
-            f"{rejected.media_size}; both must look in one place",
-        )
+    if media is None:
+        raise BrokenContract(f"{rejected.key}: {rejected.media} is missing, but media_files() is None")
+    found = media.size(rejected.media)
+    _expect(
+        found == rejected.media_size,
+        f"{rejected.key}: media_files() finds {found} bytes as {rejected.media}, the rejection says "
+        f"{rejected.media_size}; both must look in one place",
+    )
 
 
 def _check_explained(source: Source, reasons: Iterable[str]) -> None:
@@ -159,20 +157,13 @@ def _check_explained(source: Source, reasons: Iterable[str]) -> None:
         )
 
 
-def _begins(one: Candidate, before: Candidate | None) -> bool:
-    return before is None or before.group != one.group
-
-
 def _repeated(values: Iterable[str]) -> str | None:
-    return next(_again(values), None)
-
-
-def _again(values: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for value in values:
         if value in seen:
-            yield value
+            return value
         seen.add(value)
+    return None
 
 
 def _expect(kept: bool, problem: str) -> None:

@@ -39,6 +39,13 @@ class UnusableImage:
     media: str | None = None
     media_size: int | None = None
 
+    @classmethod
+    def refused(cls, error: OSError, name: str, size: int | None) -> UnusableImage:
+        """For a file that the operating system refuses; raises ``error`` again if the machine is at fault."""
+        if error.errno not in FILE_ERRORS:
+            raise error
+        return cls("broken-media", f"{name}: {error.strerror}; make it readable", name, size)
+
     def rejected(self, key: str) -> Rejected:
         """The rejection of a candidate that needs the image."""
         return Rejected(key, self.reason, self.detail, self.media, self.media_size)
@@ -83,10 +90,7 @@ class ImageFiles:
                 detail = f"{name!r} leads out of the folder of images; correct what names it"
                 outcomes[name] = UnusableImage("unsafe-path", detail)
             except OSError as error:
-                if error.errno not in FILE_ERRORS:
-                    raise
-                detail = f"{name}: {error.strerror}; make it readable"
-                outcomes[name] = UnusableImage("broken-media", detail, name, size)
+                outcomes[name] = UnusableImage.refused(error, name, size)
         return outcomes
 
     def _decoded(self, stored: StoredImage) -> Frame | UnusableImage:
@@ -100,7 +104,7 @@ class ImageFiles:
                 if picture.width * picture.height > MOST_PIXELS:
                     return _broken(stored, f"{picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,}")
                 turn = _turn(picture) if self.upright else None
-                return Frame(stored.name, _rgb(picture if turn is None else picture.transpose(turn)), -1.0, source)
+                return Frame(stored.name, rgb(picture if turn is None else picture.transpose(turn)), -1.0, source)
         except Image.DecompressionBombError:
             return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
         except (OSError, SyntaxError, ValueError, LookupError, zlib.error) as error:
@@ -120,7 +124,8 @@ def _turn(picture: Image.Image) -> Image.Transpose | None:
         return None
 
 
-def _rgb(picture: Image.Image) -> Pixels:
+def rgb(picture: Image.Image) -> Pixels:
+    """(height, width, 3) uint8, alpha dropped."""
     if picture.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scaling
         grey = (np.asarray(picture, dtype=np.uint32) >> 8).astype(np.uint8)
         return np.repeat(grey[:, :, np.newaxis], 3, axis=2)

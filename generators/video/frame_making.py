@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from generators.video.container.video_file import BrokenMedia
-from generators.video.frame_dump import UnreadablePicture, read_picture
+from PIL import Image
+
+from generators.image_files import UnusableImage, rgb
+from generators.video.container.video_file import MAX_PIXELS, BrokenMedia
 from generators.video.frame_pairs import Addressing, FramePairCandidate
-from generators.video.frames import Unavailable, read_frames
+from generators.video.frames import read_frames
 from manifests.canonical import sha256_of_file
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Rejected, Source
-from shards.media.media_folder import FILE_ERRORS, EscapesRoot, MediaFolder
+from shards.media.media_folder import EscapesRoot, MediaFolder
 
-
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    """Why an address gave no frame; the fields of `Rejected`."""
-
-    reason: str
-    detail: str
-    media: str | None
-    media_size: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A frame and its index in the video (0-based, presentation order), -1 for a dumped one."""
-
-    frame: Frame
-    index: int
-
-
-_Outcomes = Mapping[float, _Found | _Problem]
+# A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
+_Outcome = tuple[Frame, int] | UnusableImage
 
 
 def make_pairs(
@@ -62,12 +49,13 @@ def make_pairs(
             yield _pair(candidate, outcomes[candidate.at0], outcomes[candidate.at1])
 
 
-def _pair(candidate: FramePairCandidate, first: _Found | _Problem, second: _Found | _Problem) -> Pair | Rejected:
-    for outcome in (first, second):
-        if isinstance(outcome, _Problem):
-            return Rejected(candidate.key, outcome.reason, outcome.detail, outcome.media, outcome.media_size)
-    assert isinstance(first, _Found) and isinstance(second, _Found)
-    if first.frame is second.frame:
+def _pair(candidate: FramePairCandidate, first: _Outcome, second: _Outcome) -> Pair | Rejected:
+    if isinstance(first, UnusableImage):
+        return first.rejected(candidate.key)
+    if isinstance(second, UnusableImage):
+        return second.rejected(candidate.key)
+    (frame0, index0), (frame1, index1) = first, second
+    if frame0 is frame1:
         detail = f"{candidate.video}: {candidate.at0:g} and {candidate.at1:g} are one frame"
         return Rejected(candidate.key, "same-frame", detail)
     return Pair(
@@ -75,19 +63,21 @@ def _pair(candidate: FramePairCandidate, first: _Found | _Problem, second: _Foun
         group=candidate.group,
         split=candidate.split,
         change=candidate.change,
-        image0=first.frame,
-        image1=second.frame,
+        image0=frame0,
+        image1=frame1,
         captions0=candidate.captions0,
         captions1=candidate.captions1,
-        provenance={**json.loads(candidate.provenance), "index0": first.index, "index1": second.index},
+        provenance={**json.loads(candidate.provenance), "index0": index0, "index1": index1},
     )
 
 
-def _look_up(video: str, addresses: Collection[float], media: MediaFolder, addressing: Addressing) -> _Outcomes:
+def _look_up(
+    video: str, addresses: Collection[float], media: MediaFolder, addressing: Addressing
+) -> Mapping[float, _Outcome]:
     if addressing == "dump":
         return {at: _from_dump(video, at, media) for at in addresses}
     found = _find(video, media)
-    if isinstance(found, _Problem):
+    if isinstance(found, UnusableImage):
         return dict.fromkeys(addresses, found)
     size = None
     try:
@@ -99,51 +89,55 @@ def _look_up(video: str, addresses: Collection[float], media: MediaFolder, addre
         except BrokenMedia as error:
             # FFmpeg reports a failing disk as it reports a broken file. Plain reading tells: it raises here again.
             sha256_of_file(found)
-            return dict.fromkeys(addresses, _Problem("broken-media", str(error), video, size))
+            return dict.fromkeys(addresses, UnusableImage("broken-media", str(error), video, size))
     except OSError as error:
-        return dict.fromkeys(addresses, _blame(error, video, size))
-    outcomes: dict[float, _Found | _Problem] = {}
-    shared: dict[int, _Found] = {}
-    for at, frame in read.items():
-        if isinstance(frame, Unavailable):
-            outcomes[at] = _Problem(frame.reason, frame.detail, video, size)
+        return dict.fromkeys(addresses, UnusableImage.refused(error, video, size))
+    outcomes: dict[float, _Outcome] = {}
+    shared: dict[int, Frame] = {}
+    for at, one in read.items():
+        if isinstance(one, UnusableImage):
+            outcomes[at] = replace(one, media=video, media_size=size)
         else:
-            made = Frame(f"{video}#{frame.index}", frame.pixels, frame.pts, source)
-            outcomes[at] = shared.setdefault(frame.index, _Found(made, frame.index))
+            frame = shared.setdefault(one.index, Frame(f"{video}#{one.index}", one.pixels, one.pts, source))
+            outcomes[at] = frame, one.index
     return outcomes
 
 
-def _from_dump(video: str, number: float, media: MediaFolder) -> _Found | _Problem:
+def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
+    """A frame that was dumped as a picture, as Action Genome's official tool does."""
     name = f"{video}/{int(number):06d}.png"
     found = _find(name, media)
-    if isinstance(found, _Problem):
+    if isinstance(found, UnusableImage):
         return found
     size = None
     try:
         size = found.stat().st_size
-        pixels, digest, size = read_picture(found)
-    except UnreadablePicture as error:
-        return _Problem("broken-media", str(error), name, size)
+        content = found.read_bytes()
     except OSError as error:
-        return _blame(error, name, size)
-    frame = Frame(f"{video}#{int(number)}", pixels, -1.0, Source(media.relative(found), size, digest))
-    return _Found(frame, -1)
+        return UnusableImage.refused(error, name, size)
+    size, place = len(content), f"{found.parent.name}/{found.name}"
+    try:
+        # From memory, so that an OSError of Pillow's is about the picture, never about the disk.
+        with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                problem = f"{place}: {picture.width} x {picture.height} pixels are no video frame"
+                return UnusableImage("broken-media", problem, name, size)
+            pixels = rgb(picture)
+    except (OSError, SyntaxError, ValueError, zlib.error, Image.DecompressionBombError) as error:
+        # Pillow's own words can hold a memory address, which would make rows differ from run to run.
+        problem = f"{place}: not a readable PNG ({type(error).__name__}); dump it anew"
+        return UnusableImage("broken-media", problem, name, size)
+    source = Source(media.relative(found), size, hashlib.sha256(content).hexdigest())
+    return Frame(f"{video}#{int(number)}", pixels, -1.0, source), -1
 
 
-def _find(name: str, media: MediaFolder) -> Path | _Problem:
+def _find(name: str, media: MediaFolder) -> Path | UnusableImage:
     try:
         path = media.find(name)
     except EscapesRoot as error:
-        return _Problem("unsafe-path", str(error), None, None)
+        return UnusableImage("unsafe-path", str(error))
     except OSError as error:
-        return _blame(error, name, None)
+        return UnusableImage.refused(error, name, None)
     if path is None:
-        return _Problem("missing-media", f"no file {name} in {media.root.name}; add it and build again", name, None)
+        return UnusableImage("missing-media", f"no file {name} in {media.root.name}; add it and build again", name)
     return path
-
-
-def _blame(error: OSError, name: str, size: int | None) -> _Problem:
-    """The rejection for a file that the operating system refuses; raises ``error`` again if the machine is at fault."""
-    if error.errno not in FILE_ERRORS:
-        raise error
-    return _Problem("broken-media", f"{name}: {error.strerror}; make it readable", name, size)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
+from generators.annotation_files import is_media_name, refuse_unusable
 from generators.media_sources import VideoFolderSource
 from generators.papers import EQBEN
 from manifests.candidate import Candidate, CaptionedCandidate
@@ -78,6 +79,23 @@ class FramePairGenerator(Generator[S]):
         """How candidates address frames (`generators.video.frame_making.make_pairs`)."""
         return "seconds"
 
+    def usable_videos(
+        self, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str
+    ) -> Iterator[tuple[str, str]]:
+        """Names and places of the videos of a JSON object, sorted; raises `WrongUse` where none can be used."""
+        path, usable = self.source.annotations, False
+        for video in sorted(videos):
+            place = f"{path.name} video {video!r}"
+            if not is_media_name(video):
+                self.excluded.add("unsafe-path", place)
+            elif not is_usable(videos[video]):
+                self.excluded.add("video-malformed", place)
+            else:
+                usable = True
+                yield video, place
+        if not usable:
+            refuse_unusable(path, self.excluded, remedy)
+
     def planned(
         self,
         identity: tuple[str | int | float, ...],
@@ -86,15 +104,7 @@ class FramePairGenerator(Generator[S]):
         change: str,
         provenance: Mapping[str, Any],
     ) -> FramePairCandidate:
-        """A candidate of one video.
-
-        Args:
-            identity: tells it from all others of the source; the video's name first.
-            captions: of both frames, best first.
-            at: addresses of both frames.
-            change: what differs between the twins.
-            provenance: flat, the same keys for all of a source.
-        """
+        """A candidate of one video, whose name comes first in its identity; captions and addresses of both frames."""
         video = str(identity[0])
         return FramePairCandidate(
             key=sample_key(self.name, *identity),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,9 +11,10 @@ from typing import Literal
 
 import av
 
+from generators.image_files import UnusableImage
 from generators.video.container.packets import PacketTable
 from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
-from generators.video.decoding import ListedFrame, decode_from_start, take_frames
+from generators.video.decoding import decode_from_start, take_frames
 from generators.video.timeline import Timeline, best_effort
 from shards.kinds.samples import Pixels
 
@@ -40,21 +41,15 @@ class VideoFrame:
     pixels: Pixels
 
 
-@dataclass(frozen=True, slots=True)
-class Unavailable:
-    """Why an address gave no frame: it lies beyond the end, or the video is damaged there. detail: for people."""
-
-    reason: Literal["beyond-end", "broken-media"]
-    detail: str
-
-
 def read_frames(
     path: Path, addresses: Collection[float], addressing: Literal["seconds", "numbers"]
-) -> dict[float, VideoFrame | Unavailable]:
+) -> dict[float, VideoFrame | UnusableImage]:
     """Decode the wanted frames of a video, each once; addresses that mean the same frame share one object.
 
     addressing ``seconds``: the frame nearest by pts, on the player's clock (`Timeline.nearest`); ``numbers``: the frame
     that ``ffmpeg -i VIDEO %06d.png`` writes under that number (`Timeline.numbered`).
+
+    An address beyond the end (``beyond-end``) or where the video is damaged (``broken-media``) gives no frame.
 
     A frame's bytes do not depend on what else is asked for: every frame equals that of a sequential decode. One thread
     a video, since shards are the parallelism (and frame threads would decode beyond what is wanted). Raises
@@ -80,12 +75,16 @@ def _memory_is_left() -> bool:
     return True
 
 
-def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | Unavailable]:
+def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | UnusableImage]:
     table = file.scan()
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
     listed = [] if direct else decode_from_start(file, table)[0]
-    timeline = _timeline_of_packets(file, table) if direct else _timeline_of_frames(file, listed)
+    if direct:
+        timeline = _timeline_of_packets(file, table)
+    else:
+        ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
+        timeline = _timeline(file, ticks, [frame.duration for frame in listed])
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
     chosen = timeline.nearest(addresses) if addressing == "seconds" else timeline.numbered(addresses)
@@ -100,18 +99,18 @@ def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dic
     pixels = take_frames(file, table, set(places.values()), direct)
     frames = {n: VideoFrame(n, timeline.seconds(n), pixels[place]) for n, place in places.items() if place in pixels}
     last = f"the last of {count} frames is at {timeline.seconds(count - 1):.3f} s"
-    result: dict[float, VideoFrame | Unavailable] = {}
+    result: dict[float, VideoFrame | UnusableImage] = {}
     for at in addresses:
         if at in near and near[at] in frames:
             result[at] = frames[near[at]]
         elif at in chosen:
             damaged = f"{file.path.name}: the frame at {at:g} is damaged; get the file anew"
-            result[at] = Unavailable("broken-media", damaged)
+            result[at] = UnusableImage("broken-media", damaged)
         elif cut_off:
             cut = f"{file.path.name}: cut off before {at:g} ({last}); get the file anew"
-            result[at] = Unavailable("broken-media", cut)
+            result[at] = UnusableImage("broken-media", cut)
         else:
-            result[at] = Unavailable("beyond-end", f"{file.path.name}: nothing at {at:g}; {last}")
+            result[at] = UnusableImage("beyond-end", f"{file.path.name}: nothing at {at:g}; {last}")
     return result
 
 
@@ -124,11 +123,6 @@ def _timeline_of_packets(file: VideoFile, table: PacketTable) -> Timeline:
         (pts, 0 if reordered else duration) for pts, duration, shown in columns if shown and pts is not None
     )
     return _timeline(file, [pts for pts, _ in frames], [duration for _, duration in frames])
-
-
-def _timeline_of_frames(file: VideoFile, listed: Sequence[ListedFrame]) -> Timeline:
-    ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
-    return _timeline(file, ticks, [frame.duration for frame in listed])
 
 
 def _timeline(file: VideoFile, ticks: list[int], durations: list[int]) -> Timeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -9,13 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.annotation_files import is_media_name, read_json, refuse_unusable, seconds
-from generators.video.frame_pairs import (
-    FRAME_REASONS,
-    FramePairCandidate,
-    FramePairGenerator,
-    FramePairSource,
-)
+from generators.annotation_files import read_json, seconds
+from generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairGenerator, FramePairSource
 from generators.video.sentences import as_sentence
 from manifests.errors import WrongUse
 from manifests.source import Reference
@@ -70,7 +66,7 @@ class Boundary:
 
     time: float
     previous: float = 0.0
-    next: float | None = None
+    next: float = math.inf
     ids: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -84,26 +80,15 @@ class GebcGenerator(FramePairGenerator[Gebc]):
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
         self.excluded = LeftOut()
-        path, usable = self.source.annotations, False
-        whole = read_json(path)
+        whole = read_json(self.source.annotations)
         if not isinstance(whole, dict):
-            raise WrongUse(f"{path}: not a mapping of videos to boundaries; {_REMEDY}")
-        for video in sorted(whole):
-            place = f"{path.name} video {video!r}"
-            if not is_media_name(video):
-                self.excluded.add("unsafe-path", place)
-                continue
-            if not isinstance(whole[video], list):
-                self.excluded.add("video-malformed", place)
-                continue
-            usable = True
+            raise WrongUse(f"{self.source.annotations}: not a mapping of videos to boundaries; {_REMEDY}")
+        for video, place in self.usable_videos(whole, lambda entry: isinstance(entry, list), _REMEDY):
             boundaries = self._boundaries(whole[video], place)
             for first, second in zip(boundaries, boundaries[self.source.skip :], strict=False):
                 pair = self._pair(video, first, second, place)
                 if pair is not None:
                     yield pair
-        if not usable:
-            refuse_unusable(path, self.excluded, _REMEDY)
 
     def _boundaries(self, records: list[Any], video: str) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""
@@ -128,7 +113,7 @@ class GebcGenerator(FramePairGenerator[Gebc]):
         ordered = [boundaries[time] for time in sorted(boundaries)]
         for earlier, later in pairwise(ordered):
             later.previous = max(later.previous, earlier.time)
-            earlier.next = later.time if earlier.next is None else min(earlier.next, later.time)
+            earlier.next = min(earlier.next, later.time)
         return ordered
 
     def _pair(self, video: str, first: Boundary, second: Boundary, place: str) -> FramePairCandidate | None:
@@ -137,12 +122,9 @@ class GebcGenerator(FramePairGenerator[Gebc]):
         if not captions0 or not captions1:
             self.excluded.add("pair-unsayable", times)
             return None
-        if second.next is None:
-            self.excluded.add("pair-without-interval", times)
-            return None
         at0 = first.previous + self.source.before * (first.time - first.previous)
         at1 = second.time + self.source.after * (second.next - second.time)
-        if at1 <= at0:
+        if not at0 < at1 < math.inf:  # without an end, ``at1`` is infinite, or no number
             self.excluded.add("pair-without-interval", times)
             return None
         provenance = {
@@ -165,14 +147,11 @@ def _add(boundary: Boundary, record: dict[str, Any]) -> None:
     if previous is not None and previous < boundary.time:
         boundary.previous = max(boundary.previous, previous)
     if following is not None and following > boundary.time:
-        boundary.next = following if boundary.next is None else min(boundary.next, following)
+        boundary.next = min(boundary.next, following)
     if isinstance(record.get("boundary_id"), str):
         boundary.ids.append(record["boundary_id"])
-    for captions, status in (
-        (boundary.before, record.get("status_before")),
-        (boundary.after, record.get("status_after")),
-    ):
-        subject = record.get("subject")
+    for captions, name in ((boundary.before, "status_before"), (boundary.after, "status_after")):
+        subject, status = record.get("subject"), record.get(name)
         if not isinstance(subject, str) or not isinstance(status, str):
             continue
         # A subject alone, or a flag in place of words, says nothing of what is to be seen.

@@ -20,32 +20,23 @@ NOUNS = {
     "sofacouch": "sofa",
 }
 PLURAL = frozenset({"clothes", "groceries"})
+
+
+def _spaced(*names: str) -> dict[str, str]:
+    return {name: name.replace("_", " ") for name in names}
+
+
 SPATIAL = {
-    "above": "above",
-    "beneath": "beneath",
-    "in_front_of": "in front of",
-    "behind": "behind",
-    "on_the_side_of": "on the side of",
+    **_spaced("above", "beneath", "in_front_of", "behind", "on_the_side_of"),
     "in": "around",  # said of doorways, clothes and blankets that a person is in
 }
 CONTACTING = {
-    "carrying": "carrying",
-    "covered_by": "covered by",
-    "drinking_from": "drinking from",
-    "eating": "eating",
+    **_spaced(
+        "carrying", "covered_by", "drinking_from", "eating", "holding", "leaning_on", "lying_on", "not_contacting",
+        "sitting_on", "standing_on", "touching", "twisting", "wearing", "wiping", "writing_on",
+    ),
     "have_it_on_the_back": "carrying on the back",
-    "holding": "holding",
-    "leaning_on": "leaning on",
-    "lying_on": "lying on",
-    "not_contacting": "not contacting",
-    "sitting_on": "sitting on",
-    "standing_on": "standing on",
-    "touching": "touching",
-    "twisting": "twisting",
-    "wearing": "wearing",
-    "wiping": "wiping",
-    "writing_on": "writing on",
-}
+}  # fmt: skip
 UNSAID = ("looking_at", "not_looking_at", "unsure", "other_relationship")
 JOINT = re.compile(r"[\s_/-]+")
 

@@ -11,6 +11,7 @@ import io
 import pickle
 import pickletools
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,16 +90,8 @@ class _Array(np.ndarray[Any, Any]):
         super().__setstate__(whole)
 
 
-class _Call:
+class _Call(partial[Any]):
     """A function that a pickle may call, and change in no way."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.function(*arguments)
 
     def __setstate__(self, _state: Any) -> None:
         raise _Forbidden("a state for a function")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc
 SPACE_BEFORE_MARK = re.compile(r"\s+([,.;:!?])")
 ENDS = ".!?"
 STRAY = " ,;:-–—/\\|_"
@@ -18,17 +18,13 @@ def as_sentence(*phrases: str) -> str:
     Only spacing, the first letter and the end are touched: wording stays the annotator's. Marks that end a phrase by
     accident (``pand]``, ``too long/``) go.
     """
-    text = " ".join("".join(map(_printable, " ".join(phrases))).split())
+    text = " ".join(CONTROL.sub(" ", " ".join(phrases)).split())
     text = SPACE_BEFORE_MARK.sub(r"\1", text)
     bare = _without_stray_end(text).lstrip(STRAY + ENDS)
     if not any(character.isalnum() for character in bare):
         return ""
     mark = "" if bare[-1] in ENDS else "."
     return bare[0].upper() + bare[1:] + mark
-
-
-def _printable(character: str) -> str:
-    return " " if unicodedata.category(character) == "Cc" else character
 
 
 def _without_stray_end(text: str) -> str:

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 #: A wanted time may lie this long (s) after the end of the last frame: annotators' durations are rounded.
 END_TOLERANCE = Fraction(1, 2)
@@ -59,11 +59,9 @@ class Timeline:
                 lasts = self.durations[-1] * self.time_base or 1 / self._rate
                 if (tick - self.ticks[-1]) * self.time_base - lasts > END_TOLERANCE:
                     continue
-                found[seconds] = right - 1
-            elif right and tick - self.ticks[right - 1] <= self.ticks[right] - tick:
-                found[seconds] = right - 1
-            else:
-                found[seconds] = right
+            if right == len(self.ticks) or (right and tick - self.ticks[right - 1] <= self.ticks[right] - tick):
+                right -= 1
+            found[seconds] = right
         return found
 
     def numbered(self, wanted: Collection[float]) -> dict[float, int]:
@@ -72,16 +70,10 @@ class Timeline:
         Left out: numbers that the dump does not have. Action Genome's frames are named by such a dump (its
         ``tools/dump_frames.py``).
         """
-        ordered = sorted(number for number in wanted if number >= 1 and float(number).is_integer())
-        found, number, position = {}, 0, 0
-        for index, copies in self._dumped():
-            number += copies
-            while position < len(ordered) and ordered[position] <= number:
-                found[ordered[position]] = index
-                position += 1
-            if position == len(ordered):
-                break
-        return found
+        dumped = list(self._dumped())
+        ends = list(accumulate(copies for _, copies in dumped))  # the number of each frame's last copy
+        places = {number: bisect_left(ends, number) for number in wanted if number >= 1 and float(number).is_integer()}
+        return {number: dumped[place][0] for number, place in places.items() if place < len(dumped)}
 
     @property
     def _rate(self) -> Fraction:

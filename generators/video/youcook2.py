@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
-from generators.annotation_files import is_media_name, read_json, refuse_unusable, seconds
-from generators.video.frame_pairs import (
-    FRAME_REASONS,
-    FramePairCandidate,
-    FramePairGenerator,
-    FramePairSource,
-)
+from generators.annotation_files import read_json, seconds
+from generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairGenerator, FramePairSource
 from generators.video.sentences import as_sentence
 from manifests.errors import WrongUse
 from manifests.source import Reference
@@ -68,25 +63,15 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
         self.excluded = LeftOut()
-        path, usable = self.source.annotations, False
-        whole = read_json(path)
+        whole = read_json(self.source.annotations)
         database = whole.get("database") if isinstance(whole, dict) else None
         if not isinstance(database, dict):
-            raise WrongUse(f"{path}: no mapping under 'database'; {_REMEDY}")
-        for video in sorted(database):
-            entry, place = database[video], f"{path.name} video {video!r}"
-            if not is_media_name(video):
-                self.excluded.add("unsafe-path", place)
-                continue
-            if not isinstance(entry, dict) or not isinstance(entry.get("annotations"), list):
-                self.excluded.add("video-malformed", place)
-                continue
-            usable = True
+            raise WrongUse(f"{self.source.annotations}: no mapping under 'database'; {_REMEDY}")
+        for video, place in self.usable_videos(database, _has_annotations, _REMEDY):
+            entry = database[video]
             about = {"video": video, "subset": _text(entry.get("subset")), "recipe": _text(entry.get("recipe_type"))}
             for first, second in combinations(self._segments(entry["annotations"], place), 2):
                 yield self._pair(video, about, first, second)
-        if not usable:
-            refuse_unusable(path, self.excluded, _REMEDY)
 
     def _segments(self, records: list[Any], video: str) -> list[Segment]:
         segments: dict[str, Segment] = {}
@@ -110,21 +95,19 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
         return sorted(segments.values(), key=lambda segment: (segment.start, segment.end, segment.id))
 
     def _pair(self, video: str, about: dict[str, str], first: Segment, second: Segment) -> FramePairCandidate:
-        provenance = {
-            **about,
-            "segment0": first.id,
-            "segment1": second.id,
-            "start0": first.start,
-            "end0": first.end,
-            "start1": second.start,
-            "end1": second.end,
-        }
+        provenance: dict[str, Any] = dict(about)
+        for side, one in enumerate((first, second)):
+            provenance |= {f"segment{side}": one.id, f"start{side}": one.start, f"end{side}": one.end}
         middles = ((first.start + first.end) / 2, (second.start + second.end) / 2)
         captions = ((first.sentence,), (second.sentence,))
         return self.planned((video, first.id, second.id), captions, middles, "step", provenance)
 
 
 _REMEDY = "source.annotations must be a youcookii_annotations file of {database: {VIDEO: {annotations: [...]}}}"
+
+
+def _has_annotations(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("annotations"), list)
 
 
 def _text(value: Any) -> str:

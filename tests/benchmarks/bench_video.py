@@ -37,8 +37,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from generators.video.container.video_file import VideoFile
+from generators.video.decoding import upright_rgb
 from generators.video.frames import VideoFrame, read_frames
-from generators.video.pixels import RgbConverter
 from shards.kinds.samples import Pixels
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
@@ -141,10 +141,10 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
         times = np.array([float(tick * file.stream.time_base - first) for tick in ticks])
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
-        convert, around = RgbConverter(), {}
+        around = {}
         for index, (_, frame) in enumerate(file.decode(file.packets())):
             if index in near:
-                around[index] = convert(frame).astype(np.int16)
+                around[index] = upright_rgb(frame).astype(np.int16)
             if index > max(near):
                 break
     right = 0

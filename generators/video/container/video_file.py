@@ -17,12 +17,10 @@ from av.stream import Disposition
 from av.video.stream import VideoStream
 
 from generators.video.container.chain import broken_places
-from generators.video.container.mp4_index import indexed_packets
 from generators.video.container.packets import PacketTable
 
 # With its place: how many packets of the stream lie before it in the file.
 PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"
-Row: TypeAlias = tuple[int | None, int | None, int, bool, bool]  # of a `PacketTable`: pts, dts, duration, key, shown
 
 # What a video file may be. A file is opened by what it holds, not by its name: a playlist called VIDEO.mp4 must not
 # make libavformat open other files or addresses.
@@ -31,7 +29,6 @@ OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
 MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
 HELD_BACK = 16  # frames that wait for earlier ones to be shown, at most (H.264)
-PROBED = 64  # packets that the file's index must list as they are, for the rest to be believed
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +61,8 @@ class VideoFile:
         return self.stream.codec_context.codec.canonical_name
 
     def scan(self) -> PacketTable:
-        """List the packets of the whole file without decoding, then rewind: milliseconds for minutes of video.
-
-        From the file's index where that agrees with the first packets, else by reading all of them.
-        """
-        rows: list[Row] = []
+        """List the packets of the whole file without decoding, then rewind: milliseconds for a minute of video."""
+        rows: list[tuple[int | None, int | None, int, bool, bool]] = []
         positions: list[int] = []
         damaged = set()
         for place, packet in self.packets():
@@ -76,9 +70,6 @@ class VideoFile:
             positions.append(packet.pos or 0)
             if packet.is_corrupt:
                 damaged.add(place)
-            if len(rows) == PROBED and (indexed := self._indexed(rows)):
-                self.rewind()
-                return indexed
         avi = self.container.format.name == "avi"  # whose header counts empty packets, too
         truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(rows) and not avi)
         if gaps := self._before_gaps(positions):
@@ -102,16 +93,6 @@ class VideoFile:
             return set()  # all are there, however they are laid out
         found = {bisect(positions, broken) - 1 for broken in broken_places(self.path, container)}
         return {place for place in found if 0 <= place < len(positions) - 1}
-
-    def _indexed(self, rows: Sequence[Row]) -> PacketTable | None:
-        first = rows[0][0]
-        if first is None or "mp4" not in self.container.format.name:
-            return None
-        table = indexed_packets(self.path, self.stream, first)
-        if table is None:
-            return None
-        listed = zip(table.pts, table.dts, table.durations, table.keys, table.shown, strict=True)
-        return table if list(islice(listed, len(rows))) == rows else None
 
     def packets(self) -> Iterator[PlacedPacket]:
         """Packets from the start of the file (after `rewind`) to the end, or to where the file is broken."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from generators.video.container.video_file import VideoFile
+from generators.video.decoding import upright_rgb
 from generators.video.frames import VideoFrame, read_frames
-from generators.video.pixels import RgbConverter
 
 
 def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:
@@ -21,9 +21,8 @@ def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> li
 
 def sequential(path: Path) -> list[str]:
     """Digest of every frame, decoded one after the other."""
-    convert = RgbConverter()
     with VideoFile(path) as file:
-        return [digest(convert(frame)) for _, frame in file.decode(file.packets())]
+        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
 
 
 def digest(pixels: np.ndarray) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 import av
 import pytest
 
-from generators.video.frames import Unavailable, VideoFrame, read_frames
+from generators.image_files import UnusableImage
+from generators.video.frames import VideoFrame, read_frames
 from tests.generators.video.decoded_frames import digest
 from tests.generators.video.numbered_videos import RATE, make_video, read
 
@@ -35,7 +36,7 @@ def video(folder: Path, name: str) -> Path:
 def given(path: Path, times: list[float] = TIMES) -> dict[float, str]:
     """Digests of the frames at the times that have one; none is said to lie beyond the end."""
     found = read_frames(path, times, "seconds")
-    refused = [frame for frame in found.values() if isinstance(frame, Unavailable)]
+    refused = [frame for frame in found.values() if isinstance(frame, UnusableImage)]
     assert {frame.reason for frame in refused} <= {"broken-media"}
     return {at: digest(frame.pixels) for at, frame in found.items() if isinstance(frame, VideoFrame)}
 
@@ -120,4 +121,4 @@ def test_a_time_past_the_end_of_a_whole_file_is_beyond_the_end(file: str, first:
     path = make_video(tmp_path / file, count=100, ticks=ticks, options={"bf": "2"})
     found = read_frames(path, [3.0, 6.0], "seconds")
     assert isinstance(found[3.0], VideoFrame)
-    assert isinstance(late := found[6.0], Unavailable) and late.reason == "beyond-end", late
+    assert isinstance(late := found[6.0], UnusableImage) and late.reason == "beyond-end", late

@@ -13,9 +13,10 @@ import av
 import numpy as np
 import pytest
 
+from generators.image_files import UnusableImage
 from generators.video.container.video_file import BrokenMedia
-from generators.video.frames import Unavailable, VideoFrame, read_frames
-from generators.video.pixels import turned
+from generators.video.decoding import turned
+from generators.video.frames import VideoFrame, read_frames
 from generators.video.timeline import Timeline, best_effort
 from tests.generators.video.decoded_frames import digest, sequential, taken
 from tests.generators.video.numbered_videos import ONE, RATE, W, add_sound, draw, make_video, read
@@ -135,7 +136,7 @@ def test_beyond_the_end(tmp_path: Path) -> None:
     path = make_video(tmp_path / "a.mp4", count=25)  # ends at 1.0 s
     found = read_frames(path, [1.0, 1.49, 1.51, 99.0, float("nan"), float("inf")], "seconds")
     assert [isinstance(frame, VideoFrame) for frame in found.values()] == [True, True, False, False, False, False]
-    assert isinstance(late := found[99.0], Unavailable) and late.reason == "beyond-end" and "25 frames" in late.detail
+    assert isinstance(late := found[99.0], UnusableImage) and late.reason == "beyond-end" and "25 frames" in late.detail
     numbers = read_frames(path, [0.0, 1.0, 2.5, 25.0, 26.0], "numbers")
     assert [isinstance(frame, VideoFrame) for frame in numbers.values()] == [False, True, False, True, False]
 
@@ -164,7 +165,7 @@ def test_numbers_are_those_of_an_ffmpeg_dump(name: str, tmp_path: Path) -> None:
     numbers = [float(n + 1) for n in range(len(expected))]
     assert [read(frame.pixels) for frame in taken(path, numbers, "numbers")] == expected
     beyond = read_frames(path, [len(expected) + 1.0], "numbers")
-    assert isinstance(beyond[len(expected) + 1.0], Unavailable)
+    assert isinstance(beyond[len(expected) + 1.0], UnusableImage)
 
 
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffmpeg on this machine; the recorded dumps are tested")
@@ -200,7 +201,7 @@ def test_a_truncated_video_gives_the_frames_that_are_there(tmp_path: Path) -> No
     found = read_frames(path, [0.2, 0.6, 2.2], "seconds")
     assert [read(found[at].pixels) for at in (0.2, 0.6)] == [5, 15]  # type: ignore[union-attr]
     lost = found[2.2]
-    assert isinstance(lost, Unavailable) and lost.reason == "broken-media" and "a.mkv" in lost.detail
+    assert isinstance(lost, UnusableImage) and lost.reason == "broken-media" and "a.mkv" in lost.detail
 
 
 def test_what_is_no_video_is_broken(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_damage_within_spares_the_frames_around(tmp_path: Path) -> None:
     path.write_bytes(data)
     found = read_frames(path, [0.2, 1.0, 2.0], "seconds")
     assert [digest(found[at].pixels) for at in (0.2, 2.0)] == [expected[5], expected[50]]  # type: ignore[union-attr]
-    assert found[1.0] == Unavailable("broken-media", "a.mp4: the frame at 1 is damaged; get the file anew")
+    assert found[1.0] == UnusableImage("broken-media", "a.mp4: the frame at 1 is damaged; get the file anew")
 
 
 CPU_PROBE = """

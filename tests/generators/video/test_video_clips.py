@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from generators.image_files import UnusableImage
 from generators.video.container.video_file import VideoFile
-from generators.video.frames import Unavailable, read_frames
+from generators.video.frames import read_frames
 from generators.video.timeline import best_effort
 from tests.generators.video.decoded_frames import digest, sequential, taken
 
@@ -69,4 +70,4 @@ def test_numbers_of_real_clips_are_those_of_an_ffmpeg_dump(clip: str) -> None:
     frames = taken(CLIPS / clip, [float(number) for number in expected], "numbers")
     assert [frame.index for frame in frames] == list(expected.values())
     last = float(max(expected))
-    assert isinstance(read_frames(CLIPS / clip, [last + 1], "numbers")[last + 1], Unavailable)
+    assert isinstance(read_frames(CLIPS / clip, [last + 1], "numbers")[last + 1], UnusableImage)
