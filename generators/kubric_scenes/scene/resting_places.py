@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.camera import Points
-from generators.kubric_scenes.scene.silhouettes import fill, polygons
+from generators.kubric_scenes.scene.camera import paint
+from generators.kubric_scenes.scene.parts import Points
 
 GRID = 64  # cells along the longer side of the carrying thing
 LEVEL = 0.03  # scene units: heights that differ by less carry together
@@ -42,9 +42,7 @@ def resting_place(
 def _from_above(points: Points, faces: NDArray[np.int32], low: Points, cell: float) -> NDArray[np.float32]:
     """Heights of what a mesh shows from above, a cell each; rows along Y, columns along X; -inf beside it."""
     cells = (points[:, :2] - low[:2]) / cell
-    columns, rows = np.ceil(cells.max(axis=0)).astype(int)
-    heights = np.full((max(1, rows), max(1, columns)), -np.inf, np.float32)
+    columns, rows = np.maximum(np.ceil(cells.max(axis=0)).astype(int), 1)
     tops = points[:, 2][faces].max(axis=1)
-    for place in np.argsort(tops, kind="stable"):
-        fill(heights, polygons(cells[faces[place]]), float(tops[place]))
-    return heights
+    seen = paint(cells[faces], np.argsort(tops, kind="stable"), (rows, columns))
+    return np.where(seen < 0, -np.inf, tops[seen]).astype(np.float32)

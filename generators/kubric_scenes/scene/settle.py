@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Placement, Settled, Vector
+from generators.kubric_scenes.scene.parts import Placement, Settled
 from generators.kubric_scenes.studio.kubric_import import load_kubric, load_simulator
 
 FLOOR = -1
@@ -42,8 +42,16 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
     bullet = view._physics_client
     try:
         scene += kb.Cube(name="floor", scale=(100.0, 100.0, 1.0), position=(0.0, 0.0, -1.0), static=True)
-        things = [_create(shelf, placement, static=True) for placement in fixed]
-        things.append(_create(shelf, dropped, static=False))
+        things = [
+            shelf.create(
+                one.asset,
+                scale=one.scale,
+                position=one.position,
+                quaternion=one.quaternion,
+                static=number < len(fixed),
+            )
+            for number, one in enumerate((*fixed, dropped))
+        ]
         for thing in things:
             try:
                 scene += thing
@@ -61,16 +69,6 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
         bullet._client = -1  # or its __del__, whenever that runs, disconnects a later client of the same number
 
 
-def _create(shelf: AssetShelf, placement: Placement, static: bool) -> Any:
-    return shelf.create(
-        placement.asset,
-        scale=placement.scale,
-        position=placement.position,
-        quaternion=placement.quaternion,
-        static=static,
-    )
-
-
 def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -> Settled:
     still = 0
     touching: set[int] = set()
@@ -82,20 +80,12 @@ def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -
             touching.clear()
             continue
         still += 1
-        touching |= _rests_on(bullet, body, numbers)
+        # A contact: [2] the other body, [7] normal towards `body`, [9] force.
+        contacts = bullet.getContactPoints(bodyA=body)
+        touching |= {numbers.get(one[2], FLOOR) for one in contacts if one[9] > 0 and one[7][2] > UPWARDS}
         if still >= STILL_STEPS:
             break
     position, (x, y, z, w) = bullet.getBasePositionAndOrientation(body)
     return Settled(
         replace(dropped, position=position, quaternion=(w, x, y, z)), frozenset(touching), still >= STILL_STEPS
     )
-
-
-def _rests_on(bullet: Any, body: int, numbers: dict[int, int]) -> set[int]:
-    """Numbers of what carries a body just now. A contact: [2] the other body, [7] normal towards `body`, [9] force."""
-    found = set()
-    for contact in bullet.getContactPoints(bodyA=body):
-        normal: Vector = contact[7]
-        if contact[9] > 0 and normal[2] > UPWARDS:
-            found.add(numbers.get(contact[2], FLOOR))
-    return found
