@@ -31,7 +31,7 @@ class AssetManifest:
     source: Source
     data: str
     recorded: str
-    entries: dict[str, Any]
+    entries: dict[str, dict[str, Any]]
 
 
 class UnusableAsset(WrongUse):
@@ -58,7 +58,7 @@ def read_manifest(location: str) -> AssetManifest:
         raise unreadable(location, error) from error
     try:
         content = json.loads(text)
-        entries: dict[str, Any] = dict(content["assets"].items())
+        entries: dict[str, dict[str, Any]] = dict(content["assets"].items())
         for asset, entry in entries.items():
             if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
                 raise ValueError(f"entry {asset!r}")

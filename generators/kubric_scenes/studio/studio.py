@@ -11,17 +11,14 @@ from typing import Any, Literal
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.parts import Picture, Placement, View
-from generators.kubric_scenes.studio.blender_bridge import hold_textures
-from generators.kubric_scenes.studio.cycles import choose_device, set_up_cycles
-from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, quiet
-from generators.kubric_scenes.studio.passes import enable_passes, read_picture
+from generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
+from generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
 from manifests.errors import WrongUse
 
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
 TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
 SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
-MAX_PLACEMENTS = 255  # masks are uint8
 
 
 class Studio:
@@ -65,11 +62,9 @@ class Studio:
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
-        """A picture of the placements, which are numbered from 1 in its masks."""
+        """A picture of the placements, which are numbered from 1 in its masks: at most 255."""
         if Studio._open is not self:
             raise RuntimeError("another Studio was opened in this process since; use that one")
-        if len(placements) > MAX_PLACEMENTS:
-            raise ValueError(f"{len(placements)} placements; masks number at most {MAX_PLACEMENTS}")
         scene = self._bpy.context.scene
         with quiet(1):
             self._look(view)
@@ -145,7 +140,10 @@ class Studio:
             thing.pass_index = number
             self._stage.objects.link(thing)
         while len(self._props) > max(CACHED, len(used)):
-            self._forget()
+            _, forgotten = self._props.popitem(last=False)
+            for prop in forgotten:
+                self._scene.remove(prop)
+            self._bpy.data.orphans_purge(do_recursive=True)
 
     def _prop(self, asset: str, number: int) -> Any:
         """The numberth object of an asset; objects of one asset share its mesh."""
@@ -163,9 +161,3 @@ class Studio:
             hold_textures(thing.data, TEXTURE)
             props.append(prop)
         return props[number]
-
-    def _forget(self) -> None:
-        _, props = self._props.popitem(last=False)
-        for prop in props:
-            self._scene.remove(prop)
-        self._bpy.data.orphans_purge(do_recursive=True)
