@@ -11,8 +11,7 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
-from generators.kubric_scenes.assets.manifest import AssetManifest, UnusableAsset, read_manifest
-from generators.kubric_scenes.assets.shelf import AssetShelf
+from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_change, prove_image
@@ -51,7 +50,7 @@ class KubricGenerator(Generator[Kubric]):
     def inputs(self) -> str:
         """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
         names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(SHIPPED)[0], self._manifest.source.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
 
     def device(self) -> str:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
@@ -59,7 +58,7 @@ class KubricGenerator(Generator[Kubric]):
 
     def plan(self) -> Iterator[KubricCandidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
-        vocabulary, available = load_vocabulary(), self._manifest.entries
+        vocabulary, available = load_vocabulary(), self.shelf.entries
         self.excluded = usable(vocabulary, self.source.aspect, available).excluded
         for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
@@ -126,8 +125,8 @@ class KubricGenerator(Generator[Kubric]):
             group=candidate.group,
             split=candidate.split,
             change=drawn.aspect,
-            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self._manifest.source),
-            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self._manifest.source),
+            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self.shelf.listing),
+            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
             provenance=self._provenance(drawn, scene, instances, attempt, noise),
@@ -158,10 +157,6 @@ class KubricGenerator(Generator[Kubric]):
             "instances0": [one.record() for one in instances[0]],
             "instances1": [one.record() for one in instances[1]],
         }
-
-    @cached_property
-    def _manifest(self) -> AssetManifest:
-        return read_manifest(self.source.manifest)
 
     @cached_property
     def _backgrounds(self) -> list[Path]:

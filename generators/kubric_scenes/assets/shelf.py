@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+import os
 import shutil
 import tempfile
 import weakref
@@ -12,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
-from generators.kubric_scenes.assets.manifest import UnusableAsset, read_manifest, unreadable
 from generators.kubric_scenes.studio.kubric_import import load_kubric
 from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
@@ -21,13 +23,30 @@ from shards.media.media_folder import EscapesRoot, inside
 from shards.storage.store import Store
 
 KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
+REMEDY = (
+    "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"
+    " for beside it), or s3://…, https://…, gs://… (which needs gcsfs)"
+)
+
+
+class UnusableAsset(WrongUse):
+    """An asset's archive is absent (size None) or holds nothing that can be shown. recorded: its name as a source."""
+
+    def __init__(self, message: str, recorded: str, size: int | None) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+        self.size = size
 
 
 class AssetShelf:
     """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
 
-    manifest: path or URL, as `generators.kubric_scenes.assets.manifest.read_manifest` takes it. scratch: where assets
-    are unpacked, in a folder of this object's own that goes when it goes.
+    manifest: path or URL of ``{"data_dir": …, "assets": {ID: …}}``, as Kubric publishes it. An absent `data_dir` means
+    the manifest's own folder, a relative one is taken from there; none but a URL leads out. scratch: where assets are
+    unpacked, in a folder of this object's own that goes when it goes.
+
+    listing: the manifest's file. entries: by asset id. data: folder or URL of the archives; recorded: what their names
+    are recorded with, the folder below the manifest's own or the URL.
 
     Raises WrongUse, naming the file and the remedy, when the manifest is absent or damaged, `UnusableAsset` when an
     archive is; OSError when a store cannot be reached for now.
@@ -35,17 +54,32 @@ class AssetShelf:
 
     def __init__(self, manifest: Path | str, scratch: Path) -> None:
         self.manifest = str(manifest)
-        self._listed = read_manifest(self.manifest)
-        scratch.mkdir(parents=True, exist_ok=True)
-        self._scratch = Path(tempfile.mkdtemp(prefix="assets-", dir=scratch))
+        folder, _, name = self.manifest.rpartition("/")
+        folder = folder or "."
+        try:
+            text = Store(folder).read(name)
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+            raise _unreadable(self.manifest, error) from error
+        self.listing = Source(name, len(text), hashlib.sha256(text).hexdigest())
+        try:
+            content = json.loads(text)
+            self.entries: dict[str, dict[str, Any]] = dict(content["assets"].items())
+            for asset, entry in self.entries.items():
+                if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
+                    raise ValueError(f"entry {asset!r}")
+                for file in (asset, str(entry.get("path") or asset)):
+                    inside(Path(), file)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
+            raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
+        self.data, self.recorded = _archives(self.manifest, folder, str(content.get("data_dir") or "."))
+        self._unpack_in = scratch
         self._sources: dict[str, Source] = {}
         self._unpacked: OrderedDict[str, Path] = OrderedDict()
         self._kept_mesh = lru_cache(KEPT)(self._mesh)
-        self.close = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
 
     def ids(self) -> tuple[str, ...]:
         """All ids, sorted."""
-        return tuple(sorted(self._listed.entries))
+        return tuple(sorted(self.entries))
 
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
@@ -83,10 +117,17 @@ class AssetShelf:
         """What to raise for an asset whose archive was unpacked and holds what cannot be used."""
         name = self._archive(asset)
         return UnusableAsset(
-            f"{self._listed.data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
-            self._listed.recorded + name,
+            f"{self.data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
+            self.recorded + name,
             self.source(asset).size,
         )
+
+    @cached_property
+    def _scratch(self) -> Path:
+        self._unpack_in.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="assets-", dir=self._unpack_in))
+        self.close = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
 
     @cached_property
     def _kubric(self) -> Any:
@@ -96,9 +137,9 @@ class AssetShelf:
         return source
 
     def _entry(self, asset: str) -> dict[str, Any]:
-        if asset not in self._listed.entries:
+        if asset not in self.entries:
             raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists")
-        return self._listed.entries[asset]
+        return self.entries[asset]
 
     def _file(self, asset: str, key: str) -> Path:
         """A file that the manifest names as ``{asset_dir}/…``, inside the unpacked archive."""
@@ -139,12 +180,33 @@ class AssetShelf:
     def _fetch(self, name: str, target: Path) -> Source:
         inside(Path(), name)
         try:
-            with Store(self._listed.data).open(name) as reading, target.open("wb") as writing:
+            with Store(self.data).open(name) as reading, target.open("wb") as writing:
                 shutil.copyfileobj(reading, writing)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-            why = unreadable(f"{self._listed.data}/{name} ({self.manifest})", error)
-            raise UnusableAsset(str(why), self._listed.recorded + name, None) from error
+            why = _unreadable(f"{self.data}/{name} ({self.manifest})", error)
+            raise UnusableAsset(str(why), self.recorded + name, None) from error
         except WrongUse as error:
-            raise unreadable(f"{self._listed.data}/{name} ({self.manifest})", error) from error
+            raise _unreadable(f"{self.data}/{name} ({self.manifest})", error) from error
         sha256, size = sha256_of_file(target)
-        return Source(self._listed.recorded + name, size, sha256)
+        return Source(self.recorded + name, size, sha256)
+
+
+def _archives(location: str, folder: str, data: str) -> tuple[str, str]:
+    """Where the archives lie, and what their names are recorded with."""
+    if "://" in data:
+        return data, f"{data.rstrip('/')}/"
+    below = data if "://" in folder else os.path.relpath(os.path.join(folder, data), folder)
+    try:
+        below = inside(Path(), os.path.normpath(below)).as_posix()
+    except EscapesRoot as error:
+        raise WrongUse(
+            f"{location}: data_dir: {data!r} is not below the manifest's folder; lay the manifest beside the archives "
+            "and leave data_dir out"
+        ) from error
+    return (folder, "") if below == "." else (f"{folder}/{below}", f"{below}/")
+
+
+def _unreadable(what: str, error: Exception) -> WrongUse:
+    """What to raise for a manifest or an archive that is not there."""
+    why = str(error.__cause__ or (error.strerror if isinstance(error, OSError) else error))
+    return WrongUse(f"{what} cannot be read: {why}; {REMEDY}")

@@ -13,8 +13,7 @@ from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.models import Model, model_of
 from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, View
-from generators.kubric_scenes.scene.resting_places import resting_place
-from generators.kubric_scenes.scene.settle import settle
+from generators.kubric_scenes.scene.settle import resting_place, settle
 
 FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
 ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are

@@ -90,28 +90,22 @@ def quiet(*descriptors: int) -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
-    try:
-        with _lock, _tensorflow_stand_in(), contextlib.redirect_stdout(io.StringIO()):
-            return importlib.import_module(name)
-    except (ImportError, SystemExit) as error:  # Kubric exits where Blender cannot be imported
-        raise WrongUse(f"Kubric cannot be imported ({error}); {REMEDY}") from error
-
-
-@contextlib.contextmanager
-def _tensorflow_stand_in() -> Iterator[None]:
-    """An empty module ``tensorflow`` while Kubric is imported.
+    """Import a module of Kubric's with an empty module ``tensorflow``.
 
     Kubric imports TensorFlow, 600 MB, for ``tf.io.gfile`` alone, in functions that are never called here: assets come
     from `AssetShelf`. The stand-in is taken out of ``sys.modules`` again, or transformers and datasets would believe
     that TensorFlow is installed.
     """
     stand_in = ModuleType("tensorflow")
-    imported = sys.modules.setdefault("tensorflow", stand_in)
-    try:
-        yield
-    finally:
-        if imported is stand_in:
-            del sys.modules["tensorflow"]
+    with _lock, contextlib.redirect_stdout(io.StringIO()):
+        imported = sys.modules.setdefault("tensorflow", stand_in)
+        try:
+            return importlib.import_module(name)
+        except (ImportError, SystemExit) as error:  # Kubric exits where Blender cannot be imported
+            raise WrongUse(f"Kubric cannot be imported ({error}); {REMEDY}") from error
+        finally:
+            if imported is stand_in:
+                del sys.modules["tensorflow"]
 
 
 def _bridge(module: Any) -> None:

@@ -14,7 +14,7 @@ from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.proof import foresee, measure, prove_image
 from generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
 from generators.kubric_scenes.scene.parts import Aspect, Drawn
-from generators.kubric_scenes.scene.resting_places import resting_place
+from generators.kubric_scenes.scene.settle import resting_place
 from manifests.canonical import generator_for
 
 ATTEMPTS, RESOLUTION = 8, 160
