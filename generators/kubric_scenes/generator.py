@@ -15,8 +15,8 @@ from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_change, prove_image
-from generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
-from generators.kubric_scenes.scene.parts import Drawn
+from generators.kubric_scenes.scene.composition import NoRoom, compose
+from generators.kubric_scenes.scene.parts import Drawn, View
 from generators.kubric_scenes.source import Kubric
 from generators.kubric_scenes.studio.cycles import gpu_name
 from generators.kubric_scenes.studio.studio import Studio
@@ -129,34 +129,10 @@ class KubricGenerator(Generator[Kubric]):
             image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
-            provenance=self._provenance(drawn, scene, instances, attempt, noise),
+            provenance=_provenance(drawn, scene.view, instances, attempt, noise),
             sources=tuple(self.shelf.source(asset) for asset in assets),
             masks=(first.instances, second.instances) if self.source.masks else None,
         )
-
-    def _provenance(
-        self, drawn: Drawn, scene: Composition, instances: Sequence[Sequence[Instance]], attempt: int, noise: int
-    ) -> dict[str, Json]:
-        view = scene.view
-        background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
-        if view.background is not None:
-            sha256, _ = sha256_of_file(view.background)
-            background = {"file": view.background.name, "sha256": sha256, "yaw": view.background_yaw}
-        return {
-            "object0": drawn.object0.name,
-            "object1": drawn.object1.name,
-            "subject": drawn.subject.name if drawn.subject is not None else "",
-            "relation0": drawn.relation0,
-            "relation1": drawn.relation1,
-            "count0": drawn.count0,
-            "count1": drawn.count1,
-            "attempt": attempt,
-            "noise": noise,
-            "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
-            "background": background,
-            "instances0": [one.record() for one in instances[0]],
-            "instances1": [one.record() for one in instances[1]],
-        }
 
     @cached_property
     def _backgrounds(self) -> list[Path]:
@@ -178,3 +154,25 @@ class KubricGenerator(Generator[Kubric]):
         size = (self.source.resolution, self.source.resolution)
         source = self.source
         return Studio(self.shelf, size, source.samples, source.denoise, source.device, source.threads)
+
+
+def _provenance(drawn: Drawn, view: View, seen: list[list[Instance]], attempt: int, noise: int) -> dict[str, Json]:
+    background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
+    if view.background is not None:
+        sha256, _ = sha256_of_file(view.background)
+        background = {"file": view.background.name, "sha256": sha256, "yaw": view.background_yaw}
+    return {
+        "object0": drawn.object0.name,
+        "object1": drawn.object1.name,
+        "subject": drawn.subject.name if drawn.subject is not None else "",
+        "relation0": drawn.relation0,
+        "relation1": drawn.relation1,
+        "count0": drawn.count0,
+        "count1": drawn.count1,
+        "attempt": attempt,
+        "noise": noise,
+        "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
+        "background": background,
+        "instances0": [one.record() for one in seen[0]],
+        "instances1": [one.record() for one in seen[1]],
+    }

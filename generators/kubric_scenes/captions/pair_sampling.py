@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import count, permutations, product
+from itertools import combinations_with_replacement, count, permutations, product
 from typing import Literal
 
 from generators.even_sampling import Balance
@@ -175,7 +175,9 @@ class _Drawing:
         subjects = [name for name in self._names.objects if self._vocabulary.objects[name].kind != kind]
         carriers = [name for name in subjects if self._fits(name0, name) and self._fits(name1, name)]
         relation = self._pick("relation", [r for r in RELATIONS if r != "on-top" or carriers], kind)
-        size, subject_size = self._pick("sizes", _sizes(relation), relation)
+        # Nothing large is put on something smaller, where it would not lie.
+        both = combinations_with_replacement(SIZES, 2) if relation == "on-top" else product(SIZES, repeat=2)
+        size, subject_size = self._pick("sizes", list(both), relation)
         subject = self._pick("subject", carriers if relation == "on-top" else subjects, relation, kind)
         object0, object1 = self._thing(name0, size), self._thing(name1, size)
         return Drawn("attribute", object0, object1, self._thing(subject, subject_size), relation, relation, 1, 1)
@@ -195,12 +197,6 @@ class _Drawing:
 
     def _fits(self, name: str, under: str) -> bool:
         return self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
-
-
-def _sizes(relation: Relation) -> list[tuple[Size, Size]]:
-    """Sizes of object and subject; nothing large is put on something smaller, where it would not lie."""
-    both = list(product(SIZES, SIZES))
-    return [pair for pair in both if relation != "on-top" or SIZES.index(pair[0]) <= SIZES.index(pair[1])]
 
 
 def caption(drawn: Drawn, which: Literal[0, 1], wording: Wording, vocabulary: Vocabulary) -> str:

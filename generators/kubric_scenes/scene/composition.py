@@ -117,8 +117,8 @@ def _relate(
     """The subject on the floor, and each image's object where its relation to the subject says."""
     assert drawn.subject is not None
     model = model_of(drawn.subject, shelf, size_ratio)
-    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
-    turned = _turn(rng, TURN)
+    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, math.radians(rng.uniform(-TURN, TURN))))
+    turned = math.radians(rng.uniform(-TURN, TURN))
     gap, slide, spot = float(rng.uniform(0.15, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
     def stand(thing: Thing, relation: str) -> Standing:
@@ -171,9 +171,10 @@ def _count(drawn: Drawn, model: Model, rng: np.random.Generator) -> tuple[tuple[
     places = _scatter(most, apart, rng)
     if not places:
         raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
-    things = [
-        Standing(drawn.object0, model, model.on_floor(float(x), float(y), _turn(rng, COUNTED_TURN))) for x, y in places
-    ]
+    things = []
+    for x, y in places:
+        turned = math.radians(rng.uniform(-COUNTED_TURN, COUNTED_TURN))
+        things.append(Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned)))
     return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
 
 
@@ -189,7 +190,3 @@ def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]
             if len(places) == most:
                 return places
     return []
-
-
-def _turn(rng: np.random.Generator, degrees: float) -> float:
-    return math.radians(rng.uniform(-degrees, degrees))

@@ -20,17 +20,6 @@ _lock = threading.Lock()
 FILE = "obj_file"  # property of a mesh in Blender: where it was read from
 REMEDY = "install the renderer in a Python 3.11 environment: pip install -e '.[render]'"
 
-# Kubric's trait: the socket of Blender 4's Principled BSDF.
-SOCKETS = {
-    "color": "Base Color",
-    "roughness": "Roughness",
-    "metallic": "Metallic",
-    "specular": "Specular IOR Level",
-    "ior": "IOR",
-    "transmission": "Transmission Weight",
-    "emission": "Emission Color",
-}
-
 
 def load_kubric() -> Any:
     """Kubric's assets, cameras, lights and scenes: the module ``kubric``. Neither Blender nor PyBullet is loaded.
@@ -110,8 +99,6 @@ def _load(name: str) -> Any:
 
 def _bridge(module: Any) -> None:
     """Register what differs with the dispatcher of ``kubric.renderer.blender``. Doing it again changes nothing."""
-    core, blender_utils = module.core, module.blender_utils
-    dispatcher = vars(module.Blender)["add_asset"]
 
     def add_file_based_object(view: Any, asset: Any) -> Any:
         """``import_scene.obj`` and ``Mesh.use_auto_smooth`` are gone."""
@@ -122,18 +109,8 @@ def _bridge(module: Any) -> None:
         asset.observe(module.AttributeSetter(found, "scale"), "scale")
         return found
 
-    def add_principled_material(view: Any, asset: Any) -> Any:
-        """Sockets have other names, the specular tint is a colour, and emission has a strength, which starts at 0."""
-        material = module.bpy.data.materials.new(asset.uid)
-        material.use_nodes = True
-        inputs = material.node_tree.nodes["Principled BSDF"].inputs
-        inputs["Emission Strength"].default_value = 1.0
-        for trait, socket in SOCKETS.items():
-            asset.observe(module.AttributeSetter(inputs[socket], "default_value"), trait)
-        return material
-
-    dispatcher.register(core.FileBasedObject, blender_utils.prepare_blender_object(add_file_based_object))
-    dispatcher.register(core.PrincipledBSDFMaterial, blender_utils.prepare_blender_object(add_principled_material))
+    prepared = module.blender_utils.prepare_blender_object(add_file_based_object)
+    vars(module.Blender)["add_asset"].register(module.core.FileBasedObject, prepared)
 
 
 def import_obj(path: str) -> Any:

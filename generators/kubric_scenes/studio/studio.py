@@ -18,6 +18,7 @@ from manifests.errors import WrongUse
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
 TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
 SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
+PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the floor
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
 
 
@@ -80,18 +81,21 @@ class Studio:
         kb, bpy = self._kb, self._bpy
         self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
         self._sun = kb.DirectionalLight()
-        self._paint = kb.PrincipledBSDFMaterial(roughness=0.7, specular=0.2)
-        self._scene += [self._camera, self._sun, self._paint]
+        self._scene += [self._camera, self._sun]
         self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
         self._floor = bpy.context.active_object
-        self._floor.data.materials.append(self._paint.linked_objects[self._blender])
+        material = bpy.data.materials.new("paint")
+        material.use_nodes = True
+        self._paint = material.node_tree.nodes["Principled BSDF"].inputs
+        for socket, value in PAINT.items():
+            self._paint[socket].default_value = value
+        self._floor.data.materials.append(material)
         self._stage, self._store = bpy.data.collections.new("stage"), bpy.data.collections.new("store")
         bpy.context.scene.collection.children.link(self._stage)
         self._store.use_fake_user = True  # is in no scene, and would be purged with what it holds
 
     def _look(self, view: View) -> None:
-        kb = self._kb
         self._camera.position = view.camera
         self._camera.look_at(view.target)
         self._camera.focal_length = view.focal_length
@@ -99,7 +103,7 @@ class Studio:
         self._sun.position = view.sun
         self._sun.look_at((0.0, 0.0, 0.0))
         self._sun.intensity = view.sun_strength
-        self._paint.color = kb.Color(*view.floor)
+        self._paint["Base Color"].default_value = (*view.floor, 1.0)
         self._floor.is_shadow_catcher = view.background is not None
         self._surround(view)
 
