@@ -36,7 +36,7 @@ VIEW = View(
 
 def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
     """The placements of a pair's two pictures: two things that change sides."""
-    ids = shelf.ids()
+    ids = sorted(shelf.entries)
     things = ids[2 * number % len(ids)], ids[(2 * number + 1) % len(ids)]
     return [[stand(shelf, thing, x) for thing, x in zip(things, xs, strict=True)] for xs in ((-0.9, 0.9), (0.9, -0.9))]
 

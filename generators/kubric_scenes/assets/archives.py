@@ -51,8 +51,7 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
                     raise ValueError(f"more than {MAX_BYTES >> 20} MiB follow its last file")
             folder.mkdir(parents=True)
             for member in members:
-                name = member.name.removeprefix("./").removeprefix(f"{asset}/")
-                path = inside(folder, name)
+                path = inside(folder, member.name.removeprefix("./").removeprefix(f"{asset}/"))
                 path.parent.mkdir(parents=True, exist_ok=True)
                 content = tar.extractfile(member)
                 assert content is not None  # it is a file

@@ -77,10 +77,6 @@ class AssetShelf:
         self._unpacked: OrderedDict[str, Path] = OrderedDict()
         self._kept_mesh = lru_cache(KEPT)(self._mesh)
 
-    def ids(self) -> tuple[str, ...]:
-        """All ids, sorted."""
-        return tuple(sorted(self.entries))
-
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
         from traitlets import TraitError  # which comes with Kubric

@@ -47,7 +47,7 @@ class Studio:
         kb, renderer = load_kubric(), load_renderer()
         import bpy
 
-        self._kb, self._bpy, self._shelf = kb, bpy, shelf
+        self._bpy, self._shelf = bpy, shelf
         self._scratch = tempfile.TemporaryDirectory(prefix="studio-")
         self._scene = kb.Scene(resolution=resolution)
         with quiet(1):
@@ -57,7 +57,7 @@ class Studio:
             set_up_cycles(bpy.context.scene, threads)
             choose_device(bpy.context, device)
             enable_passes(bpy.context.scene)
-            self._furnish()
+            self._furnish(kb)
         self._props: OrderedDict[str, list[Any]] = OrderedDict()
         self._background: Path | None = None
         Studio._open = self
@@ -76,9 +76,9 @@ class Studio:
             self._bpy.ops.render.render(write_still=True)
         return read_picture(file)
 
-    def _furnish(self) -> None:
+    def _furnish(self, kb: Any) -> None:
         """What every picture has: camera, key light, floor, and where props stand and wait."""
-        kb, bpy = self._kb, self._bpy
+        bpy = self._bpy
         self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
         self._sun = kb.DirectionalLight()
         self._scene += [self._camera, self._sun]
@@ -112,8 +112,8 @@ class Studio:
         # Kubric's Scene knows colours only; its examples set HDRIs on the view like this, so colours are set so too.
         blender = self._blender
         if view.background is None:
-            blender._set_ambient_light_color(self._kb.Color(*view.ambient))
-            blender._set_background_color(self._kb.Color(*view.ambient))
+            blender._set_ambient_light_color((*view.ambient, 1.0))
+            blender._set_background_color((*view.ambient, 1.0))
             return
         rotation = (0.0, 0.0, view.background_yaw)
         try:

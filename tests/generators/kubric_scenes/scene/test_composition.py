@@ -46,7 +46,7 @@ def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
 
 @pytest.mark.parametrize("aspect", ["location", "counting", "attribute"])
 def test_nearly_every_pair_finds_its_scene(aspect: Aspect, shelf: AssetShelf) -> None:
-    pairs = list(islice(draw_pairs(aspect, load_vocabulary(), shelf.ids(), 0, "test"), 25))
+    pairs = list(islice(draw_pairs(aspect, load_vocabulary(), shelf.entries, 0, "test"), 25))
     scenes = [composed(planned.drawn, shelf, str(planned.index)) for planned in pairs]
     assert sum(isinstance(scene, str) for scene in scenes) <= 1, scenes
     for planned, scene in zip(pairs, scenes, strict=True):
@@ -72,7 +72,7 @@ def _only_the_asked_change(drawn: Drawn, scene: Composition) -> None:
 def test_the_same_stream_makes_the_same_scene(shelf: AssetShelf) -> None:
     planned = next(
         one
-        for one in draw_pairs("location", load_vocabulary(), shelf.ids(), 0, "test")
+        for one in draw_pairs("location", load_vocabulary(), shelf.entries, 0, "test")
         if "on-top" in (one.drawn.relation0, one.drawn.relation1)
     )
     first, second = (composed(planned.drawn, shelf, "same") for _ in range(2))
