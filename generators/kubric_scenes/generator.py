@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from generators.kubric_scenes.assets.manifest import AssetManifest, UnusableAsset, read_manifest
+from pydantic import TypeAdapter
+
+from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
-from generators.kubric_scenes.proof.evidence import Instance, foresee, measure
-from generators.kubric_scenes.proof.proof import Refuted, prove_change, prove_image
-from generators.kubric_scenes.scene.composition import Composition, NoRoom, Standing, compose
-from generators.kubric_scenes.scene.parts import Drawn, Placement, Settled, Thing
+from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_change, prove_image
+from generators.kubric_scenes.scene.composition import NoRoom, compose
+from generators.kubric_scenes.scene.parts import Drawn, View
 from generators.kubric_scenes.source import Kubric
+from generators.kubric_scenes.studio.cycles import gpu_name
+from generators.kubric_scenes.studio.studio import Studio
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
 from manifests.errors import WrongUse
 from shards.contracts import Generator
 from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Json, Rejected, Source
+from shards.kinds.samples import Frame, Json, Rejected
 
 BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
+DRAWN = TypeAdapter(Drawn)  # reads `KubricCandidate.drawn`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,19 +50,15 @@ class KubricGenerator(Generator[Kubric]):
     def inputs(self) -> str:
         """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
         names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(SHIPPED)[0], self._manifest.source.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
 
     def device(self) -> str:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
-        if self.source.device == "cpu":
-            return "cpu"
-        from generators.kubric_scenes.studio.cycles import gpu_name
-
-        return gpu_name()
+        return "cpu" if self.source.device == "cpu" else gpu_name()
 
     def plan(self) -> Iterator[KubricCandidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
-        vocabulary, available = load_vocabulary(), self._manifest.entries
+        vocabulary, available = load_vocabulary(), self.shelf.entries
         self.excluded = usable(vocabulary, self.source.aspect, available).excluded
         for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
@@ -88,26 +87,22 @@ class KubricGenerator(Generator[Kubric]):
                 yield Rejected(candidate.key, reason, str(error), media, error.size)
 
     def _make(self, candidate: KubricCandidate) -> Pair | Rejected:
-        drawn = read_drawn(candidate.drawn)
-        reason = detail = ""
+        drawn = DRAWN.validate_json(candidate.drawn)
         for attempt in range(self.source.attempts):
-            rng = generator_for(self.seed, self.name, f"{candidate.key}/{attempt}")
-            noise = int(rng.integers(1 << 31))
-            try:
-                scene = compose(drawn, self._set.models, rng, self._set.settle, self._backgrounds, attempt)
-            except NoRoom as none:
-                reason, detail = none.reason, str(none)
-                continue
-            made = self._shoot(candidate, drawn, scene, noise, attempt)
+            made = self._shoot(candidate, drawn, attempt)
             if isinstance(made, Pair):
                 return made
-            reason, detail = made.reason, made.detail
-        return Rejected(candidate.key, reason, f"{detail} (the last of {self.source.attempts} tries)")
+            refuted = made
+        return Rejected(candidate.key, refuted.reason, f"{refuted.detail} (the last of {self.source.attempts} tries)")
 
-    def _shoot(
-        self, candidate: KubricCandidate, drawn: Drawn, scene: Composition, noise: int, attempt: int
-    ) -> Pair | Refuted:
+    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, attempt: int) -> Pair | Refuted:
         """Both images, if they show what they should; nothing is rendered whose outlines already refute it."""
+        rng = generator_for(self.seed, self.name, f"{candidate.key}/{attempt}")
+        noise = int(rng.integers(1 << 31))
+        try:
+            scene = compose(drawn, self.shelf, self.source.size_ratio, rng, self._backgrounds, attempt)
+        except NoRoom as none:
+            return Refuted(none.reason, str(none))
         both = (scene.things0, scene.things1)
         for number, things in enumerate(both):
             expected = foresee(things, scene.view, FORESEEN)
@@ -115,7 +110,7 @@ class KubricGenerator(Generator[Kubric]):
                 return refuted
         pictures, instances = [], []
         for number, things in enumerate(both):
-            picture = self._set.studio.render(scene.view, [thing.placement for thing in things], noise)
+            picture = self._studio.render(scene.view, [thing.placement for thing in things], noise)
             seen = measure(things, scene.view, picture)
             if refuted := prove_image(drawn, number, seen, picture):
                 return refuted
@@ -124,51 +119,20 @@ class KubricGenerator(Generator[Kubric]):
         first, second = pictures
         if drawn.aspect == "attribute" and (refuted := prove_change(drawn, first, second)):
             return refuted
+        assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
             key=candidate.key,
             group=candidate.group,
             split=candidate.split,
             change=drawn.aspect,
-            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self._manifest.source),
-            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self._manifest.source),
+            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self.shelf.listing),
+            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
-            provenance=self._provenance(drawn, scene, instances, attempt, noise),
-            sources=self._archives((*scene.things0, *scene.things1)),
+            provenance=_provenance(drawn, scene.view, instances, attempt, noise),
+            sources=tuple(self.shelf.source(asset) for asset in assets),
             masks=(first.instances, second.instances) if self.source.masks else None,
         )
-
-    def _provenance(
-        self, drawn: Drawn, scene: Composition, instances: Sequence[Sequence[Instance]], attempt: int, noise: int
-    ) -> dict[str, Json]:
-        view = scene.view
-        background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
-        if view.background is not None:
-            digested = sha256_of_file(view.background)[0]
-            background = {"file": view.background.name, "sha256": digested, "yaw": view.background_yaw}
-        return {
-            "object0": drawn.object0.name,
-            "object1": drawn.object1.name,
-            "subject": drawn.subject.name if drawn.subject is not None else "",
-            "relation0": drawn.relation0,
-            "relation1": drawn.relation1,
-            "count0": drawn.count0,
-            "count1": drawn.count1,
-            "attempt": attempt,
-            "noise": noise,
-            "camera": {"position": list(view.camera), "target": list(view.target), "focal_length": view.focal_length},
-            "background": background,
-            "instances0": [one.record() for one in instances[0]],
-            "instances1": [one.record() for one in instances[1]],
-        }
-
-    def _archives(self, things: Sequence[Standing]) -> tuple[Source, ...]:
-        assets = dict.fromkeys(standing.thing.asset for standing in things)
-        return tuple(self._set.shelf.source(asset) for asset in assets)
-
-    @cached_property
-    def _manifest(self) -> AssetManifest:
-        return read_manifest(self.source.manifest)
 
     @cached_property
     def _backgrounds(self) -> list[Path]:
@@ -181,41 +145,34 @@ class KubricGenerator(Generator[Kubric]):
         return found
 
     @cached_property
-    def _set(self) -> FilmSet:
-        return FilmSet(self.source)
+    def shelf(self) -> AssetShelf:
+        """The assets, unpacked as they are asked for."""
+        return AssetShelf(self.source.manifest, Path(tempfile.gettempdir()))
+
+    @cached_property
+    def _studio(self) -> Studio:
+        size = (self.source.resolution, self.source.resolution)
+        source = self.source
+        return Studio(self.shelf, size, source.samples, source.denoise, source.device, source.threads)
 
 
-class FilmSet:
-    """What scenes are made with: assets, physics and the renderer, loaded once a process."""
-
-    def __init__(self, source: Kubric) -> None:
-        # Blender is heavy: a plan does without it.
-        from generators.kubric_scenes.assets.shelf import AssetShelf
-        from generators.kubric_scenes.scene.models import Models
-        from generators.kubric_scenes.studio.studio import Studio
-
-        self._scratch = tempfile.TemporaryDirectory(prefix="twinset-kubric-")
-        self.shelf = AssetShelf(source.manifest, Path(self._scratch.name))
-        self.models = Models(self.shelf, load_vocabulary(), source.size_ratio)
-        self.studio = Studio(
-            self.shelf,
-            (source.resolution, source.resolution),
-            source.samples,
-            source.denoise,
-            source.device,
-            source.threads,
-        )
-
-    def settle(self, fixed: Sequence[Placement], dropped: Placement) -> Settled:
-        """`generators.kubric_scenes.scene.settle` with this set's assets."""
-        from generators.kubric_scenes.scene.settle import settle
-
-        return settle(self.shelf, fixed, dropped)
-
-
-def read_drawn(text: str) -> Drawn:
-    """What `KubricCandidate.drawn` says."""
-    values: dict[str, Any] = json.loads(text)
-    for role in ("object0", "object1", "subject"):
-        values[role] = Thing(**values[role]) if values[role] is not None else None
-    return Drawn(**values)
+def _provenance(drawn: Drawn, view: View, seen: list[list[Instance]], attempt: int, noise: int) -> dict[str, Json]:
+    background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
+    if view.background is not None:
+        sha256, _ = sha256_of_file(view.background)
+        background = {"file": view.background.name, "sha256": sha256, "yaw": view.background_yaw}
+    return {
+        "object0": drawn.object0.name,
+        "object1": drawn.object1.name,
+        "subject": drawn.subject.name if drawn.subject is not None else "",
+        "relation0": drawn.relation0,
+        "relation1": drawn.relation1,
+        "count0": drawn.count0,
+        "count1": drawn.count1,
+        "attempt": attempt,
+        "noise": noise,
+        "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
+        "background": background,
+        "instances0": [one.record() for one in seen[0]],
+        "instances1": [one.record() for one in seen[1]],
+    }

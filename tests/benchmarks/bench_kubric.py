@@ -36,7 +36,7 @@ VIEW = View(
 
 def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
     """The placements of a pair's two pictures: two things that change sides."""
-    ids = shelf.ids()
+    ids = sorted(shelf.entries)
     things = ids[2 * number % len(ids)], ids[(2 * number + 1) % len(ids)]
     return [[stand(shelf, thing, x) for thing, x in zip(things, xs, strict=True)] for xs in ((-0.9, 0.9), (0.9, -0.9))]
 
@@ -58,8 +58,7 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         load_simulator().PyBullet(scene, scratch)
         renderer = load_renderer().Blender(scene, scratch, adaptive_sampling=True, samples_per_pixel=samples)
         set_up_cycles(renderer.blender_scene, threads=0)  # the same noise threshold
-        paint = kb.PrincipledBSDFMaterial(color=kb.Color(*VIEW.floor), roughness=0.7, specular=0.2)
-        scene += kb.Cube(name="floor", scale=(100, 100, 0.1), position=(0, 0, -0.1), static=True, material=paint)
+        scene += kb.Cube(name="floor", scale=(100, 100, 0.1), position=(0, 0, -0.1), static=True)
         scene += kb.DirectionalLight(position=VIEW.sun, look_at=(0, 0, 0), intensity=VIEW.sun_strength)
         scene.ambient_illumination = scene.background = kb.Color(*VIEW.ambient)
         scene += kb.PerspectiveCamera(

@@ -4,33 +4,49 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
+import os
 import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from generators.kubric_scenes.assets.archives import unpack
-from generators.kubric_scenes.assets.manifest import UnusableAsset, read_manifest, unreadable
-from generators.kubric_scenes.assets.meshes import Mesh, check_collisions, check_materials, read_mesh
+from generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
 from generators.kubric_scenes.studio.kubric_import import load_kubric
+from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
 from shards.kinds.samples import Source
 from shards.media.media_folder import EscapesRoot, inside
 from shards.storage.store import Store
 
 KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
-CHUNK = 1 << 20
-T = TypeVar("T")
+REMEDY = (
+    "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"
+    " for beside it), or s3://…, https://…, gs://… (which needs gcsfs)"
+)
+
+
+class UnusableAsset(WrongUse):
+    """An asset's archive is absent (size None) or holds nothing that can be shown. recorded: its name as a source."""
+
+    def __init__(self, message: str, recorded: str, size: int | None) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+        self.size = size
 
 
 class AssetShelf:
     """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
 
-    manifest: path or URL, as `generators.kubric_scenes.assets.manifest.read_manifest` takes it. scratch: where assets
-    are unpacked, in a folder of this object's own that goes when it goes.
+    manifest: path or URL of ``{"data_dir": …, "assets": {ID: …}}``, as Kubric publishes it. An absent `data_dir` means
+    the manifest's own folder, a relative one is taken from there; none but a URL leads out. scratch: where assets are
+    unpacked, in a folder of this object's own that goes when it goes.
+
+    listing: the manifest's file. entries: by asset id. data: folder or URL of the archives; recorded: what their names
+    are recorded with, the folder below the manifest's own or the URL.
 
     Raises WrongUse, naming the file and the remedy, when the manifest is absent or damaged, `UnusableAsset` when an
     archive is; OSError when a store cannot be reached for now.
@@ -38,18 +54,28 @@ class AssetShelf:
 
     def __init__(self, manifest: Path | str, scratch: Path) -> None:
         self.manifest = str(manifest)
-        read = read_manifest(self.manifest)
-        self._entries, self._data, self._recorded = read.entries, read.data, read.recorded
-        scratch.mkdir(parents=True, exist_ok=True)
-        self._scratch = Path(tempfile.mkdtemp(prefix="assets-", dir=scratch))
+        folder, _, name = self.manifest.rpartition("/")
+        folder = folder or "."
+        try:
+            text = Store(folder).read(name)
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+            raise _unreadable(self.manifest, error) from error
+        self.listing = Source(name, len(text), hashlib.sha256(text).hexdigest())
+        try:
+            content = json.loads(text)
+            self.entries: dict[str, dict[str, Any]] = dict(content["assets"].items())
+            for asset, entry in self.entries.items():
+                if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
+                    raise ValueError(f"entry {asset!r}")
+                for file in (asset, str(entry.get("path") or asset)):
+                    inside(Path(), file)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
+            raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
+        self.data, self.recorded = _archives(self.manifest, folder, str(content.get("data_dir") or "."))
+        self._unpack_in = scratch
         self._sources: dict[str, Source] = {}
         self._unpacked: OrderedDict[str, Path] = OrderedDict()
-        self._meshes: OrderedDict[str, Mesh] = OrderedDict()
-        self.close = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-
-    def ids(self) -> tuple[str, ...]:
-        """All ids, sorted."""
-        return tuple(sorted(self._entries))
+        self._kept_mesh = lru_cache(KEPT)(self._mesh)
 
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
@@ -66,16 +92,16 @@ class AssetShelf:
 
     def mesh(self, asset: str) -> Mesh:
         """Vertices (n, 3) float32 in the asset's units and triangles (m, 3) int32 of what is rendered."""
-        if asset not in self._meshes:
-            path, urdf = self._file(asset, "render_filename"), self._file(asset, "simulation_filename")
-            try:
-                check_materials(path)
-                check_collisions(urdf)
-                self._meshes[asset] = read_mesh(path)
-            except ValueError as error:
-                raise self.unusable(asset, str(error)) from error
-        _keep_last(self._meshes, asset)
-        return self._meshes[asset]
+        return self._kept_mesh(asset)
+
+    def _mesh(self, asset: str) -> Mesh:
+        path, urdf = self._file(asset, "render_filename"), self._file(asset, "simulation_filename")
+        try:
+            check_materials(path)
+            check_collisions(urdf)
+            return read_mesh(path)
+        except ValueError as error:
+            raise self.unusable(asset, str(error)) from error
 
     def source(self, asset: str) -> Source:
         """The asset's archive, for provenance."""
@@ -87,27 +113,29 @@ class AssetShelf:
         """What to raise for an asset whose archive was unpacked and holds what cannot be used."""
         name = self._archive(asset)
         return UnusableAsset(
-            f"{self._data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
-            self._recorded + name,
+            f"{self.data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
+            self.recorded + name,
             self.source(asset).size,
         )
 
     @cached_property
+    def _scratch(self) -> Path:
+        self._unpack_in.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="assets-", dir=self._unpack_in))
+        self.close = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    @cached_property
     def _kubric(self) -> Any:
         """Kubric's AssetSource, which finds archives unpacked by us: its own unpacking trusts every archive."""
-        kb, shelf = load_kubric(), self
-
-        class CheckedSource(kb.AssetSource):  # type: ignore[misc, name-defined]
-            def fetch(self, asset_path: object, asset_id: str) -> Path:
-                return shelf._folder(asset_id)
-
-        return CheckedSource("shelf", self._scratch, {}, scratch_dir=self._scratch)
+        source = load_kubric().AssetSource("shelf", self._scratch, {}, scratch_dir=self._scratch)
+        source.fetch = lambda _path, asset: self._folder(asset)
+        return source
 
     def _entry(self, asset: str) -> dict[str, Any]:
-        try:
-            return cast(dict[str, Any], self._entries[asset])
-        except KeyError:
-            raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists") from None
+        if asset not in self.entries:
+            raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists")
+        return self.entries[asset]
 
     def _file(self, asset: str, key: str) -> Path:
         """A file that the manifest names as ``{asset_dir}/…``, inside the unpacked archive."""
@@ -130,36 +158,51 @@ class AssetShelf:
             folder = inside(self._scratch, asset)
             shutil.rmtree(folder, ignore_errors=True)
             archive = self._scratch / "archive.tar.gz"
-            self._sources[asset] = self._fetch(self._archive(asset), archive)
+            source = self._sources[asset] = self._fetch(self._archive(asset), archive)
             try:
                 unpack(archive, asset, folder)
-            except WrongUse as error:
-                raise UnusableAsset(str(error), self._sources[asset].path, self._sources[asset].size) from error
+            except ValueError as error:
+                why = f"archive of the asset {asset!r}: {error}; fetch it again, or leave the asset out"
+                raise UnusableAsset(why, source.path, source.size) from error
             finally:
                 archive.unlink()
             self._unpacked[asset] = folder
-        for old in _keep_last(self._unpacked, asset):
-            shutil.rmtree(old, ignore_errors=True)
+        self._unpacked.move_to_end(asset)
+        while len(self._unpacked) > KEPT:
+            _, oldest = self._unpacked.popitem(last=False)
+            shutil.rmtree(oldest, ignore_errors=True)
         return self._unpacked[asset]
 
     def _fetch(self, name: str, target: Path) -> Source:
         inside(Path(), name)
-        hashed, size = hashlib.sha256(), 0
         try:
-            with Store(self._data).open(name) as reading, target.open("wb") as writing:
-                while chunk := reading.read(CHUNK):
-                    writing.write(chunk)
-                    hashed.update(chunk)
-                    size += len(chunk)
+            with Store(self.data).open(name) as reading, target.open("wb") as writing:
+                shutil.copyfileobj(reading, writing)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-            why = unreadable(f"{self._data}/{name} ({self.manifest})", error)
-            raise UnusableAsset(str(why), self._recorded + name, None) from error
+            why = _unreadable(f"{self.data}/{name} ({self.manifest})", error)
+            raise UnusableAsset(str(why), self.recorded + name, None) from error
         except WrongUse as error:
-            raise unreadable(f"{self._data}/{name} ({self.manifest})", error) from error
-        return Source(self._recorded + name, size, hashed.hexdigest())
+            raise _unreadable(f"{self.data}/{name} ({self.manifest})", error) from error
+        sha256, size = sha256_of_file(target)
+        return Source(self.recorded + name, size, sha256)
 
 
-def _keep_last(kept: OrderedDict[str, T], used: str) -> list[T]:
-    """Note a use, and forget and return what was not used for longest."""
-    kept.move_to_end(used)
-    return [kept.popitem(last=False)[1] for _ in range(len(kept) - KEPT)]
+def _archives(location: str, folder: str, data: str) -> tuple[str, str]:
+    """Where the archives lie, and what their names are recorded with."""
+    if "://" in data:
+        return data, f"{data.rstrip('/')}/"
+    below = data if "://" in folder else os.path.relpath(os.path.join(folder, data), folder)
+    try:
+        below = inside(Path(), os.path.normpath(below)).as_posix()
+    except EscapesRoot as error:
+        raise WrongUse(
+            f"{location}: data_dir: {data!r} is not below the manifest's folder; lay the manifest beside the archives "
+            "and leave data_dir out"
+        ) from error
+    return (folder, "") if below == "." else (f"{folder}/{below}", f"{below}/")
+
+
+def _unreadable(what: str, error: Exception) -> WrongUse:
+    """What to raise for a manifest or an archive that is not there."""
+    why = str(error.__cause__ or (error.strerror if isinstance(error, OSError) else error))
+    return WrongUse(f"{what} cannot be read: {why}; {REMEDY}")

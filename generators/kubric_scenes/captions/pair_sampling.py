@@ -1,33 +1,51 @@
-"""Draws the pairs of EQ-Kubric: what is shown, how it is worded, with near-uniform statistics (EqBen, Figure 14)."""
+"""Draws the pairs of EQ-Kubric: what is shown, how it is worded, with near-uniform statistics (EqBen, Figure 14).
+
+Captions are the templates of EqBen in right English.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from itertools import count, permutations, product
+from itertools import combinations_with_replacement, count, permutations, product
 from typing import Literal
 
 from generators.even_sampling import Balance
-from generators.kubric_scenes.captions.grammar import (
-    COUNTING_TEMPLATES,
-    COUNTS,
-    PHRASES,
-    PLACES,
-    RELATION_TEMPLATE,
-    RELATIONS,
-    VERBS,
-    Wording,
-    caption,
-)
-from generators.kubric_scenes.captions.vocabulary import Vocabulary
+from generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary
 from generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
 from manifests.canonical import generator_for
 from manifests.errors import WrongUse
 from shards.contracts import LeftOut
 
+#: How each relation can be said. Phrases of one relation are synonyms: swapping them does not change what is shown.
+PHRASES: dict[Relation, tuple[str, ...]] = {
+    "in-front": ("in front of",),
+    "behind": ("behind",),
+    "left": ("on the left of", "on the left side of", "on the left hand of"),
+    "right": ("on the right of", "on the right side of", "on the right hand of"),
+    "on-top": ("on the top of", "above"),
+}
+RELATIONS: tuple[Relation, ...] = tuple(PHRASES)
+VERBS = ("is", "is located", "is placed")
+PLACES = ("in the scene", "on the platform")
+COUNTS = (1, 2, 3, 4, 5)
 SIZES: tuple[Size, ...] = ("small", "", "large")  # in order; empty: ordinary, and not said
 
-Worded = tuple[Drawn, Wording, Wording]
+RELATION_TEMPLATE = "The {object} {verb} {place} the {subject}."
+COUNTING_TEMPLATES = ("There {verb} {object} {place}.", "{object} {verb} {place}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a caption says what is drawn; any two wordings of one picture mean the same.
+
+    template: `RELATION_TEMPLATE` or one of `COUNTING_TEMPLATES`. verb: one of `VERBS`, "is" when counting; it is made
+    to agree. place: one of the relation's `PHRASES`, or of `PLACES` when counting.
+    """
+
+    template: str
+    verb: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +111,25 @@ def draw_pairs(
     available: asset ids that can be shown. Asking for more pairs keeps the first ones.
     """
     names = usable(vocabulary, aspect, available)
-    enough = {"location": len(names.objects) > 1, "counting": len(names.objects) > 0, "attribute": len(names.sets) > 0}
-    if not enough[aspect]:
+    drawing = _Drawing(vocabulary, names, available, Balance(generator_for(seed, subset, "captions")))
+    draw, enough = {
+        "location": (drawing.location, len(names.objects) > 1),
+        "counting": (drawing.counting, len(names.objects) > 0),
+        "attribute": (drawing.attribute, len(names.sets) > 0),
+    }[aspect]
+    if not enough:
         raise WrongUse(
             f"{subset}: the assets show only {len(names.objects)} objects and {len(names.sets)} attribute sets of the "
             "vocabulary; name a manifest that has more of them in the source's `assets`"
         )
-    return _stream(_Drawing(vocabulary, names, available, Balance(generator_for(seed, subset, "captions"))), aspect)
-
-
-def _stream(drawing: _Drawing, aspect: Aspect) -> Iterator[Planned]:
-    draw = {"location": drawing.location, "counting": drawing.counting, "attribute": drawing.attribute}[aspect]
-    for index in count():
-        drawn, wording0, wording1 = draw()
-        caption0 = caption(drawn, 0, wording0, drawing.vocabulary)
-        caption1 = caption(drawn, 1, wording1, drawing.vocabulary)
-        yield Planned(index, drawn, wording0, wording1, (caption0,), (caption1,))
+    return (drawing.planned(index, draw()) for index in count())
 
 
 class _Drawing:
     """One draw after another. What is constrained most is drawn first, so that what follows can make up for it."""
 
     def __init__(self, vocabulary: Vocabulary, names: Usable, available: Collection[str], balance: Balance) -> None:
-        self.vocabulary = vocabulary
+        self._vocabulary = vocabulary
         self._names = names
         self._available = available
         self._pick = balance.pick
@@ -125,7 +139,14 @@ class _Drawing:
         }
         self._carriers = [subject for subject, carried in self._carried.items() if carried]
 
-    def location(self) -> Worded:
+    def planned(self, index: int, drawn: Drawn) -> Planned:
+        """What is drawn, with a wording for each of its images."""
+        wording0, wording1 = self._wording(0, drawn), self._wording(1, drawn)
+        caption0 = caption(drawn, 0, wording0, self._vocabulary)
+        caption1 = caption(drawn, 1, wording1, self._vocabulary)
+        return Planned(index, drawn, wording0, wording1, (caption0,), (caption1,))
+
+    def location(self) -> Drawn:
         """One object at two places around one subject."""
         possible = [relation for relation in RELATIONS if relation != "on-top" or self._carriers]
         relations = self._pick("relations", list(permutations(possible, 2)))
@@ -136,50 +157,66 @@ class _Drawing:
             subject = self._pick("subject", self._names.objects, relations)
             others = [name for name in self._names.objects if name != subject]
         thing = self._thing(self._pick("object", others, subject, relations))
-        drawn = Drawn("location", thing, thing, self._thing(subject), *relations, 1, 1)
-        return drawn, self._relation_wording(0, relations[0]), self._relation_wording(1, relations[1])
+        return Drawn("location", thing, thing, self._thing(subject), *relations, 1, 1)
 
-    def counting(self) -> Worded:
+    def counting(self) -> Drawn:
         """One kind of thing, two counts of it."""
         name = self._pick("object", self._names.objects)
         counts = self._pick("counts", list(permutations(COUNTS, 2)), name)
         thing = self._thing(name)
-        drawn = Drawn("counting", thing, thing, None, "", "", *counts)
-        return drawn, self._counting_wording(0, drawn, counts[0]), self._counting_wording(1, drawn, counts[1])
+        return Drawn("counting", thing, thing, None, "", "", *counts)
 
-    def attribute(self) -> Worded:
+    def attribute(self) -> Drawn:
         """Two members of one set at the same place beside a thing that is not of their kind."""
         kind = self._pick("set", list(self._names.sets))
         members = self._names.sets[kind]
         name0 = self._pick("member0", members)
         name1 = self._pick("member1", [name for name in members if told_apart(name, name0)], name0)
-        subjects = [name for name in self._names.objects if self.vocabulary.objects[name].kind != kind]
+        subjects = [name for name in self._names.objects if self._vocabulary.objects[name].kind != kind]
         carriers = [name for name in subjects if self._fits(name0, name) and self._fits(name1, name)]
         relation = self._pick("relation", [r for r in RELATIONS if r != "on-top" or carriers], kind)
-        size, subject_size = self._pick("sizes", _sizes(relation), relation)
+        # Nothing large is put on something smaller, where it would not lie.
+        both = combinations_with_replacement(SIZES, 2) if relation == "on-top" else product(SIZES, repeat=2)
+        size, subject_size = self._pick("sizes", list(both), relation)
         subject = self._pick("subject", carriers if relation == "on-top" else subjects, relation, kind)
         object0, object1 = self._thing(name0, size), self._thing(name1, size)
-        drawn = Drawn("attribute", object0, object1, self._thing(subject, subject_size), relation, relation, 1, 1)
-        return drawn, self._relation_wording(0, relation), self._relation_wording(1, relation)
+        return Drawn("attribute", object0, object1, self._thing(subject, subject_size), relation, relation, 1, 1)
 
-    def _relation_wording(self, which: Literal[0, 1], relation: Relation) -> Wording:
-        verb = self._pick(f"verb{which}", VERBS, relation)
-        return Wording(RELATION_TEMPLATE, verb, self._pick(f"place{which}", PHRASES[relation], verb))
-
-    def _counting_wording(self, which: Literal[0, 1], drawn: Drawn, number: int) -> Wording:
+    def _wording(self, which: Literal[0, 1], drawn: Drawn) -> Wording:
+        relation = (drawn.relation0, drawn.relation1)[which]
+        if relation:
+            verb = self._pick(f"verb{which}", VERBS, relation)
+            return Wording(RELATION_TEMPLATE, verb, self._pick(f"place{which}", PHRASES[relation], verb))
+        number = (drawn.count0, drawn.count1)[which]
         template = self._pick(f"template{which}", COUNTING_TEMPLATES, number, drawn)
         return Wording(template, "is", self._pick(f"place{which}", PLACES, template, number, drawn))
 
     def _thing(self, name: str, size: Size = "") -> Thing:
-        return Thing(
-            name, self._pick("asset", [use.id for use in self.vocabulary.entry(name).uses(self._available)]), size
-        )
+        uses = self._vocabulary.entry(name).uses(self._available)
+        return Thing(name, self._pick("asset", [use.id for use in uses]), size)
 
     def _fits(self, name: str, under: str) -> bool:
-        return self.vocabulary.entry(name).fits_on(self.vocabulary.entry(under))
+        return self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
 
 
-def _sizes(relation: Relation) -> list[tuple[Size, Size]]:
-    """Sizes of object and subject; nothing large is put on something smaller, where it would not lie."""
-    both = list(product(SIZES, SIZES))
-    return [pair for pair in both if relation != "on-top" or SIZES.index(pair[0]) <= SIZES.index(pair[1])]
+def caption(drawn: Drawn, which: Literal[0, 1], wording: Wording, vocabulary: Vocabulary) -> str:
+    """The caption of one of the two images."""
+    shown, number = (drawn.object0, drawn.count0) if which == 0 else (drawn.object1, drawn.count1)
+    entry = vocabulary.entry(shown.name)
+    if drawn.subject is None:
+        said, subject, plural = counted(shown.name, entry, number), "", number > 1
+    else:
+        said, subject, plural = _sized(shown), _sized(drawn.subject), entry.unit == "pair"
+    verb = "are" + wording.verb.removeprefix("is") if plural else wording.verb
+    return wording.template.format(object=said, verb=verb, place=wording.place, subject=subject)
+
+
+def counted(name: str, entry: Entry, number: int) -> str:
+    """``number`` things of a name: "1 red coffee mug", "2 white gaming mice", "3 pairs of red scissors"."""
+    if entry.unit:
+        return f"{number} {entry.unit}{'s' if number > 1 else ''} of {name}"
+    return f"{number} {name if number == 1 else entry.plural or name + 's'}"
+
+
+def _sized(thing: Thing) -> str:
+    return f"{thing.size} {thing.name}" if thing.size else thing.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
@@ -83,16 +84,11 @@ class Vocabulary(Settings):
 
     def entry(self, name: str) -> Entry:
         """What is said of a name, of the general list or of a set; raises `KeyError`."""
-        for members in (self.objects, *self.sets.values()):
-            if name in members:
-                return members[name]
-        raise KeyError(name)
+        return ChainMap(self.objects, *self.sets.values())[name]
 
     def use(self, name: str, asset: str) -> AssetUse:
         """How the asset drawn for a name is stood up; raises `KeyError`."""
-        for use in self.entry(name).uses((asset,)):
-            return use
-        raise KeyError(asset)
+        return {use.id: use for use in self.entry(name).uses((asset,))}[asset]
 
     @model_validator(mode="after")
     def _one_entry_a_name(self) -> Vocabulary:

@@ -1,4 +1,4 @@
-"""The camera of a scene: from where all its things are seen well, and where points of the scene come to lie.
+"""The camera of a scene: from where all its things are seen well, and where points and meshes come to lie in a picture.
 
 The camera looks along +Y and a little down, so that in the picture right is +X and behind is +Y.
 """
@@ -6,18 +6,20 @@ The camera looks along +Y and a little down, so that in the picture right is +X 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.parts import View, vector
-
-Points = NDArray[np.float64]
+from generators.kubric_scenes.scene.parts import Points, View, vector
 
 FILLED = 0.86  # share of the picture, from its centre to the border, that the things may take
 FIT_ROUNDS = 24
 DAMPING = 0.7  # whole steps overshoot where near things move much faster through the picture than far ones
+SUBPIXEL_BITS = 4
 
 
 def frame_things(view: View, points: Points, elevation: float) -> View:
@@ -32,7 +34,7 @@ def frame_things(view: View, points: Points, elevation: float) -> View:
         view = _looking(view, target, elevation, distance)
         pixels, _ = project(points, view, 2)
         low_pixel, high_pixel = pixels.min(axis=0) - 1, pixels.max(axis=0) - 1
-        extent = float(np.abs(np.stack([low_pixel, high_pixel])).max())
+        extent = float(np.abs([low_pixel, high_pixel]).max())
         # Perspective shows the near side larger: the centre of what is seen is not the projection of the centre.
         shift = (low_pixel + high_pixel) / 2 * distance * view.sensor_width / (2 * view.focal_length)
         target = target + DAMPING * np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
@@ -60,3 +62,16 @@ def project(points: Points, view: View, resolution: int) -> tuple[Points, Points
     seen = (points - camera) @ np.stack([right, up, forward], axis=1)
     scale = resolution * view.focal_length / view.sensor_width / seen[:, 2]
     return np.stack([resolution / 2 + seen[:, 0] * scale, resolution / 2 - seen[:, 1] * scale], axis=1), seen[:, 2]
+
+
+def paint(triangles: Points, order: Iterable[Any], shape: tuple[int, int]) -> NDArray[np.int32]:
+    """The number of the triangle that is seen in each pixel when all are filled in an order; -1 where none is.
+
+    triangles: (n, 3, 2) in pixel coordinates. shape: height and width of the picture.
+    """
+    seen = np.full(shape, -1, np.int32)
+    # OpenCV counts from the centres of pixels.
+    corners = np.round((triangles - 0.5) * (1 << SUBPIXEL_BITS)).astype(np.int32)
+    for number in order:
+        cv2.fillConvexPoly(seen, corners[number], int(number), lineType=cv2.LINE_8, shift=SUBPIXEL_BITS)
+    return seen

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.camera import frame_things
-from generators.kubric_scenes.scene.models import Model, Models, Points
-from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Relation, Settled, Thing, View
-from generators.kubric_scenes.scene.resting_places import resting_place
+from generators.kubric_scenes.scene.models import Model, model_of
+from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, View
+from generators.kubric_scenes.scene.settle import resting_place, settle
 
 FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
 ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
@@ -35,8 +36,6 @@ FLOORS: tuple[Colour, ...] = (
 )
 
 DROP = 0.02  # scene units above what a thing will lie on
-
-Settle = Callable[[Sequence[Placement], Placement], Settled]
 
 
 class NoRoom(Exception):
@@ -73,38 +72,37 @@ class Composition:
 
 def compose(
     drawn: Drawn,
-    models: Models,
+    shelf: AssetShelf,
+    size_ratio: float,
     rng: np.random.Generator,
-    settle: Settle,
     backgrounds: Sequence[Path],
     attempt: int = 0,
 ) -> Composition:
     """One try at a scene; raises `NoRoom` when the things find no place.
 
     Args:
-        settle: lets a thing fall onto others, as `generators.kubric_scenes.scene.settle` does.
+        size_ratio: how much longer a large object is than a small one.
         backgrounds: HDRI files, of which one is taken; none for a plain sky.
         attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
     """
     view = _draw_view(rng, backgrounds)
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
-        things0, things1 = _count(drawn, models, rng)
+        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng)
     else:
-        things0, things1 = _relate(drawn, models, rng, settle, elevation)
+        things0, things1 = _relate(drawn, shelf, size_ratio, rng, elevation)
     points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
     return Composition(frame_things(view, points, elevation), things0, things1)
 
 
 def _draw_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
-    sun = (math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height))
     return View(
         camera=(0.0, -1.0, 1.0),
         target=(0.0, 0.0, 0.0),
         focal_length=FOCAL_LENGTH,
         sensor_width=SENSOR_WIDTH,
-        sun=sun,
+        sun=(math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)),
         sun_strength=float(rng.uniform(2.2, 3.0)),
         ambient=(0.75, 0.8, 0.9),
         floor=FLOORS[int(rng.integers(len(FLOORS)))],
@@ -114,27 +112,27 @@ def _draw_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
 
 
 def _relate(
-    drawn: Drawn, models: Models, rng: np.random.Generator, settle: Settle, elevation: float
+    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, elevation: float
 ) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
-    assert drawn.subject is not None and drawn.relation0 and drawn.relation1
-    model = models.of(drawn.subject)
-    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(rng, TURN)))
-    turned = _turn(rng, TURN)
+    """The subject on the floor, and each image's object where its relation to the subject says."""
+    assert drawn.subject is not None
+    model = model_of(drawn.subject, shelf, size_ratio)
+    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, math.radians(rng.uniform(-TURN, TURN))))
+    turned = math.radians(rng.uniform(-TURN, TURN))
     gap, slide, spot = float(rng.uniform(0.15, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
-    def stand(thing: Thing, relation: Relation) -> Standing:
-        model = models.of(thing)
+    def stand(thing: Thing, relation: str) -> Standing:
+        model = model_of(thing, shelf, size_ratio)
         if relation == "on-top":
-            return _lie(thing, model, turned, subject, settle, spot)
+            return _lie(thing, model, turned, subject, shelf, spot)
         return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject, elevation))
 
-    first = stand(drawn.object0, drawn.relation0)
-    second = stand(drawn.object1, drawn.relation1)
+    first, second = stand(drawn.object0, drawn.relation0), stand(drawn.object1, drawn.relation1)
     return (first, subject), (second, subject)
 
 
 def _beside(
-    model: Model, relation: Relation, turned: float, gap: float, slide: float, subject: Standing, elevation: float
+    model: Model, relation: str, turned: float, gap: float, slide: float, subject: Standing, elevation: float
 ) -> Placement:
     """On the floor, as far away as the bounds of both ask for, slid along them a little."""
     placement = model.on_floor(0.0, 0.0, turned)
@@ -152,48 +150,43 @@ def _beside(
     return model.on_floor(float(x), float(y), turned)
 
 
-def _lie(thing: Thing, model: Model, turned: float, subject: Standing, settle: Settle, spot: float) -> Standing:
+def _lie(thing: Thing, model: Model, turned: float, subject: Standing, shelf: AssetShelf, spot: float) -> Standing:
     width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0)
     x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), spot)
     dropped = model.on_floor(x, y, turned, height + DROP)
-    settled = settle([subject.placement], dropped)
+    settled = settle(shelf, [subject.placement], dropped)
     if not settled.still:
         raise NoRoom("never-still", f"{thing.name} was still moving on {subject.thing.name}")
     # Numbers of the simulation are of its one fixed thing, which is the second of the scene.
     return Standing(thing, model, settled.placement, frozenset(1 if n == 0 else n for n in settled.touching))
 
 
-def _count(drawn: Drawn, models: Models, rng: np.random.Generator) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
+def _count(drawn: Drawn, model: Model, rng: np.random.Generator) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
     """As many as the larger count, of which the other image shows the first ones: the rest stay where they are."""
-    model = models.of(drawn.object0)
-    width, depth, height = model.size
+    width, depth, height = np.ptp(model.points, axis=0)
     radius = math.hypot(width, depth) / 2
     most = max(drawn.count0, drawn.count1)
     # Rows must be far enough apart that a thing in front leaves those behind to be seen.
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), depth + 0.75 * height + 0.15])
-    places = next((found for _ in range(LAYOUTS_TRIED) if len(found := _scatter(most, apart, rng)) == most), None)
-    if places is None:
+    places = _scatter(most, apart, rng)
+    if not places:
         raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
-    turns = [_turn(rng, COUNTED_TURN) for _ in places]
-    things = [
-        Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned))
-        for (x, y), turned in zip(places, turns, strict=True)
-    ]
+    things = []
+    for x, y in places:
+        turned = math.radians(rng.uniform(-COUNTED_TURN, COUNTED_TURN))
+        things.append(Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned)))
     return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
 
 
 def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]:
-    """``most`` places (x, y), any two at least ``apart`` in X or in Y; fewer when those drawn first leave no room."""
+    """``most`` places (x, y), any two at least ``apart`` in X or in Y; empty where no layout of many has room."""
     reach = apart * CROWDED * math.sqrt(most)
-    places: list[Points] = []
-    for _ in range(PLACES_TRIED):
-        if len(places) == most:
-            break
-        place = rng.uniform(-reach, reach)
-        if all((abs(place - other) >= apart).any() for other in places):
-            places.append(place)
-    return places
-
-
-def _turn(rng: np.random.Generator, degrees: float) -> float:
-    return math.radians(rng.uniform(-degrees, degrees))
+    for _ in range(LAYOUTS_TRIED):
+        places: list[Points] = []
+        for _ in range(PLACES_TRIED):
+            place = rng.uniform(-reach, reach)
+            if all((abs(place - other) >= apart).any() for other in places):
+                places.append(place)
+            if len(places) == most:
+                return places
+    return []

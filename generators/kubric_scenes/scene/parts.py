@@ -19,6 +19,7 @@ Size = Literal["", "small", "large"]
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]  # w, x, y, z
 Colour = tuple[float, float, float]  # linear RGB, 0-1
+Points = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Letting a thing fall until it lies still: PyBullet through Kubric's view of it."""
+"""Laying a thing on another: where it is let go, and how it falls until it lies still (PyBullet, through Kubric)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Placement, Settled, Vector
+from generators.kubric_scenes.scene.camera import paint
+from generators.kubric_scenes.scene.parts import Placement, Points, Settled
 from generators.kubric_scenes.studio.kubric_import import load_kubric, load_simulator
+
+GRID = 64  # cells along the longer side of the carrying thing
+LEVEL = 0.03  # scene units: heights that differ by less carry together
+NEARLY_BEST = 0.9  # spots that carry so large a share of what the best one does
 
 FLOOR = -1
 STEPS_A_SECOND = 240
@@ -30,6 +38,41 @@ DYNAMICS = {
 }
 
 
+def resting_place(
+    carrier: Points, faces: NDArray[np.int32], footprint: tuple[float, float], spot: float
+) -> tuple[float, float, float]:
+    """A spot (x, y) over which a thing is let go, and the height Z at which it would first touch.
+
+    carrier: (n, 3) corners of the carrying mesh in the scene; footprint: width (X) and depth (Y) of what is laid down.
+    Spots are judged by how much of the footprint lies at the height at which the thing would touch. spot: which of the
+    best is taken, 0 to below 1; the same for two things of one footprint is the same place.
+    """
+    low, high = carrier.min(axis=0), carrier.max(axis=0)
+    cell = float((high - low)[:2].max()) / GRID
+    heights = _from_above(carrier, faces, low, cell)
+    window = [max(1, round(length / cell)) for length in (footprint[1], footprint[0])]
+    # Nothing beyond the carrier carries, and a thing may stick out: windows run over its edges.
+    padded = np.pad(heights, [(length // 2, length - length // 2) for length in window], constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, window)[: heights.shape[0], : heights.shape[1]]
+    touching = windows.max(axis=(2, 3))
+    carried = (windows > touching[..., None, None] - LEVEL).mean(axis=(2, 3))
+    # Its middle must be carried, or it tips over.
+    carried[heights < touching - LEVEL] = 0
+    rows, columns = np.nonzero(carried >= NEARLY_BEST * carried.max())
+    chosen = int(spot * len(rows))
+    row, column = int(rows[chosen]), int(columns[chosen])
+    return (float(low[0]) + (column + 0.5) * cell, float(low[1]) + (row + 0.5) * cell, float(touching[row, column]))
+
+
+def _from_above(points: Points, faces: NDArray[np.int32], low: Points, cell: float) -> NDArray[np.float32]:
+    """Heights of what a mesh shows from above, a cell each; rows along Y, columns along X; -inf beside it."""
+    cells = (points[:, :2] - low[:2]) / cell
+    columns, rows = np.maximum(np.ceil(cells.max(axis=0)).astype(int), 1)
+    tops = points[:, 2][faces].max(axis=1)
+    seen = paint(cells[faces], np.argsort(tops, kind="stable"), (rows, columns))
+    return np.where(seen < 0, -np.inf, tops[seen]).astype(np.float32)
+
+
 def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) -> Settled:
     """Let `dropped` fall from where it is onto the floor (Z = 0) and the `fixed` placements, which do not move.
 
@@ -42,8 +85,16 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
     bullet = view._physics_client
     try:
         scene += kb.Cube(name="floor", scale=(100.0, 100.0, 1.0), position=(0.0, 0.0, -1.0), static=True)
-        things = [_create(shelf, placement, static=True) for placement in fixed]
-        things.append(_create(shelf, dropped, static=False))
+        things = [
+            shelf.create(
+                one.asset,
+                scale=one.scale,
+                position=one.position,
+                quaternion=one.quaternion,
+                static=number < len(fixed),
+            )
+            for number, one in enumerate((*fixed, dropped))
+        ]
         for thing in things:
             try:
                 scene += thing
@@ -61,16 +112,6 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
         bullet._client = -1  # or its __del__, whenever that runs, disconnects a later client of the same number
 
 
-def _create(shelf: AssetShelf, placement: Placement, static: bool) -> Any:
-    return shelf.create(
-        placement.asset,
-        scale=placement.scale,
-        position=placement.position,
-        quaternion=placement.quaternion,
-        static=static,
-    )
-
-
 def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -> Settled:
     still = 0
     touching: set[int] = set()
@@ -82,20 +123,12 @@ def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -
             touching.clear()
             continue
         still += 1
-        touching |= _rests_on(bullet, body, numbers)
+        # A contact: [2] the other body, [7] normal towards `body`, [9] force.
+        contacts = bullet.getContactPoints(bodyA=body)
+        touching |= {numbers.get(one[2], FLOOR) for one in contacts if one[9] > 0 and one[7][2] > UPWARDS}
         if still >= STILL_STEPS:
             break
     position, (x, y, z, w) = bullet.getBasePositionAndOrientation(body)
     return Settled(
         replace(dropped, position=position, quaternion=(w, x, y, z)), frozenset(touching), still >= STILL_STEPS
     )
-
-
-def _rests_on(bullet: Any, body: int, numbers: dict[int, int]) -> set[int]:
-    """Numbers of what carries a body just now. A contact: [2] the other body, [7] normal towards `body`, [9] force."""
-    found = set()
-    for contact in bullet.getContactPoints(bodyA=body):
-        normal: Vector = contact[7]
-        if contact[9] > 0 and normal[2] > UPWARDS:
-            found.add(numbers.get(contact[2], FLOOR))
-    return found

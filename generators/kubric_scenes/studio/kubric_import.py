@@ -1,4 +1,4 @@
-"""Importing Kubric without TensorFlow, and teaching its Blender view what Blender 4 renamed."""
+"""Importing Kubric without TensorFlow, and telling its Blender view about Blender 4: it was written for 2.93 to 3."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from typing import Any
 from manifests.errors import WrongUse
 
 _lock = threading.Lock()
+FILE = "obj_file"  # property of a mesh in Blender: where it was read from
 REMEDY = "install the renderer in a Python 3.11 environment: pip install -e '.[render]'"
 
 
@@ -42,13 +43,11 @@ def load_renderer() -> Any:
 
     Blender holds one scene a process, and importing it takes about a second.
     """
-    from generators.kubric_scenes.studio.blender_bridge import bridge  # which needs this module
-
     first = "bpy" not in sys.modules
     module = _load("kubric.renderer.blender")
     if first:
         atexit.register(_end_quietly)  # after Blender has registered its own, and so before that
-    bridge(module)
+    _bridge(module)
     return module
 
 
@@ -80,26 +79,69 @@ def quiet(*descriptors: int) -> Iterator[None]:
 
 
 def _load(name: str) -> Any:
-    try:
-        with _lock, _tensorflow_stand_in(), contextlib.redirect_stdout(io.StringIO()):
-            return importlib.import_module(name)
-    except (ImportError, SystemExit) as error:  # Kubric exits where Blender cannot be imported
-        raise WrongUse(f"Kubric cannot be imported ({error}); {REMEDY}") from error
-
-
-@contextlib.contextmanager
-def _tensorflow_stand_in() -> Iterator[None]:
-    """An empty module ``tensorflow`` while Kubric is imported.
+    """Import a module of Kubric's with an empty module ``tensorflow``.
 
     Kubric imports TensorFlow, 600 MB, for ``tf.io.gfile`` alone, in functions that are never called here: assets come
     from `AssetShelf`. The stand-in is taken out of ``sys.modules`` again, or transformers and datasets would believe
     that TensorFlow is installed.
     """
-    if "tensorflow" in sys.modules:
-        yield
-        return
-    sys.modules["tensorflow"] = ModuleType("tensorflow")
+    stand_in = ModuleType("tensorflow")
+    with _lock, contextlib.redirect_stdout(io.StringIO()):
+        imported = sys.modules.setdefault("tensorflow", stand_in)
+        try:
+            return importlib.import_module(name)
+        except (ImportError, SystemExit) as error:  # Kubric exits where Blender cannot be imported
+            raise WrongUse(f"Kubric cannot be imported ({error}); {REMEDY}") from error
+        finally:
+            if imported is stand_in:
+                del sys.modules["tensorflow"]
+
+
+def _bridge(module: Any) -> None:
+    """Register what differs with the dispatcher of ``kubric.renderer.blender``. Doing it again changes nothing."""
+
+    def add_file_based_object(view: Any, asset: Any) -> Any:
+        """``import_scene.obj`` and ``Mesh.use_auto_smooth`` are gone."""
+        found = import_obj(asset.render_filename)
+        module.register_object3d_setters(asset, found)
+        to_blender = view._convert_to_blender_object
+        asset.observe(module.AttributeSetter(found, "active_material", converter=to_blender), "material")
+        asset.observe(module.AttributeSetter(found, "scale"), "scale")
+        return found
+
+    prepared = module.blender_utils.prepare_blender_object(add_file_based_object)
+    vars(module.Blender)["add_asset"].register(module.core.FileBasedObject, prepared)
+
+
+def import_obj(path: str) -> Any:
+    """A new object with the mesh and materials of an OBJ file, in the file's own axes; the mesh is read once."""
+    import bpy
+
+    for mesh in bpy.data.meshes:
+        if mesh.get(FILE) == path:
+            return bpy.data.objects.new(mesh.name, mesh)
+    # Google Scanned Objects have Z up; the importer turns what it believes to be Y up unless it is told.
     try:
-        yield
-    finally:
-        del sys.modules["tensorflow"]
+        with quiet(1, 2):
+            bpy.ops.wm.obj_import(filepath=path, forward_axis="Y", up_axis="Z", use_split_objects=False)
+        (found,) = bpy.context.selected_objects
+    except (RuntimeError, ValueError) as error:
+        raise WrongUse(f"{path}: Blender finds no mesh in it") from error
+    found.data[FILE] = path
+    return found
+
+
+def hold_textures(mesh: Any, most: int) -> None:
+    """Keep a mesh's textures in memory, at most `most` pixels wide and high.
+
+    Cycles decodes a texture that lies in a file again for every picture: 0.1 s for 4096 × 4096.
+    """
+    for material in mesh.materials:
+        for node in material.node_tree.nodes:
+            image = getattr(node, "image", None)
+            if image is None or image.packed_file is not None:
+                continue
+            image.pack()
+            width, height = image.size
+            if max(width, height) > most:
+                image.scale(max(1, width * most // max(width, height)), max(1, height * most // max(width, height)))

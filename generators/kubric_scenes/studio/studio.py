@@ -11,17 +11,15 @@ from typing import Any, Literal
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.parts import Picture, Placement, View
-from generators.kubric_scenes.studio.blender_bridge import hold_textures
-from generators.kubric_scenes.studio.cycles import choose_device, set_up_cycles
-from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, quiet
-from generators.kubric_scenes.studio.passes import enable_passes, read_picture
+from generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
+from generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
 from manifests.errors import WrongUse
 
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
 TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
 SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
+PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the floor
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
-MAX_PLACEMENTS = 255  # masks are uint8
 
 
 class Studio:
@@ -49,7 +47,7 @@ class Studio:
         kb, renderer = load_kubric(), load_renderer()
         import bpy
 
-        self._kb, self._bpy, self._shelf = kb, bpy, shelf
+        self._bpy, self._shelf = bpy, shelf
         self._scratch = tempfile.TemporaryDirectory(prefix="studio-")
         self._scene = kb.Scene(resolution=resolution)
         with quiet(1):
@@ -59,17 +57,15 @@ class Studio:
             set_up_cycles(bpy.context.scene, threads)
             choose_device(bpy.context, device)
             enable_passes(bpy.context.scene)
-            self._furnish()
+            self._furnish(kb)
         self._props: OrderedDict[str, list[Any]] = OrderedDict()
         self._background: Path | None = None
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
-        """A picture of the placements, which are numbered from 1 in its masks."""
+        """A picture of the placements, which are numbered from 1 in its masks: at most 255."""
         if Studio._open is not self:
             raise RuntimeError("another Studio was opened in this process since; use that one")
-        if len(placements) > MAX_PLACEMENTS:
-            raise ValueError(f"{len(placements)} placements; masks number at most {MAX_PLACEMENTS}")
         scene = self._bpy.context.scene
         with quiet(1):
             self._look(view)
@@ -80,23 +76,26 @@ class Studio:
             self._bpy.ops.render.render(write_still=True)
         return read_picture(file)
 
-    def _furnish(self) -> None:
+    def _furnish(self, kb: Any) -> None:
         """What every picture has: camera, key light, floor, and where props stand and wait."""
-        kb, bpy = self._kb, self._bpy
+        bpy = self._bpy
         self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
         self._sun = kb.DirectionalLight()
-        self._paint = kb.PrincipledBSDFMaterial(roughness=0.7, specular=0.2)
-        self._scene += [self._camera, self._sun, self._paint]
+        self._scene += [self._camera, self._sun]
         self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
         self._floor = bpy.context.active_object
-        self._floor.data.materials.append(self._paint.linked_objects[self._blender])
+        material = bpy.data.materials.new("paint")
+        material.use_nodes = True
+        self._paint = material.node_tree.nodes["Principled BSDF"].inputs
+        for socket, value in PAINT.items():
+            self._paint[socket].default_value = value
+        self._floor.data.materials.append(material)
         self._stage, self._store = bpy.data.collections.new("stage"), bpy.data.collections.new("store")
         bpy.context.scene.collection.children.link(self._stage)
         self._store.use_fake_user = True  # is in no scene, and would be purged with what it holds
 
     def _look(self, view: View) -> None:
-        kb = self._kb
         self._camera.position = view.camera
         self._camera.look_at(view.target)
         self._camera.focal_length = view.focal_length
@@ -104,7 +103,7 @@ class Studio:
         self._sun.position = view.sun
         self._sun.look_at((0.0, 0.0, 0.0))
         self._sun.intensity = view.sun_strength
-        self._paint.color = kb.Color(*view.floor)
+        self._paint["Base Color"].default_value = (*view.floor, 1.0)
         self._floor.is_shadow_catcher = view.background is not None
         self._surround(view)
 
@@ -113,8 +112,8 @@ class Studio:
         # Kubric's Scene knows colours only; its examples set HDRIs on the view like this, so colours are set so too.
         blender = self._blender
         if view.background is None:
-            blender._set_ambient_light_color(self._kb.Color(*view.ambient))
-            blender._set_background_color(self._kb.Color(*view.ambient))
+            blender._set_ambient_light_color((*view.ambient, 1.0))
+            blender._set_background_color((*view.ambient, 1.0))
             return
         rotation = (0.0, 0.0, view.background_yaw)
         try:
@@ -145,7 +144,10 @@ class Studio:
             thing.pass_index = number
             self._stage.objects.link(thing)
         while len(self._props) > max(CACHED, len(used)):
-            self._forget()
+            _, forgotten = self._props.popitem(last=False)
+            for prop in forgotten:
+                self._scene.remove(prop)
+            self._bpy.data.orphans_purge(do_recursive=True)
 
     def _prop(self, asset: str, number: int) -> Any:
         """The numberth object of an asset; objects of one asset share its mesh."""
@@ -163,9 +165,3 @@ class Studio:
             hold_textures(thing.data, TEXTURE)
             props.append(prop)
         return props[number]
-
-    def _forget(self) -> None:
-        _, props = self._props.popitem(last=False)
-        for prop in props:
-            self._scene.remove(prop)
-        self._bpy.data.orphans_purge(do_recursive=True)

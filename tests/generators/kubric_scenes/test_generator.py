@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from generators.builtin import procedural_assets
-from generators.kubric_scenes.generator import FilmSet, KubricCandidate, KubricGenerator, read_drawn
+from generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
 from generators.kubric_scenes.scene.composition import compose
 from generators.kubric_scenes.source import Kubric
 from manifests.canonical import canonical_json, digest, generator_for
@@ -42,7 +42,7 @@ def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
     assert many[:10] == few and len({one.key for one in many}) == 40
     for one in many:
         assert re.fullmatch(rf"eq-kubric-{aspect}-[a-z2-7]{{16}}", one.key)
-        drawn = read_drawn(one.drawn)
+        drawn = DRAWN.validate_json(one.drawn)
         assert canonical_json(asdict(drawn)).decode() == one.drawn and drawn.aspect == aspect
 
 
@@ -57,10 +57,9 @@ def test_scenes_do_not_change_without_a_new_version() -> None:
     placements = []
     for aspect in ASPECTS:
         made = generator(aspect)
-        stage = FilmSet(made.source)
         for candidate in planned(made, 8):
             rng = generator_for(0, made.name, candidate.key)
-            scene = compose(read_drawn(candidate.drawn), stage.models, rng, stage.settle, [])
+            scene = compose(DRAWN.validate_json(candidate.drawn), made.shelf, made.source.size_ratio, rng, [])
             for standing in (*scene.things0, *scene.things1):
                 placement = standing.placement
                 numbers = [placement.scale, *placement.position, *placement.quaternion]

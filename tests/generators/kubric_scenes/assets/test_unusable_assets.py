@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from generators.kubric_scenes.assets.manifest import UnusableAsset, read_manifest
-from generators.kubric_scenes.assets.shelf import AssetShelf
+from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.scene.parts import Placement
 from generators.kubric_scenes.scene.settle import settle
 from manifests.errors import WrongUse
@@ -114,8 +113,8 @@ def test_archives_are_recorded_as_they_lie(
     content = json.loads(manifest.read_text())
     content["data_dir"] = data_dir.format(folder=folder) if data_dir else None
     manifest.write_text(json.dumps(content))
-    read = read_manifest(str(manifest))
-    assert (read.source.path, read.source.size) == (manifest.name, manifest.stat().st_size)
+    read = AssetShelf(manifest, manifest.parent)
+    assert (read.listing.path, read.listing.size) == (manifest.name, manifest.stat().st_size)
     assert (read.data, read.recorded) == (folder + lies if lies is not None else data_dir, recorded)
 
 
@@ -124,7 +123,7 @@ def test_a_manifest_whose_archives_lie_elsewhere(data_dir: str, manifest: Path) 
     content = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(content | {"data_dir": data_dir}))
     with pytest.raises(WrongUse, match=r"manifest\.json: data_dir: .*lay the manifest beside the archives"):
-        read_manifest(str(manifest))
+        AssetShelf(manifest, manifest.parent)
 
 
 def counting(manifest: Path, data_dir: str) -> Recipe:

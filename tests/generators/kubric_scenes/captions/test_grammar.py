@@ -6,8 +6,13 @@ from typing import get_args
 
 import pytest
 
-from generators.kubric_scenes.captions.grammar import COUNTING_TEMPLATES, RELATION_TEMPLATE, Wording, caption
-from generators.kubric_scenes.captions.pair_sampling import draw_pairs
+from generators.kubric_scenes.captions.pair_sampling import (
+    COUNTING_TEMPLATES,
+    RELATION_TEMPLATE,
+    Wording,
+    caption,
+    draw_pairs,
+)
 from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
 

@@ -11,13 +11,10 @@ from generators.builtin import procedural_assets
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.proof.evidence import foresee, measure
-from generators.kubric_scenes.proof.proof import prove_image
+from generators.kubric_scenes.proof import foresee, measure, prove_image
 from generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
-from generators.kubric_scenes.scene.models import Models
 from generators.kubric_scenes.scene.parts import Aspect, Drawn
-from generators.kubric_scenes.scene.resting_places import resting_place
-from generators.kubric_scenes.scene.settle import settle
+from generators.kubric_scenes.scene.settle import resting_place
 from manifests.canonical import generator_for
 
 ATTEMPTS, RESOLUTION = 8, 160
@@ -28,24 +25,12 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> AssetShelf:
     return AssetShelf(procedural_assets.ensure() / "manifest.json", tmp_path_factory.mktemp("shelf"))
 
 
-@pytest.fixture(scope="module")
-def models(shelf: AssetShelf) -> Models:
-    return Models(shelf, load_vocabulary(), 1.8)
-
-
-def composed(drawn: Drawn, models: Models, shelf: AssetShelf, key: str) -> Composition | str:
+def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
     """The first try that outlines do not refute, else why the last one failed."""
     why = ""
     for attempt in range(ATTEMPTS):
         try:
-            scene = compose(
-                drawn,
-                models,
-                generator_for(0, "test", f"{key}/{attempt}"),
-                lambda fixed, dropped: settle(shelf, fixed, dropped),
-                [],
-                attempt,
-            )
+            scene = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), [], attempt)
         except NoRoom as none:
             why = none.reason
             continue
@@ -60,9 +45,9 @@ def composed(drawn: Drawn, models: Models, shelf: AssetShelf, key: str) -> Compo
 
 
 @pytest.mark.parametrize("aspect", ["location", "counting", "attribute"])
-def test_nearly_every_pair_finds_its_scene(aspect: Aspect, models: Models, shelf: AssetShelf) -> None:
-    pairs = list(islice(draw_pairs(aspect, load_vocabulary(), shelf.ids(), 0, "test"), 25))
-    scenes = [composed(planned.drawn, models, shelf, str(planned.index)) for planned in pairs]
+def test_nearly_every_pair_finds_its_scene(aspect: Aspect, shelf: AssetShelf) -> None:
+    pairs = list(islice(draw_pairs(aspect, load_vocabulary(), shelf.entries, 0, "test"), 25))
+    scenes = [composed(planned.drawn, shelf, str(planned.index)) for planned in pairs]
     assert sum(isinstance(scene, str) for scene in scenes) <= 1, scenes
     for planned, scene in zip(pairs, scenes, strict=True):
         if isinstance(scene, Composition):
@@ -84,13 +69,13 @@ def _only_the_asked_change(drawn: Drawn, scene: Composition) -> None:
         assert np.sign(middles[0][0]) == np.sign(middles[1][0])
 
 
-def test_the_same_stream_makes_the_same_scene(models: Models, shelf: AssetShelf) -> None:
+def test_the_same_stream_makes_the_same_scene(shelf: AssetShelf) -> None:
     planned = next(
         one
-        for one in draw_pairs("location", load_vocabulary(), shelf.ids(), 0, "test")
+        for one in draw_pairs("location", load_vocabulary(), shelf.entries, 0, "test")
         if "on-top" in (one.drawn.relation0, one.drawn.relation1)
     )
-    first, second = (composed(planned.drawn, models, shelf, "same") for _ in range(2))
+    first, second = (composed(planned.drawn, shelf, "same") for _ in range(2))
     assert isinstance(first, Composition) and isinstance(second, Composition)
     assert first.view == second.view
     assert [one.placement for one in first.things0] == [one.placement for one in second.things0]

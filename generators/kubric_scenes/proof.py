@@ -1,20 +1,25 @@
-"""Proof that two renders show what their captions say: from masks, depth and poses, before a pair is kept.
+"""What a render shows of each thing, and proof that two renders show what their captions say, before a pair is kept.
 
-EqBen (section B.4) trusts its generator; here a scene that does not show its caption is drawn again.
+EqBen (section B.4) trusts its generator; here a scene that does not show its caption is drawn again. Things are
+measured from masks, depth and where they stand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from generators.kubric_scenes.proof.evidence import Instance
-from generators.kubric_scenes.scene.parts import Drawn, Picture, Relation
+from generators.kubric_scenes.scene.camera import paint, project
+from generators.kubric_scenes.scene.composition import Standing
+from generators.kubric_scenes.scene.parts import Drawn, Picture, Quaternion, Relation, Size, Vector, View
 
+FOOT = 0.2  # of the height of an outline
 MIN_VISIBLE = 0.55  # of a thing's outline
 MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
@@ -27,6 +32,102 @@ CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
 MIN_CHANGED = 0.35  # of the changed thing's pixels
 MAX_ELSEWHERE = 0.1  # of the subject's pixels, and of the floor's: shadow and coloured light of the changed thing
 NEARBY = 0.03  # of the picture's width around the changed thing that counts as the thing: its contact shadow
+DIGITS = {"centroid": 2, "visible": 4, "foot": 4, "depth": 4, "position": 5, "quaternion": 5}  # that a reader can use
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One thing as it is seen.
+
+    box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
+    centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
+    foot: likewise of the outline's lowest fifth.
+    depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
+    picture cuts it. position, quaternion: of the asset in the scene. rests_on: instances that it touches, -1 the floor.
+    """
+
+    name: str
+    asset: str
+    size: Size
+    box: tuple[int, int, int, int]
+    centroid: tuple[float, float]
+    pixels: int
+    visible: float
+    foot: float
+    depth: float
+    cut: bool
+    position: Vector
+    quaternion: Quaternion
+    rests_on: tuple[int, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As it goes into a sample's JSON: numbers are rounded, and nothing is cut."""
+        record = asdict(self)
+        del record["cut"]
+        for name, digits in DIGITS.items():
+            value = record[name]
+            several = isinstance(value, tuple)
+            record[name] = [round(one, digits) for one in value] if several else round(value, digits)
+        return record
+
+
+def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[Instance]:
+    """Every thing of a scene in its picture, in order."""
+    resolution = picture.instances.shape[0]
+    found = []
+    for number, standing in enumerate(things, start=1):
+        mask = picture.instances == number
+        corners, distances = project(standing.points, view, resolution)
+        faces = standing.model.faces
+        outline = paint(corners[faces], range(len(faces)), mask.shape) >= 0
+        rows, columns = np.nonzero(mask)
+        seen = len(rows) > 0
+        found.append(
+            Instance(
+                **asdict(standing.thing),
+                box=Image.fromarray(mask).getbbox() or (0, 0, 0, 0),
+                centroid=(float(columns.mean()) + 0.5, float(rows.mean()) + 0.5) if seen else (0.0, 0.0),
+                pixels=len(rows),
+                visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
+                foot=_foot(mask, outline),
+                depth=float(np.median(picture.depth[mask])) if seen else -1.0,
+                cut=bool((corners < 0).any() or (corners > resolution).any() or (distances <= 0).any()),
+                position=standing.placement.position,
+                quaternion=standing.placement.quaternion,
+                rests_on=tuple(sorted(standing.rests_on)),
+            )
+        )
+    return found
+
+
+def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
+    rows = np.nonzero(outline.any(axis=1))[0]
+    if len(rows) == 0:
+        return 0.0
+    lowest = int(rows[-1] - FOOT * (rows[-1] - rows[0]))
+    return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
+
+
+def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
+    """Outlines as they will hide each other, without light: every triangle painted, the farthest first.
+
+    Its pixels are black and its depth that of each triangle's middle. Good enough to see that a thing will be hidden.
+    """
+    corners, depths, owners = [], [], []
+    for number, standing in enumerate(things, start=1):
+        faces = standing.model.faces
+        pixels, distance = project(standing.points, view, resolution)
+        corners.append(pixels[faces])
+        depths.append(distance[faces].mean(axis=1))
+        owners.append(np.full(len(faces), number))
+    triangles, distances, numbers = np.concatenate(corners), np.concatenate(depths), np.concatenate(owners)
+    painted = paint(triangles, np.argsort(-distances, kind="stable"), (resolution, resolution))
+    nothing = painted < 0
+    return Picture(
+        pixels=np.zeros((resolution, resolution, 3), np.uint8),
+        instances=np.where(nothing, 0, numbers[painted]).astype(np.uint8),
+        depth=np.where(nothing, np.inf, distances[painted]).astype(np.float32),
+    )
 
 
 @dataclass(frozen=True, slots=True)

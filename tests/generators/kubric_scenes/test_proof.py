@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from generators.kubric_scenes.proof.evidence import Instance, foresee, measure
-from generators.kubric_scenes.proof.proof import Refuted, prove_change, prove_image
+from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_change, prove_image
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.composition import FOCAL_LENGTH, SENSOR_WIDTH, Standing
 from generators.kubric_scenes.scene.models import Model

@@ -1,1 +1,0 @@
-"""What renders show, measured, and whether it is what their captions say."""
