@@ -1,9 +1,9 @@
-"""Annotations of the photos in the formats of COCO Captions, COCO Panoptic and VAW."""
+"""Annotations of the photos in the formats of COCO Panoptic and VAW, and ratings of their captions' words."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import cv2
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.builtin.photos.kinds import CATEGORIES, FIRST_STUFF, SUPERCATEGORIES
-from generators.builtin.photos.painter import KINDS, Photo, extent
-from generators.builtin.photos.relations import VISIBLE, Relation
+from generators.builtin.photos.painter import KINDS, Photo
+from generators.builtin.photos.relations import VISIBLE
 from generators.builtin.photos.scenes import Scene
 
 LICENCES = [{"id": 1, "name": "CC0 1.0", "url": "https://creativecommons.org/publicdomain/zero/1.0/"}]
@@ -30,20 +30,6 @@ CONCRETENESS: dict[float, tuple[str, ...]] = {
     3.4: ("front",),
 }
 _NOT_LABELLED = {"man", "woman"}  # their colours are those of their clothes
-
-
-def image_record(scene: Scene, photo: Photo) -> dict[str, Any]:
-    """An entry of COCO's ``images``."""
-    height, width = photo.labels.shape
-    return {"id": scene.image_id, "file_name": scene.file_name, "width": width, "height": height, "license": 1}
-
-
-def caption_annotations(scene: Scene, captions: Sequence[Relation]) -> list[dict[str, Any]]:
-    """Entries of COCO Captions' ``annotations``."""
-    return [
-        {"id": scene.image_id * 10 + number, "image_id": scene.image_id, "caption": caption.said}
-        for number, caption in enumerate(captions, 1)
-    ]
 
 
 def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDArray[np.uint8]]:
@@ -67,7 +53,7 @@ def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDA
                 "id": identifier,
                 "category_id": identifier // 65536,
                 "area": int(mask.sum()),
-                "bbox": list(extent(mask)),
+                "bbox": list(cv2.boundingRect(mask.astype(np.uint8))),
                 "iscrowd": 0,
             }
         )

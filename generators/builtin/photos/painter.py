@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from generators.builtin.canvas import SCALE, Colour
 from generators.builtin.photos.creatures import CREATURES
@@ -65,7 +66,7 @@ class Photo:
     pixels: Pixels
     labels: Labels
     segments: tuple[Segment, ...]
-    extents: dict[int, tuple[int, int, int, int]]
+    extents: dict[int, Sequence[int]]
 
 
 class Painter:
@@ -107,7 +108,7 @@ class Painter:
         """The photo as far as it is painted."""
         labels = self._sheet.segments()
         found = ((segment.number, labels == segment.number) for segment in self._segments)
-        extents = {number: extent(mask) for number, mask in found if mask.any()}
+        extents = {number: cv2.boundingRect(mask.astype(np.uint8)) for number, mask in found if mask.any()}
         return Photo(self._sheet.pixels(), labels, tuple(self._segments), extents)
 
     def _below(self, thing: Thing) -> Segment | None:
@@ -115,10 +116,3 @@ class Painter:
         rows, columns = self._sheet.labels.shape
         number = int(self._sheet.labels[min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)])
         return self._segments[number - 1] if number else None
-
-
-def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """Left, top, width and height of a part of a picture."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    left, top = int(columns[0]), int(rows[0])
-    return left, top, int(columns[-1]) - left + 1, int(rows[-1]) - top + 1

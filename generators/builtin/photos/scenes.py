@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from random import Random  # its shuffle is the same in all versions of Python 3
 
@@ -42,7 +42,7 @@ class Scene:
 
 def scenes() -> list[Scene]:
     """All photos, in the order of their ids."""
-    looks = _Looks()
+    looks = {kind: _dealt_looks(kind) for kind in KINDS}
     found: list[Scene] = []
     for name, family in FAMILIES.items():
         extras = {extra: _dealt((extra,), share, family.pictures, name) for extra, share in family.extras}
@@ -57,7 +57,7 @@ def scenes() -> list[Scene]:
 
 
 def _things(
-    family: Family, kinds: Sequence[str], extras: frozenset[str], looks: _Looks, random: Random
+    family: Family, kinds: Sequence[str], extras: frozenset[str], looks: Mapping[str, Iterator[Look]], random: Random
 ) -> tuple[Thing, ...]:
     things: list[Thing] = []
     for kind, slot in zip(kinds, family.slots, strict=True):
@@ -65,7 +65,7 @@ def _things(
             continue
         x, y, flip, support = slot.x, slot.y, False, slot.support
         if isinstance(support, str):
-            look = looks.next(kind)
+            look = next(looks[kind])
             if support != "wall":
                 x += random.randint(-3, 3)
                 flip = kind not in _NEVER_MIRRORED and random.random() < 0.5
@@ -73,7 +73,7 @@ def _things(
             carrier = next((thing for thing in things if thing.kind in support), None)
             if carrier is None:
                 continue
-            look = looks.next(kind, held=kind == "umbrella")
+            look = replace(next(looks[kind]), state="open") if kind == "umbrella" else next(looks[kind])
             x, y = x + carrier.where[0], y + carrier.where[1] - KINDS[carrier.kind].top * carrier.zoom
             support = carrier.kind
         things.append(Thing(kind, look, (x, y), slot.zoom, flip, support, slot.preposition))
@@ -88,22 +88,15 @@ def _dealt(kinds: Sequence[str], share: float, pictures: int, name: str) -> list
     return deck
 
 
-class _Looks:
-    """Deals looks to things, each attribute of a kind as often as the others."""
+def _dealt_looks(kind: str) -> Iterator[Look]:
+    """Looks of one thing of a kind after the other, each attribute as often as the others."""
+    decks = {of: _turns(values, Random(f"{kind} {of}")) for of, values in KINDS[kind].choices.items()}
+    while True:
+        yield Look(**{of: next(deck) for of, deck in decks.items()})
 
-    def __init__(self) -> None:
-        self._decks: dict[tuple[str, str], list[str]] = {}
-        self._randoms: dict[tuple[str, str], Random] = {}
 
-    def next(self, kind: str, held: bool = False) -> Look:
-        """The look of the next thing of a kind; an umbrella that is held is open."""
-        look = Look(**{of: self._dealt(kind, of, values) for of, values in KINDS[kind].choices.items()})
-        return Look(color=look.color, pattern=look.pattern, state="open") if held else look
-
-    def _dealt(self, kind: str, of: str, values: tuple[str, ...]) -> str:
-        deck = self._decks.setdefault((kind, of), [])
-        if not deck:
-            deck[:] = values * 2
-            # Another order each time: in the same one, all large trees could come to be green.
-            self._randoms.setdefault((kind, of), Random(f"{kind} {of}")).shuffle(deck)
-        return deck.pop()
+def _turns(values: Sequence[str], random: Random) -> Iterator[str]:
+    while True:
+        deck = [*values] * 2
+        random.shuffle(deck)  # another order each time: in the same one, all large trees could come to be green
+        yield from reversed(deck)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -185,12 +185,11 @@ def _hull(points: Floats) -> trimesh.Trimesh:
 
 def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float, float, float]]]:
     """One texture of all pictures and flat colours, and where each lies in it: (left, bottom, width, height), 0-1."""
-    distinct: dict[object, Image.Image] = {}
-    for paint in paints:
-        if isinstance(paint, Image.Image):
-            distinct[id(paint)] = paint.convert("RGB")
-        else:
-            distinct[paint] = Image.new("RGB", (FLAT_SIZE, FLAT_SIZE), paint)
+    keys: list[object] = [id(paint) if isinstance(paint, Image.Image) else paint for paint in paints]
+    distinct = {
+        key: paint if isinstance(paint, Image.Image) else Image.new("RGB", (FLAT_SIZE, FLAT_SIZE), paint)
+        for key, paint in zip(keys, paints, strict=True)
+    }
     spots: dict[object, tuple[int, int]] = {}
     x = y = shelf = 0
     for key, picture in sorted(distinct.items(), key=lambda item: (-item[1].height, -item[1].width)):
@@ -212,5 +211,4 @@ def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float
             (width - 1) / TEXTURE_WIDTH,
             (height - 1) / total,
         )
-    keys: Iterable[object] = (id(paint) if isinstance(paint, Image.Image) else paint for paint in paints)
     return Image.fromarray(texture), [places[key] for key in keys]
