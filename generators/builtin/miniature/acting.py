@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from generators.builtin.canvas import Canvas, Point
 from generators.builtin.miniature.actor import FLOOR, STANDING, TORSO, Actor, Pose, between
-from generators.builtin.miniature.room import Room
-from generators.builtin.miniature.things import TABLE_TOP, THINGS
+from generators.builtin.miniature.room import TABLE_TOP, THINGS, Room
 from shards.kinds.samples import Pixels
 
 BASE = 212.0  # picture row that furniture stands on

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from generators.builtin.canvas import Canvas, Colour, Point, shade
-from generators.builtin.miniature.things import CHAIR_SEAT, SOFA_SEAT
+from generators.builtin.miniature.room import CHAIR_SEAT, SOFA_SEAT
 
 FLOOR = 216.0  # picture row that feet stand on
 NECK, TORSO, UPPER_ARM, FOREARM, THIGH, SHIN = 15.0, 45.0, 23.0, 22.0, 31.0, 31.0
@@ -22,10 +22,8 @@ LAP: Hand = (22.0, -32.0)  # of one who sits
 LAP_FAR: Hand = (18.0, -32.0)
 GROUND: Hand = (-3.0, -44.0)  # of one who stoops
 CHEST: Hand = (22.0, -15.0)
-MOUTH: Hand = (19.0, 8.0)
 HIGH: Hand = (10.0, 42.0)
 AHEAD: Hand = (42.0, -4.0)
-READING: Hand = (24.0, -8.0)
 CARRYING: Hand = (24.0, -22.0)
 
 

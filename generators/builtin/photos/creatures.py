@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import Colour, shade
-from generators.builtin.photos.kinds import PAINT, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import PAINT, SIZES, Kind, Look, Sheet, darker
 
 _SKIN = (228, 180, 146)
 _DARK = (38, 32, 30)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import box_outline, ellipse_outline, shade
-from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, Kind
-from generators.builtin.photos.sheet import COLOURS, METAL, WOOD, Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, COLOURS, GLAZE, METAL, PATTERNS, WOOD, Kind, Look, Sheet, darker
 
 
 def _couch(sheet: Sheet, look: Look) -> None:

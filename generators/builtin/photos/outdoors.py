@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import box_outline, ellipse_outline, shade
-from generators.builtin.photos.kinds import BRIGHT, GLAZE, PATTERNS, SIZES, Kind
-from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, darker
+from generators.builtin.photos.sheet import BRIGHT, GLAZE, METAL, PATTERNS, SIZES, WOOD, Kind, Look, Sheet, darker
 
 _TRUNK = (112, 78, 48)
 

@@ -1,9 +1,9 @@
-"""What photos are painted on: colours, and for every pixel the segment that it shows."""
+"""What photos are painted on, with the segment that each pixel shows, and what kinds of things are and look like."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -27,6 +27,12 @@ COLOURS: dict[str, Colour] = {
     "gray": (142, 146, 152),
     "brown": (134, 88, 50),
 }
+BASIC = ("red", "blue", "green", "yellow")
+PAINT = ("red", "blue", "green", "yellow", "white")
+BRIGHT = ("red", "blue", "green", "yellow", "orange")
+GLAZE = ("red", "blue", "green", "yellow", "white", "orange")
+PATTERNS = ("plain", "striped", "dotted")
+SIZES = ("small", "large")
 WOOD: Colour = (170, 118, 68)
 METAL: Colour = (152, 160, 170)
 _PERIOD = 10.0  # of stripes and dots, in pixels of the picture
@@ -122,6 +128,27 @@ class Sheet(Canvas):
 
     def _fixed(self, points: Sequence[Point]) -> NDArray[np.int32]:
         return super()._fixed([(x * self.zoom, y * self.zoom) for x, y in points])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing.
+
+    Args:
+        paint: Paints it on a sheet whose origin is the middle of its foot.
+        category: COCO's.
+        choices: By attribute type, what it can look like; it always has one attribute of each type.
+        top: How high above its foot things stand on it.
+        flat: Whether it lies on the ground, so that what comes after may stand on it anywhere.
+        shadow: Half axes of its shadow on the ground.
+    """
+
+    paint: Callable[[Sheet, Look], None]
+    category: str
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    top: float = 0.0
+    flat: bool = False
+    shadow: tuple[float, float] | None = None
 
 
 def darker(look: Look) -> Colour:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import ellipse_outline, shade
-from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, GLAZE, PATTERNS, SIZES, Kind, Look, Sheet, darker
 
 
 def _cup(sheet: Sheet, look: Look) -> None:

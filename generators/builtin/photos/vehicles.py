@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import shade
-from generators.builtin.photos.kinds import BASIC, PAINT, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, PAINT, SIZES, Kind, Look, Sheet, darker
 
 _GLASS = (176, 214, 236)
 _TYRE = (36, 36, 40)

@@ -155,18 +155,10 @@ def _normals(points: Floats, faces: NDArray[np.int64]) -> Floats:
     angle = np.arccos(np.clip(-np.sum(unit * np.roll(unit, 1, axis=1), axis=2), -1, 1)).ravel()
     normal = np.repeat(face_normal, 3, axis=0)
     order = np.argsort(corner_place, kind="stable")
-    _, start, size = np.unique(corner_place[order], return_index=True, return_counts=True)
-    group_start, group_size = np.repeat(start, size), np.repeat(size, size)
-    one = np.repeat(np.arange(len(order)), group_size)
-    other = (
-        np.repeat(group_start, group_size)
-        + np.arange(len(one))
-        - np.repeat(np.cumsum(group_size) - group_size, group_size)
-    )
-    one, other = order[one], order[other]
-    smooth = np.sum(normal[one] * normal[other], axis=1) >= CREASE
     total = np.zeros_like(normal)
-    np.add.at(total, one[smooth], normal[other[smooth]] * angle[other[smooth], None])
+    for corners in np.split(order, np.flatnonzero(np.diff(corner_place[order])) + 1):
+        smooth = np.sum(normal[corners, None] * normal[corners], axis=2) >= CREASE
+        total[corners] = smooth @ (normal[corners] * angle[corners, None])
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))
 
 

@@ -135,20 +135,18 @@ def tube(
     tangents = ahead - behind if closed else np.gradient(points, axis=0)
     tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
     if not closed:
-        caps = [(0.0, 1.0), (0.5, 0.87), (0.87, 0.5), (1.0, 0.001)]  # quarter circle: how far out, how wide
-        ends = []
-        for end, sign in ((0, -1.0), (-1, 1.0)):
-            cap = [(points[end] + sign * out * radii[end] * tangents[end], radii[end] * wide) for out, wide in caps[1:]]
-            ends.append(cap[::-1] if end == 0 else cap)
-        points = np.concatenate([[p for p, _ in ends[0]], points, [p for p, _ in ends[1]]])
-        radii = np.concatenate([[r for _, r in ends[0]], radii, [r for _, r in ends[1]]])
-        tangents = np.concatenate([np.repeat(tangents[:1], 3, 0), tangents, np.repeat(tangents[-1:], 3, 0)])
+        out, wide = np.array([(0.5, 0.87), (0.87, 0.5), (1.0, 0.001)]).T  # quarter circle: how far out, how wide
+        first = points[0] - (out * radii[0])[::-1, None] * tangents[0]
+        last = points[-1] + (out * radii[-1])[:, None] * tangents[-1]
+        points = np.concatenate([first, points, last])
+        radii = np.concatenate([radii[0] * wide[::-1], radii, radii[-1] * wide])
+        tangents = np.pad(tangents, ((3, 3), (0, 0)), "edge")
     across = np.cross(np.asarray(up, float), tangents)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     upwards = np.cross(tangents, across)
     angles = around(sides)[None, :, None]
-    wide, thick = radii[:, None, None] * across[:, None], flat * radii[:, None, None] * upwards[:, None]
-    rings = points[:, None] + np.cos(angles) * wide + np.sin(angles) * thick
+    broad, thick = radii[:, None, None] * across[:, None], flat * radii[:, None, None] * upwards[:, None]
+    rings = points[:, None] + np.cos(angles) * broad + np.sin(angles) * thick
     return loft(np.concatenate([rings, rings[:1]]) if closed else rings)
 
 
