@@ -31,8 +31,7 @@ class Room:
         """The room with nothing in it."""
         wall, floor = self.wall, self.floor
         canvas = Canvas.blank(wall)
-        for column in range(0, WIDTH, 16):
-            canvas.box(column, 0, column + 8, SKIRTING, shade(wall, 0.965))
+        canvas.boxes([(column, 0, column + 8, SKIRTING) for column in range(0, WIDTH, 16)], shade(wall, 0.965))
         _window(canvas.at((self.window, 60)))
         _picture(canvas.at((self.picture, 52)))
         canvas.box(0, SKIRTING, WIDTH, HEIGHT, floor)
@@ -62,12 +61,10 @@ def _window(canvas: Canvas) -> None:
     canvas.box(-29, -35, 29, 27, (170, 208, 236))
     canvas.ellipse((-12, 22), 17, 12, (118, 160, 96))
     canvas.ellipse((16, 26), 15, 14, (98, 146, 84))
-    for bottom in (32, 42):  # twice, which makes its soft edge firmer
-        canvas.box(-29, 27, 29, bottom, frame)
+    canvas.boxes([(-29, 27, 29, 32), (-29, 27, 29, 42)], frame)  # twice, which makes its soft edge firmer
     canvas.box(-38, 32, 38, 37, (222, 222, 216))
     canvas.box(-34, 37, 34, 42, (200, 200, 194))
-    canvas.box(-1.5, -35, 1.5, 27, frame)
-    canvas.box(-29, -5, 29, -2, frame)
+    canvas.boxes([(-1.5, -35, 1.5, 27), (-29, -5, 29, -2)], frame)
 
 
 def _picture(canvas: Canvas) -> None:

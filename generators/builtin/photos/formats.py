@@ -92,12 +92,11 @@ def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDA
 
 def panoptic_categories() -> list[dict[str, Any]]:
     """COCO Panoptic's ``categories``, those that the photos have, by their ids."""
-    categories = [
+    of = ((identifier, name, above) for above, names in SUPERCATEGORIES.items() for name, identifier in names.items())
+    return [
         {"supercategory": above, "isthing": int(identifier < FIRST_STUFF), "id": identifier, "name": name}
-        for above, names in SUPERCATEGORIES.items()
-        for name, identifier in names.items()
+        for identifier, name, above in sorted(of)
     ]
-    return sorted(categories, key=lambda category: int(str(category["id"])))
 
 
 def attribute_instances(scene: Scene, photo: Photo) -> Iterator[dict[str, Any]]:

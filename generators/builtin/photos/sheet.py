@@ -116,9 +116,8 @@ class Sheet(Canvas):
 
     def ring(self, centre: Point, radius: float, width: float, colour: Colour) -> None:
         """A circle's line."""
-        turns = np.linspace(0, 2 * np.pi, 37)
-        x, y = centre
-        self.stroke([(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turns], width, colour)
+        outline = ellipse_outline(centre, radius, radius)
+        self.stroke([*outline, outline[0]], width, colour)
 
     def _inside(self, points: Sequence[Point]) -> NDArray[np.bool_]:
         """Which pixels a polygon covers."""

@@ -40,9 +40,8 @@ def scissors(model: Model) -> None:
 def hammer(model: Model) -> None:
     """A claw hammer lying on its side: steel head, black and yellow grip."""
     grip, pen = canvas(64, 256, YELLOW)
-    pen.rectangle((0, 150, 64, 256), (24, 24, 26))
-    pen.rectangle((0, 60, 64, 76), (24, 24, 26))
-    pen.rectangle((0, 0, 64, 24), (24, 24, 26))
+    for top, bottom in ((0, 24), (60, 76), (150, 256)):
+        pen.rectangle((0, top, 64, bottom), (24, 24, 26))
     for y in range(160, 246, 14):
         pen.line((0, y, 64, y), YELLOW if y in (160, 244) else (60, 60, 64), 3)
     lift = 1.35

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from trimesh.transformations import rotation_matrix
 
 Floats = NDArray[np.float64]
 Point2 = tuple[float, float]
@@ -42,12 +43,8 @@ class Surface:
 
 def turn(axis: str, degrees: float) -> Floats:
     """Rotation matrix, counter-clockwise around a coordinate axis."""
-    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    first, second = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
-    matrix = np.eye(3)
-    matrix[first, first] = matrix[second, second] = cos
-    matrix[second, first], matrix[first, second] = sin, -sin
-    return matrix
+    matrix = rotation_matrix(math.radians(degrees), np.eye(3)["xyz".index(axis)])  # type: ignore[no-untyped-call]
+    return np.asarray(matrix[:3, :3])
 
 
 def rounded(corners: Sequence[Point2], radius: float, steps: int = 3, closed: bool = False) -> list[Point2]:
@@ -56,15 +53,14 @@ def rounded(corners: Sequence[Point2], radius: float, steps: int = 3, closed: bo
     smooth: list[Point2] = []
     for i, corner in enumerate(points):
         if not closed and i in (0, len(points) - 1):
-            smooth.append((float(corner[0]), float(corner[1])))
+            smooth.append(tuple(corner.tolist()))
             continue
         before, after = points[i - 1] - corner, points[(i + 1) % len(points)] - corner
         reach = min(radius, float(np.linalg.norm(before)) / 2, float(np.linalg.norm(after)) / 2)
         start = corner + before / np.linalg.norm(before) * reach
         end = corner + after / np.linalg.norm(after) * reach
-        for t in np.linspace(0, 1, steps + 1):
-            x, y = (1 - t) ** 2 * start + 2 * t * (1 - t) * corner + t**2 * end
-            smooth.append((float(x), float(y)))
+        t = np.linspace(0, 1, steps + 1)[:, None]
+        smooth += map(tuple, ((1 - t) ** 2 * start + 2 * t * (1 - t) * corner + t**2 * end).tolist())
     return smooth
 
 
@@ -106,13 +102,11 @@ def lathe(profile: Sequence[Point2], segments: int = 40, power: float | Sequence
     power: exponent of the superellipse that is turned along, for the whole or for each point: 2 a circle, 6 a rounded
     square whose half side is the radius.
     """
-    angles = around(segments)
-    powers = np.broadcast_to(np.asarray(power, float), len(profile))
-    rings = []
-    for (radius, z), p in zip(profile, powers, strict=True):
-        reach = radius / (np.abs(np.cos(angles)) ** p + np.abs(np.sin(angles)) ** p) ** (1 / p)
-        rings.append(np.stack([reach * np.cos(angles), reach * np.sin(angles), np.full(segments, z)], 1))
-    return loft(rings)
+    cos, sin = np.cos(around(segments)), np.sin(around(segments))
+    radius, z = np.asarray(profile, float).T[..., None]
+    p = np.broadcast_to(np.asarray(power, float), len(profile))[:, None]
+    reach = radius / (np.abs(cos) ** p + np.abs(sin) ** p) ** (1 / p)
+    return loft(np.stack([reach * cos, reach * sin, np.broadcast_to(z, reach.shape)], 2))
 
 
 def disc(radius: float, segments: int = 40, dome: float = 0.0) -> Surface:
