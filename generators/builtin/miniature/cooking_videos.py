@@ -14,7 +14,6 @@ from generators.builtin.miniature import kitchen
 from generators.builtin.miniature.cooking_steps import Layer, layers
 from generators.builtin.miniature.film import Film
 from generators.builtin.miniature.kitchen import MIDDLE
-from generators.builtin.miniature.presenter import paint_presenter
 from shards.kinds.samples import Pixels
 
 STEP_SECONDS, PAUSE = 1.5, 0.3
@@ -54,7 +53,7 @@ class Cooking:
         start, end = self.segments[number]
         canvas, step = self.counter.copy(), self.steps[number][1]
         if step is None:
-            paint_presenter(canvas, seconds)
+            cook.present(canvas, seconds)
         else:
             step(canvas, min(1.0, max(0.0, (seconds - start) / (end - start))))
         return canvas.pixels()
@@ -89,10 +88,6 @@ def tomatoes(radius: float, *places: Point) -> Layer:
     return paint
 
 
-def _leaf(canvas: Canvas, where: Point) -> None:
-    kitchen.leaves(canvas, where, 1, 1)
-
-
 def _shred(canvas: Canvas, where: Point) -> None:
     canvas.limb([where, (where[0] + 12, where[1] + 3)], 5, 5, (252, 196, 60))
 
@@ -111,6 +106,7 @@ def _syrup(canvas: Canvas, share: float) -> None:
 
 
 SOUP, EGG, BATTER, SYRUP = (208, 82, 40), (246, 200, 76), (246, 226, 172), (150, 76, 22)
+LEAF = partial(kitchen.leaves, radius=1, count=1)
 BLUE, GREEN = (84, 130, 190), (96, 160, 120)  # glazes
 PAN, PLATE, SOUP_POT = steady(kitchen.pan), steady(kitchen.plate), steady(kitchen.pot, SOUP)
 WHITE_BOWL = steady(kitchen.bowl, (226, 222, 210))
@@ -132,7 +128,7 @@ SERVED = layers(PLATE, steady(kitchen.bread, (136, 112), 0.8), steady(kitchen.le
 _SALAD: Steps = [
     ("slice the cucumber on the board", partial(cook.chop, kitchen.cucumber, (52, 126, 58), (206, 232, 170))),
     ("cut the tomatoes into slices", cook.cut_tomatoes),
-    ("put lettuce leaves in a white bowl", partial(cook.add, LETTUCE, _leaf)),
+    ("put lettuce leaves in a white bowl", partial(cook.add, LETTUCE, LEAF)),
     ("explain which dressing goes with the salad", None),
     ("pour olive oil over the salad", partial(cook.pour, SALAD, (120, 134, 60), (214, 196, 70))),
     ("toss the salad with a wooden spoon", partial(cook.stir, SALAD)),
@@ -150,7 +146,7 @@ _SOUP: Steps = [
     ("place the tomatoes in a pot", partial(cook.place, TOMATO_POT, kitchen.tomato_slice)),
     ("pour broth into the pot", partial(cook.pour, TOMATO_POT, (190, 200, 210), (214, 160, 70))),
     ("stir the soup with a wooden spoon", partial(cook.stir, SOUP_POT)),
-    ("add basil leaves to the soup", partial(cook.add, BASIL, _leaf)),
+    ("add basil leaves to the soup", partial(cook.add, BASIL, LEAF)),
 ]
 _PANCAKES: Steps = [
     ("whisk the batter in a green bowl", partial(cook.stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
