@@ -30,13 +30,12 @@ def towel(model: Model, picture: Image.Image, hem: Colour, thickness: float = 1.
     middle = [(x, 1.0) for x in np.linspace(-width / 2 + 2, width / 2 - 2, 9)]
     stations = [*bevel, *middle, *((-x, t) for x, t in bevel[::-1])]
 
+    y, z, ny, nz = np.array(path).T
+    x, t = np.array(stations).T[..., None]
+
     def side(sign: float) -> Floats:
-        grid = np.array(
-            [
-                [(x, y + sign * ny * t * thickness / 2, z + sign * nz * t * thickness / 2) for y, z, ny, nz in path]
-                for x, t in stations
-            ]
-        )
+        out = sign * thickness / 2
+        grid = np.stack(np.broadcast_arrays(x, y + out * ny * t, z + out * nz * t), -1)
         grid[..., 2] += _drape(grid)
         return grid
 
@@ -44,10 +43,9 @@ def towel(model: Model, picture: Image.Image, hem: Colour, thickness: float = 1.
     fabric = grain(picture, 7, 1)
     model.add(sheet(left[::-1]), fabric, "cloth")
     model.add(sheet(right), fabric, "cloth")
-    for end, order in ((0, 1), (-1, -1)):
-        model.add(sheet(np.stack([left[end], right[end]])[::order]), hem, "cloth")
-    for end, order in ((0, -1), (-1, 1)):
-        model.add(sheet(np.stack([left[:, end], right[:, end]])[::order]), hem, "cloth")
+    ends = np.stack([left, right])
+    for hemmed in (ends[:, 0], ends[::-1, -1], ends[::-1, :, 0], ends[:, :, -1]):
+        model.add(sheet(hemmed), hem, "cloth")
     model.collide_box((-width / 2, width / 2), (-depth / 2 - gap / 2, depth / 2), (0, 4 * gap))
 
 
