@@ -93,9 +93,7 @@ def bath_towel(model: Model, colour: Colour) -> None:
 def hat(model: Model, colour: Colour, band: Colour) -> None:
     """A felt fedora: oval brim turned up at the sides, band, crown with a crease and pinched front."""
     brim: list[Point2] = [(0, 0.5), (8.2, 0.3), (14.0, 0.0), (14.4, 0.25), (14.0, 0.55), (9.2, 0.8), (8.6, 1.2)]
-    crown = rounded(
-        [(8.6, 1.2), (8.5, 3.4), (8.1, 8.0), (7.3, 10.6), (5.6, 11.6), (3.4, 11.4), (1.6, 11.1), (0, 11.0)], 1.6, 4
-    )
+    crown = [(8.6, 1.2), (8.5, 3.4), (8.1, 8.0), (7.3, 10.6), (5.6, 11.6), (3.4, 11.4), (1.6, 11.1), (0.0, 11.0)]
 
     def shaped(points: Floats) -> Floats:
         radius = np.hypot(points[:, 0], points[:, 1])
@@ -110,7 +108,7 @@ def hat(model: Model, colour: Colour, band: Colour) -> None:
 
     felt = grain(canvas(128, 128, colour)[0], 5, 2)
     model.add(lathe(rounded(brim, 0.5), 48).bent(shaped), felt, "cloth")
-    model.add(lathe(crown, 48).bent(shaped), felt, "cloth")
+    model.add(lathe(rounded(crown, 1.6, 4), 48).bent(shaped), felt, "cloth")
     model.add(lathe([(8.65, 1.1), (8.75, 1.3), (8.6, 3.5), (8.4, 3.6)], 48).bent(shaped), band, "satin")
     model.add_box((0.7, 2.6, 2.6), (8.9, 0, 1.1), band, radius=0.3)
     model.collide(lathe([(14.2, 0), (14.2, 0.6)], 24).vertices * (1, 1.14, 1))
