@@ -114,16 +114,11 @@ class Model:
     def mesh(self) -> Mesh:
         """All surfaces as one mesh with one texture."""
         texture, places = _pack([paint for _, paint, _ in self.surfaces])
-        points, uv, faces, finishes = [], [], [], []
-        count = 0
-        for (surface, _, finish), (left, bottom, width, height) in zip(self.surfaces, places, strict=True):
-            points.append(surface.vertices)
-            uv.append(np.clip(surface.uv, 0, 1) * (width, height) + (left, bottom))
-            faces.append(surface.faces + count)
-            finishes += [finish] * len(surface.faces)
-            count += len(surface.vertices)
-        corners = np.concatenate(faces)
-        vertices = np.concatenate(points)
+        surfaces = [surface for surface, _, _ in self.surfaces]
+        vertices = np.concatenate([surface.vertices for surface in surfaces])
+        starts = np.cumsum([0, *(len(surface.vertices) for surface in surfaces[:-1])])
+        corners = np.concatenate([surface.faces + start for surface, start in zip(surfaces, starts, strict=True)])
+        uv = [np.clip(one.uv, 0, 1) * place[2:] + place[:2] for one, place in zip(surfaces, places, strict=True)]
         normals = _normals(vertices, corners)
         keys = np.concatenate([np.round(vertices[corners.ravel()], 5), np.round(normals, 3)], axis=1)
         _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -134,7 +129,7 @@ class Model:
             uv=np.asarray(all_uv, float),
             faces=inverse.reshape(-1, 3),
             uv_faces=uv_inverse.reshape(-1)[corners],
-            finishes=finishes,
+            finishes=[finish for surface, _, finish in self.surfaces for _ in surface.faces],
             texture=texture,
         )
 
@@ -175,7 +170,7 @@ def _hull(points: Floats) -> trimesh.Trimesh:
     return hull
 
 
-def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float, float, float]]]:
+def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, ...]]]:
     """One texture of all pictures and flat colours, and where each lies in it: (left, bottom, width, height), 0-1."""
     keys: list[object] = [id(paint) if isinstance(paint, Image.Image) else paint for paint in paints]
     distinct = {
@@ -192,7 +187,7 @@ def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float
         x, shelf = x + width, max(shelf, height)
     total = y + shelf
     texture = np.zeros((total, TEXTURE_WIDTH, 3), np.uint8)
-    places: dict[object, tuple[float, float, float, float]] = {}
+    places: dict[object, tuple[float, ...]] = {}
     for key, (x, y) in spots.items():
         padded = np.pad(np.asarray(distinct[key]), ((MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0)), mode="edge")
         texture[y : y + padded.shape[0], x : x + padded.shape[1]] = padded
