@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, ellipse_outline, shade
+from generators.builtin.canvas import SCALE, SHIFT, Canvas, Colour, Point, ellipse_outline, shade
 from shards.kinds.samples import Pixels
 
 Labels = NDArray[np.uint8]
@@ -70,20 +70,6 @@ class Sheet(Canvas):
         self.labels = labels
         self.segment = segment
         self.zoom = zoom
-
-    @classmethod
-    def empty(cls) -> Sheet:
-        """A sheet on which all pixels are segment 0."""
-        shape = (HEIGHT * SCALE, WIDTH * SCALE)
-        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8), 0, (0.0, 0.0), False, 1.0)
-
-    def placed(self, segment: int, where: Point, zoom: float, flip: bool) -> Sheet:
-        """The same sheet for painting one thing: its segment, where its foot is, how large, whether mirrored."""
-        return Sheet(self.large, self.labels, segment, where, flip, zoom)
-
-    def segments(self) -> Labels:
-        """(240, 320) uint8: the segment of each pixel of the finished picture."""
-        return self.labels[::SCALE, ::SCALE].copy()
 
     def polygon(self, points: Sequence[Point], colour: Colour) -> None:
         super().polygon(points, colour)
