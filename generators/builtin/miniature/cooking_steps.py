@@ -169,9 +169,8 @@ def present(canvas: Canvas, seconds: float) -> None:
     (face.jpg, see CREDITS.md) on a painted body, about 150 pixels high."""
     canvas.box(0, 0, WIDTH, HEIGHT, shade(WALL, 0.9))
     for row in range(0, HEIGHT, 30):
-        for column in range(-30, WIDTH, 40):
-            left = column + (row // 30 % 2) * 20
-            canvas.box(left + 1, row + 1, left + 39, row + 29, WALL)
+        shift = row // 30 % 2 * 20
+        canvas.boxes([(x - 29, row + 1, x + 9, row + 29) for x in range(shift, shift + WIDTH + 30, 40)], WALL)
     x, y = 160 + 6 * math.sin(seconds * 0.9), 102 + 2 * math.cos(seconds * 1.3)
     size = round((176 + 6 * math.sin(seconds * 0.7)) * SCALE)
     body = canvas.at((x, y))

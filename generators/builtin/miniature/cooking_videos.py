@@ -80,12 +80,7 @@ def steady(paint: Callable[..., None], *args: Any) -> Layer:
 
 def tomatoes(radius: float, *places: Point) -> Layer:
     """Slices of tomato around the middle."""
-
-    def paint(canvas: Canvas, share: float) -> None:
-        for x, y in places:
-            kitchen.tomato_slice(canvas, (MIDDLE[0] + x, MIDDLE[1] + y), radius)
-
-    return paint
+    return layers(*(steady(kitchen.tomato_slice, (MIDDLE[0] + x, MIDDLE[1] + y), radius) for x, y in places))
 
 
 def _shred(canvas: Canvas, where: Point) -> None:
@@ -94,11 +89,6 @@ def _shred(canvas: Canvas, where: Point) -> None:
 
 def _cheese(canvas: Canvas, share: float) -> None:
     kitchen.crumbs(canvas, MIDDLE, 48, 8 + round(22 * share), (252, 150, 40))
-
-
-def _stack(canvas: Canvas, share: float) -> None:
-    for n in range(3):
-        kitchen.pancake(canvas, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n), 50)
 
 
 def _syrup(canvas: Canvas, share: float) -> None:
@@ -120,6 +110,7 @@ TOMATO_POT = layers(steady(kitchen.pot, (84, 86, 92)), CHUNKS)
 BASIL = layers(SOUP_POT, steady(kitchen.leaves, MIDDLE, 34, 9, (58, 130, 50)))
 BROWNING = partial(cook.fry, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 52, 0.3 + 0.7 * share))
 RAW_PANCAKE = layers(PAN, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 18 + 30 * share, 0))
+STACK = layers(*(steady(kitchen.pancake, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n)) for n in range(3)))
 EGG_BOWL, BATTER_BOWL = steady(kitchen.bowl, BLUE, EGG), steady(kitchen.bowl, GREEN, BATTER)
 BREAD = layers(steady(kitchen.board), steady(kitchen.bread, MIDDLE))
 TOMATO_BREAD = layers(BREAD, steady(kitchen.cheese, MIDDLE), tomatoes(19, (-20, -16), (22, -14), (-16, 22)))
@@ -152,8 +143,8 @@ _PANCAKES: Steps = [
     ("whisk the batter in a green bowl", partial(cook.stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
     ("pour the batter into the pan", partial(cook.pour, RAW_PANCAKE, GREEN, BATTER)),
     ("fry the pancake until it is brown", BROWNING),
-    ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, _stack), kitchen.pancake)),
-    ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
+    ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, STACK), kitchen.pancake)),
+    ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, STACK, _syrup), (190, 150, 90), SYRUP)),
 ]
 _SANDWICH: Steps = [
     ("spread butter on a slice of bread", cook.spread),
