@@ -153,7 +153,8 @@ def _normals(points: Floats, faces: NDArray[np.int64]) -> Floats:
     total = np.zeros_like(normal)
     for corners in np.split(order, np.flatnonzero(np.diff(corner_place[order])) + 1):
         smooth = np.sum(normal[corners, None] * normal[corners], axis=2) >= CREASE
-        total[corners] = smooth @ (normal[corners] * angle[corners, None])
+        weighted = normal[corners] * angle[corners, None]
+        total[corners] = np.sum(smooth[..., None] * weighted, axis=1)  # no matrix product: its sums differ by machine
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from trimesh.transformations import rotation_matrix
 
 Floats = NDArray[np.float64]
 Point2 = tuple[float, float]
@@ -43,8 +42,12 @@ class Surface:
 
 def turn(axis: str, degrees: float) -> Floats:
     """Rotation matrix, counter-clockwise around a coordinate axis."""
-    matrix = rotation_matrix(math.radians(degrees), np.eye(3)["xyz".index(axis)])  # type: ignore[no-untyped-call]
-    return np.asarray(matrix[:3, :3])
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    first, second = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
+    matrix = np.eye(3)
+    matrix[first, first] = matrix[second, second] = cos
+    matrix[second, first], matrix[first, second] = sin, -sin
+    return matrix
 
 
 def rounded(corners: Sequence[Point2], radius: float, steps: int = 3, closed: bool = False) -> list[Point2]:
