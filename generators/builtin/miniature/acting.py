@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 from generators.builtin.canvas import Canvas, Point
 from generators.builtin.miniature.actor import FLOOR, STANDING, TORSO, Actor, Pose, between
-from generators.builtin.miniature.room import Room
-from generators.builtin.miniature.things import TABLE_TOP, THINGS
+from generators.builtin.miniature.room import TABLE_TOP, THINGS, Room
 from shards.kinds.samples import Pixels
 
 BASE = 212.0  # picture row that furniture stands on
@@ -77,10 +77,7 @@ class Play:
     @cached_property
     def starts(self) -> list[float]:
         """When each beat begins, in seconds, and when the last one ends."""
-        times = [0.0]
-        for beat in self.beats:
-            times.append(round(times[-1] + beat.seconds, 6))
-        return times
+        return list(accumulate((beat.seconds for beat in self.beats), lambda a, b: round(a + b, 6), initial=0.0))
 
     @property
     def seconds(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from generators.builtin.canvas import Canvas, Colour, Point, shade
-from generators.builtin.miniature.things import CHAIR_SEAT, SOFA_SEAT
+from generators.builtin.miniature.room import CHAIR_SEAT, SOFA_SEAT
 
 FLOOR = 216.0  # picture row that feet stand on
 NECK, TORSO, UPPER_ARM, FOREARM, THIGH, SHIN = 15.0, 45.0, 23.0, 22.0, 31.0, 31.0
@@ -22,10 +22,8 @@ LAP: Hand = (22.0, -32.0)  # of one who sits
 LAP_FAR: Hand = (18.0, -32.0)
 GROUND: Hand = (-3.0, -44.0)  # of one who stoops
 CHEST: Hand = (22.0, -15.0)
-MOUTH: Hand = (19.0, 8.0)
 HIGH: Hand = (10.0, 42.0)
 AHEAD: Hand = (42.0, -4.0)
-READING: Hand = (24.0, -8.0)
 CARRYING: Hand = (24.0, -22.0)
 
 
@@ -192,9 +190,8 @@ class Actor:
         tilt = (pose.lean * 0.75 if abs(pose.lean) < 1.2 else pose.lean) + pose.nod
         canvas.limb([neck, (neck[0] + side * math.sin(tilt) * 8, neck[1] - math.cos(tilt) * 8)], 9, 9, self.skin)
         up = pose.lean if abs(pose.lean) >= 1.2 else tilt * 0.6
-        head = canvas.at(
-            (neck[0] + side * math.sin(up) * NECK, neck[1] - math.cos(up) * NECK), side * tilt, flip=side < 0
-        )
+        middle = neck[0] + side * math.sin(up) * NECK, neck[1] - math.cos(up) * NECK
+        head = canvas.at(middle, side * tilt, flip=side < 0)
         if self.long_hair:
             head.limb([(-6, -2), (-10, 14)], 13, 8, self.hair)
         head.ellipse((0, 0), 11.5, 13.5, shade(self.skin, 0.85))
@@ -220,9 +217,8 @@ class Actor:
         head = canvas.at((x, hips - TORSO - NECK), pose.nod * 0.2)
         head.ellipse((0, 0), 11.8, 13.5, shade(self.skin, 0.85))
         head.ellipse((0, 0), 11, 12.7, self.skin)
-        head.polygon(
-            [(-12, 0), (-12.5, -8), (-7, -15), (0, -17), (7, -15), (12.5, -8), (12, 0), (8, -7), (-8, -7)], self.hair
-        )
+        hair = [(-12, 0), (-12.5, -8), (-7, -15), (0, -17), (7, -15), (12.5, -8), (12, 0), (8, -7), (-8, -7)]
+        head.polygon(hair, self.hair)
         for side in (-1, 1):
             head.ellipse((side * 4.5, -1), 2.5, 1.9, (250, 250, 250))
             head.ellipse((side * 4.5, -0.8), 1.5, 1.6, (40, 30, 30))

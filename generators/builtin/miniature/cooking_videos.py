@@ -14,7 +14,6 @@ from generators.builtin.miniature import kitchen
 from generators.builtin.miniature.cooking_steps import Layer, layers
 from generators.builtin.miniature.film import Film
 from generators.builtin.miniature.kitchen import MIDDLE
-from generators.builtin.miniature.presenter import paint_presenter
 from shards.kinds.samples import Pixels
 
 STEP_SECONDS, PAUSE = 1.5, 0.3
@@ -54,7 +53,7 @@ class Cooking:
         start, end = self.segments[number]
         canvas, step = self.counter.copy(), self.steps[number][1]
         if step is None:
-            paint_presenter(canvas, seconds)
+            cook.present(canvas, seconds)
         else:
             step(canvas, min(1.0, max(0.0, (seconds - start) / (end - start))))
         return canvas.pixels()
@@ -81,16 +80,7 @@ def steady(paint: Callable[..., None], *args: Any) -> Layer:
 
 def tomatoes(radius: float, *places: Point) -> Layer:
     """Slices of tomato around the middle."""
-
-    def paint(canvas: Canvas, share: float) -> None:
-        for x, y in places:
-            kitchen.tomato_slice(canvas, (MIDDLE[0] + x, MIDDLE[1] + y), radius)
-
-    return paint
-
-
-def _leaf(canvas: Canvas, where: Point) -> None:
-    kitchen.leaves(canvas, where, 1, 1)
+    return layers(*(steady(kitchen.tomato_slice, (MIDDLE[0] + x, MIDDLE[1] + y), radius) for x, y in places))
 
 
 def _shred(canvas: Canvas, where: Point) -> None:
@@ -101,16 +91,12 @@ def _cheese(canvas: Canvas, share: float) -> None:
     kitchen.crumbs(canvas, MIDDLE, 48, 8 + round(22 * share), (252, 150, 40))
 
 
-def _stack(canvas: Canvas, share: float) -> None:
-    for n in range(3):
-        kitchen.pancake(canvas, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n), 50)
-
-
 def _syrup(canvas: Canvas, share: float) -> None:
     canvas.ellipse((MIDDLE[0], MIDDLE[1] - 2), 20 + 16 * share, 14 + 12 * share, SYRUP)
 
 
 SOUP, EGG, BATTER, SYRUP = (208, 82, 40), (246, 200, 76), (246, 226, 172), (150, 76, 22)
+LEAF = partial(kitchen.leaves, radius=1, count=1)
 BLUE, GREEN = (84, 130, 190), (96, 160, 120)  # glazes
 PAN, PLATE, SOUP_POT = steady(kitchen.pan), steady(kitchen.plate), steady(kitchen.pot, SOUP)
 WHITE_BOWL = steady(kitchen.bowl, (226, 222, 210))
@@ -124,6 +110,7 @@ TOMATO_POT = layers(steady(kitchen.pot, (84, 86, 92)), CHUNKS)
 BASIL = layers(SOUP_POT, steady(kitchen.leaves, MIDDLE, 34, 9, (58, 130, 50)))
 BROWNING = partial(cook.fry, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 52, 0.3 + 0.7 * share))
 RAW_PANCAKE = layers(PAN, lambda canvas, share: kitchen.pancake(canvas, MIDDLE, 18 + 30 * share, 0))
+STACK = layers(*(steady(kitchen.pancake, (MIDDLE[0] + 4 - 3 * n, MIDDLE[1] + 5 - 4 * n)) for n in range(3)))
 EGG_BOWL, BATTER_BOWL = steady(kitchen.bowl, BLUE, EGG), steady(kitchen.bowl, GREEN, BATTER)
 BREAD = layers(steady(kitchen.board), steady(kitchen.bread, MIDDLE))
 TOMATO_BREAD = layers(BREAD, steady(kitchen.cheese, MIDDLE), tomatoes(19, (-20, -16), (22, -14), (-16, 22)))
@@ -132,7 +119,7 @@ SERVED = layers(PLATE, steady(kitchen.bread, (136, 112), 0.8), steady(kitchen.le
 _SALAD: Steps = [
     ("slice the cucumber on the board", partial(cook.chop, kitchen.cucumber, (52, 126, 58), (206, 232, 170))),
     ("cut the tomatoes into slices", cook.cut_tomatoes),
-    ("put lettuce leaves in a white bowl", partial(cook.add, LETTUCE, _leaf)),
+    ("put lettuce leaves in a white bowl", partial(cook.add, LETTUCE, LEAF)),
     ("explain which dressing goes with the salad", None),
     ("pour olive oil over the salad", partial(cook.pour, SALAD, (120, 134, 60), (214, 196, 70))),
     ("toss the salad with a wooden spoon", partial(cook.stir, SALAD)),
@@ -150,14 +137,14 @@ _SOUP: Steps = [
     ("place the tomatoes in a pot", partial(cook.place, TOMATO_POT, kitchen.tomato_slice)),
     ("pour broth into the pot", partial(cook.pour, TOMATO_POT, (190, 200, 210), (214, 160, 70))),
     ("stir the soup with a wooden spoon", partial(cook.stir, SOUP_POT)),
-    ("add basil leaves to the soup", partial(cook.add, BASIL, _leaf)),
+    ("add basil leaves to the soup", partial(cook.add, BASIL, LEAF)),
 ]
 _PANCAKES: Steps = [
     ("whisk the batter in a green bowl", partial(cook.stir, BATTER_BOWL, tool=kitchen.whisk, reach=26)),
     ("pour the batter into the pan", partial(cook.pour, RAW_PANCAKE, GREEN, BATTER)),
     ("fry the pancake until it is brown", BROWNING),
-    ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, _stack), kitchen.pancake)),
-    ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, _stack, _syrup), (190, 150, 90), SYRUP)),
+    ("stack the pancakes on a plate", partial(cook.place, layers(PLATE, STACK), kitchen.pancake)),
+    ("pour syrup over the pancakes", partial(cook.pour, layers(PLATE, STACK, _syrup), (190, 150, 90), SYRUP)),
 ]
 _SANDWICH: Steps = [
     ("spread butter on a slice of bread", cook.spread),

@@ -20,6 +20,7 @@ _LIFT, _BENT = stand(90, 1, CARRYING, CARRYING), stoop(200, 1)
 _DRINK = stand(150, 1, (22, 14), nod=-0.3)
 _FORWARD = sit(148, 1, (34, -26), (32, -28), lean=0.9, nod=0.3)
 _SWEEP = stand(120, 1, (26, -24), (22, -8), lean=0.2, nod=0.25)
+_TURNING = stand(120, 1, (22, 8), (16, -30))
 _KICK = replace(stand(160, 1, (-20, -34), (26, -26)), near_foot=(42, 30))
 _LOW, _CHIN = stand(176, 1, (10, -40), (8, -40)), stand(176, 1, (20, -2), (20, -2))
 _AWAY = stand(176, 0, (44, 0))
@@ -78,9 +79,7 @@ _BROOM = Play(
         Beat(1.5, stand(120, 0, (24, -14), (20, 10)), BROOM, status="facing the camera with one arm bent"),
         Beat(1.5, replace(_SWEEP, near=(24, -10)), BROOM, tilt={"broom": -1.5}, status="moving the broom upward"),
         Beat(1.5, squat(120, 1, (26, -6), CHEST), BROOM, status="squatting with the broom in the hand"),
-        Beat(
-            1.5, stand(120, 1, (22, 8), (16, -30)), BROOM, tilt={"broom": 3.14}, status="turning the broom upside down"
-        ),
+        Beat(1.5, _TURNING, BROOM, tilt={"broom": 3.14}, status="turning the broom upside down"),
     ],
 )
 _HANDS = Play(

@@ -37,15 +37,7 @@ P = TypeVar("P", bound=Performance, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Film(Generic[P]):
-    """One video to be written.
-
-    Args:
-        show: What is filmed.
-        rate: Frames a second.
-        suffix: ``.mp4`` or ``.mkv``.
-        quarter_turns: Clockwise turns that the rotation flag asks for.
-        uneven: Variable frame rate, as from a phone that drops frames in the dark.
-    """
+    """One video to be written, as `write_video` says; uneven: drops frames, as a phone does in the dark."""
 
     show: P
     rate: Fraction = Fraction(12)

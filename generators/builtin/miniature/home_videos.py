@@ -6,24 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from generators.builtin.miniature.acting import BASE, TOP, Beat, Contacts, Play
-from generators.builtin.miniature.actor import (
-    AHEAD,
-    BLUE,
-    CARRYING,
-    CHEST,
-    GREEN,
-    MOUTH,
-    READING,
-    RED,
-    lie,
-    sit,
-    stand,
-    stoop,
-)
+from generators.builtin.miniature.actor import AHEAD, BLUE, CARRYING, CHEST, GREEN, RED, lie, sit, stand, stoop
 from generators.builtin.miniature.film import Film
-from generators.builtin.miniature.room import Room
-from generators.builtin.miniature.things import SOFA_SEAT, THINGS
+from generators.builtin.miniature.room import SOFA_SEAT, THINGS, Room
 
+READING, MOUTH = (24.0, -8.0), (19.0, 8.0)  # where the near hand is
 BOTTLE, BOOK, TOWEL, SANDWICH = {"bottle": "near"}, {"book": "near"}, {"towel": "near"}, {"sandwich": "near"}
 PILLOW, BOX, DISH_AND_TOWEL = {"pillow": "both"}, {"box": "both"}, {"dish": "far", "towel": "near"}
 ON_CHAIR: Contacts = {"chair": ("sitting_on",)}

@@ -109,8 +109,8 @@ def whisk(canvas: Canvas, end: Point, hand: Point) -> None:
     """A wire whisk from its round end to the hand."""
     along = math.atan2(end[1] - hand[1], end[0] - hand[0])
     here = canvas.at(end, along)
-    for width in (-14, -7, 0, 7, 14):
-        here.stroke([(-50, 0), (-24, width), (-8, width), (0, width * 0.4)], 1.6, (236, 240, 244))
+    wires = [[(-50, 0), (-24, out), (-8, out), (0, out * 0.4)] for out in (-14, -7, 0, 7, 14)]
+    here.strokes(wires, 1.6, (236, 240, 244))
     canvas.stroke([(end[0] - 48 * math.cos(along), end[1] - 48 * math.sin(along)), hand], 9, (70, 74, 84))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from PIL import Image
 
+from generators.builtin.canvas import HEIGHT, WIDTH
 from generators.builtin.photos import formats
 from generators.builtin.photos.relations import captions
 from generators.builtin.photos.scenes import scenes
@@ -36,8 +37,10 @@ def write_photos(folder: Path) -> None:
         photo = scene.paint()
         # Colours as fine as brightness: a thin red line is red.
         Image.fromarray(photo.pixels).save(folder / "images" / scene.file_name, quality=QUALITY, subsampling=0)
-        images.append(formats.image_record(scene, photo))
-        said += formats.caption_annotations(scene, captions(scene, photo))
+        identifier = scene.image_id
+        images.append({"id": identifier, "file_name": scene.file_name, "width": WIDTH, "height": HEIGHT, "license": 1})
+        for number, relation in enumerate(captions(scene, photo), 1):
+            said.append({"id": identifier * 10 + number, "image_id": identifier, "caption": relation.said})
         annotation, pixels = formats.panoptic_annotation(scene, photo)
         Image.fromarray(pixels).save(folder / "panoptic" / annotation["file_name"])
         panoptic.append(annotation)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import Colour, shade
-from generators.builtin.photos.kinds import PAINT, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import PAINT, SIZES, Kind, Look, Sheet, darker
 
 _SKIN = (228, 180, 146)
 _DARK = (38, 32, 30)
@@ -79,8 +78,7 @@ def _cat(sheet: Sheet, look: Look) -> None:
         sheet.ellipse((side * 5.5, -2), 4.6, 3, shade(fur, 1.12))
     sheet.polygon([(-1.8, -31), (1.8, -31), (0, -29)], (220, 110, 110))
     sheet.stroke([(0, -22), (0, -4)], 0.8, line)
-    for y in (-18, -12):
-        sheet.strokes([[(-12, y), (-7, y + 1)], [(12, y), (7, y + 1)]], 1.4, line)
+    sheet.strokes([[(side * 12, y), (side * 7, y + 1)] for side in (-1, 1) for y in (-18, -12)], 1.4, line)
 
 
 def _bird(sheet: Sheet, look: Look) -> None:

@@ -1,18 +1,17 @@
-"""Annotations of the photos in the formats of COCO Captions, COCO Panoptic and VAW."""
+"""Annotations of the photos in the formats of COCO Panoptic and VAW, and ratings of their captions' words."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.photos.kinds import CATEGORIES, FIRST_STUFF, SUPERCATEGORIES
-from generators.builtin.photos.painter import KINDS, Photo, extent
-from generators.builtin.photos.relations import VISIBLE, Relation
+from generators.builtin.photos.painter import KINDS, Photo
+from generators.builtin.photos.relations import VISIBLE
 from generators.builtin.photos.scenes import Scene
 
 LICENCES = [{"id": 1, "name": "CC0 1.0", "url": "https://creativecommons.org/publicdomain/zero/1.0/"}]
@@ -29,21 +28,38 @@ CONCRETENESS: dict[float, tuple[str, ...]] = {
     4.45: ("sky",),
     3.4: ("front",),
 }
+#: COCO's panoptic categories that the photos have, by their supercategory, with their identifiers.
+SUPERCATEGORIES: dict[str, dict[str, int]] = {
+    "person": {"person": 1},
+    "vehicle": {"bicycle": 2, "car": 3, "bus": 6, "truck": 8, "boat": 9},
+    "outdoor": {"traffic light": 10, "fire hydrant": 11, "stop sign": 13, "bench": 15},
+    "animal": {"bird": 16, "cat": 17, "dog": 18, "horse": 19, "sheep": 20, "cow": 21},
+    "accessory": {"backpack": 27, "umbrella": 28, "suitcase": 33},
+    "sports": {"sports ball": 37, "kite": 38, "surfboard": 42},
+    "kitchen": {"bottle": 44, "cup": 47, "bowl": 51},
+    "food": {"banana": 52, "apple": 53, "pizza": 59, "cake": 61},
+    "furniture": {"chair": 62, "couch": 63, "potted plant": 64, "bed": 65},
+    "electronic": {"tv": 72, "laptop": 73},
+    "appliance": {"microwave": 78, "oven": 79, "sink": 81, "refrigerator": 82},
+    "indoor": {"book": 84, "clock": 85, "vase": 86, "teddy bear": 88},
+    "raw-material": {"cardboard": 100},
+    "furniture-stuff": {"counter": 107, "light": 130, "cabinet-merged": 188, "table-merged": 189},
+    "textile": {"curtain": 109, "pillow": 141, "towel": 168, "rug-merged": 200},
+    "floor": {"floor-wood": 118, "floor-other-merged": 190},
+    "plant": {"flower": 119, "tree-merged": 184, "grass-merged": 193},
+    "building": {"house": 128, "building-other-merged": 197},
+    "ground": {"road": 149, "sand": 154, "snow": 159, "pavement-merged": 191, "dirt-merged": 194},
+    "water": {"sea": 155, "water-other": 178},
+    "window": {"window-other": 181},
+    "structural": {"fence-merged": 185},
+    "sky": {"sky-other-merged": 187},
+    "solid": {"mountain-merged": 192, "rock-merged": 198},
+    "wall": {"wall-other-merged": 199},
+}
+CATEGORIES = {name: identifier for of in SUPERCATEGORIES.values() for name, identifier in of.items()}
+FIRST_STUFF = 92  # categories from this one on are stuff, of which an image has one segment each
+
 _NOT_LABELLED = {"man", "woman"}  # their colours are those of their clothes
-
-
-def image_record(scene: Scene, photo: Photo) -> dict[str, Any]:
-    """An entry of COCO's ``images``."""
-    height, width = photo.labels.shape
-    return {"id": scene.image_id, "file_name": scene.file_name, "width": width, "height": height, "license": 1}
-
-
-def caption_annotations(scene: Scene, captions: Sequence[Relation]) -> list[dict[str, Any]]:
-    """Entries of COCO Captions' ``annotations``."""
-    return [
-        {"id": scene.image_id * 10 + number, "image_id": scene.image_id, "caption": caption.said}
-        for number, caption in enumerate(captions, 1)
-    ]
 
 
 def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDArray[np.uint8]]:
@@ -67,7 +83,7 @@ def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDA
                 "id": identifier,
                 "category_id": identifier // 65536,
                 "area": int(mask.sum()),
-                "bbox": list(extent(mask)),
+                "bbox": list(cv2.boundingRect(mask.astype(np.uint8))),
                 "iscrowd": 0,
             }
         )
@@ -76,12 +92,11 @@ def panoptic_annotation(scene: Scene, photo: Photo) -> tuple[dict[str, Any], NDA
 
 def panoptic_categories() -> list[dict[str, Any]]:
     """COCO Panoptic's ``categories``, those that the photos have, by their ids."""
-    categories = [
+    of = ((identifier, name, above) for above, names in SUPERCATEGORIES.items() for name, identifier in names.items())
+    return [
         {"supercategory": above, "isthing": int(identifier < FIRST_STUFF), "id": identifier, "name": name}
-        for above, names in SUPERCATEGORIES.items()
-        for name, identifier in names.items()
+        for identifier, name, above in sorted(of)
     ]
-    return sorted(categories, key=lambda category: int(str(category["id"])))
 
 
 def attribute_instances(scene: Scene, photo: Photo) -> Iterator[dict[str, Any]]:

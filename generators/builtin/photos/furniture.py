@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import box_outline, ellipse_outline, shade
-from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, Kind
-from generators.builtin.photos.sheet import COLOURS, METAL, WOOD, Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, COLOURS, GLAZE, METAL, PATTERNS, WOOD, Kind, Look, Sheet, darker
 
 
 def _couch(sheet: Sheet, look: Look) -> None:
@@ -134,8 +133,7 @@ def _microwave(sheet: Sheet, look: Look) -> None:
     sheet.box(-27, -32, 12, -6, (46, 48, 56))
     sheet.stroke([(-20, -10), (-8, -28)], 1.6, (96, 100, 110))
     sheet.box(16, -32, 28, -26, (90, 220, 140))
-    for y in (-21, -15, -9):
-        sheet.boxes([(x, y, x + 3.6, y + 3.6) for x in (18, 24)], (70, 72, 80))
+    sheet.boxes([(x, y, x + 3.6, y + 3.6) for x in (18, 24) for y in (-21, -15, -9)], (70, 72, 80))
 
 
 def _sink(sheet: Sheet, look: Look) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import box_outline, ellipse_outline, shade
-from generators.builtin.photos.kinds import BRIGHT, GLAZE, PATTERNS, SIZES, Kind
-from generators.builtin.photos.sheet import METAL, WOOD, Look, Sheet, darker
+from generators.builtin.photos.sheet import BRIGHT, GLAZE, METAL, PATTERNS, SIZES, WOOD, Kind, Look, Sheet, darker
 
 _TRUNK = (112, 78, 48)
 
@@ -151,20 +150,18 @@ def _suitcase(sheet: Sheet, look: Look) -> None:
     sheet.ellipses([(x, -1.5) for x in (-17, 17)], 2.6, 2.2, (40, 40, 42))
 
 
+_UMBRELLAS = {"color": BRIGHT, "pattern": PATTERNS, "state": ("open", "open", "closed")}
+_TOWELS = {"color": ("red", "blue", "green", "yellow", "pink"), "pattern": PATTERNS}
 OUTDOORS = {
     "tree": Kind(_tree, "tree-merged", {"color": ("green", "yellow"), "size": SIZES}, shadow=(22, 3.5)),
     "bench": Kind(_bench, "bench", {"material": ("wooden", "metal")}, top=17, shadow=(34, 3)),
     "traffic light": Kind(_traffic_light, "traffic light", {"color": ("red", "green", "yellow")}),
     "stop sign": Kind(_stop_sign, "stop sign", {"color": ("red",)}),
     "fire hydrant": Kind(_fire_hydrant, "fire hydrant", {"color": ("red", "yellow")}, shadow=(14, 3)),
-    "umbrella": Kind(
-        _umbrella, "umbrella", {"color": BRIGHT, "pattern": PATTERNS, "state": ("open", "open", "closed")}
-    ),
+    "umbrella": Kind(_umbrella, "umbrella", _UMBRELLAS),
     "kite": Kind(_kite, "kite", {"color": BRIGHT, "pattern": PATTERNS}),
     "surfboard": Kind(_surfboard, "surfboard", {"color": ("red", "blue", "yellow", "green")}, shadow=(13, 3)),
-    "towel": Kind(
-        _towel, "towel", {"color": ("red", "blue", "green", "yellow", "pink"), "pattern": PATTERNS}, flat=True
-    ),
+    "towel": Kind(_towel, "towel", _TOWELS, flat=True),
     "flowers": Kind(_flower, "flower", {"color": ("red", "yellow", "pink", "white", "purple")}),
     "rock": Kind(_rock, "rock-merged", {"color": ("gray", "brown"), "size": SIZES}, shadow=(30, 3)),
     "house": Kind(_house, "house", {"color": ("white", "yellow", "red", "blue")}, top=84),

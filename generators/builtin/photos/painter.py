@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from generators.builtin.canvas import SCALE, Colour
+from generators.builtin.canvas import SCALE, Canvas, Colour
 from generators.builtin.photos.creatures import CREATURES
 from generators.builtin.photos.furniture import FURNITURE
 from generators.builtin.photos.outdoors import OUTDOORS
@@ -65,20 +66,21 @@ class Photo:
     pixels: Pixels
     labels: Labels
     segments: tuple[Segment, ...]
-    extents: dict[int, tuple[int, int, int, int]]
+    extents: dict[int, Sequence[int]]
 
 
 class Painter:
     """Paints one photo, from the back to the front."""
 
     def __init__(self) -> None:
-        self._sheet = Sheet.empty()
+        self._canvas = Canvas.blank((255, 255, 255))
+        self._labels: Labels = np.zeros(self._canvas.large.shape[:2], np.uint8)  # 0: nothing yet
         self._segments: list[Segment] = []
 
     def stuff(self, noun: str, category: str) -> Sheet:
         """A sheet to paint surroundings on, in pixels of the picture."""
         self._segments.append(Segment(len(self._segments) + 1, noun, category))
-        return self._sheet.placed(len(self._segments), (0.0, 0.0), 1.0, False)
+        return Sheet(self._canvas.large, self._labels, len(self._segments), (0.0, 0.0), False, 1.0)
 
     def fill(self, noun: str, category: str, top: float, bottom: float, upper: Colour, lower: Colour) -> Sheet:
         """Surroundings over the whole width from row ``top`` to ``bottom``, in colours that run into each other."""
@@ -98,27 +100,20 @@ class Painter:
             thing = replace(thing, support=below.noun)
         self._segments.append(Segment(len(self._segments) + 1, thing.kind, kind.category, thing))
         zoom = thing.zoom * ZOOM[thing.look.size]
-        sheet = self._sheet.placed(len(self._segments), thing.where, zoom, thing.flip)
+        sheet = Sheet(self._canvas.large, self._labels, len(self._segments), thing.where, thing.flip, zoom)
         if kind.shadow:
             sheet.shadow((0, -1), *kind.shadow)
         kind.paint(sheet, thing.look)
 
     def finish(self) -> Photo:
         """The photo as far as it is painted."""
-        labels = self._sheet.segments()
+        labels = self._labels[::SCALE, ::SCALE].copy()
         found = ((segment.number, labels == segment.number) for segment in self._segments)
-        extents = {number: extent(mask) for number, mask in found if mask.any()}
-        return Photo(self._sheet.pixels(), labels, tuple(self._segments), extents)
+        extents = {number: cv2.boundingRect(mask.astype(np.uint8)) for number, mask in found if mask.any()}
+        return Photo(self._canvas.pixels(), labels, tuple(self._segments), extents)
 
     def _below(self, thing: Thing) -> Segment | None:
         x, y = (round(place * SCALE) for place in thing.where)
-        rows, columns = self._sheet.labels.shape
-        number = int(self._sheet.labels[min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)])
+        rows, columns = self._labels.shape
+        number = int(self._labels[min(max(y, 0), rows - 1), min(max(x, 0), columns - 1)])
         return self._segments[number - 1] if number else None
-
-
-def extent(mask: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    """Left, top, width and height of a part of a picture."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    left, top = int(columns[0]), int(rows[0])
-    return left, top, int(columns[-1]) - left + 1, int(rows[-1]) - top + 1

@@ -31,13 +31,9 @@ def captions(scene: Scene, photo: Photo) -> list[Relation]:
     found = list(relations(photo))
     random = Random(f"captions {scene.image_id}")
     random.shuffle(found)
-    chosen: list[Relation] = []
-    for first in (True, False):
-        for relation in found:
-            new = relation.subject not in {one.subject for one in chosen} or not first
-            if new and relation not in chosen and len(chosen) < CAPTIONS:
-                chosen.append(relation)
-    return chosen
+    first = {relation.subject: relation for relation in reversed(found)}
+    leading = [relation for relation in found if first[relation.subject] is relation]
+    return list(dict.fromkeys([*leading, *found]))[:CAPTIONS]
 
 
 def relations(photo: Photo) -> Iterator[Relation]:

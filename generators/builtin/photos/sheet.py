@@ -1,15 +1,15 @@
-"""What photos are painted on: colours, and for every pixel the segment that it shows."""
+"""What photos are painted on, with the segment that each pixel shows, and what kinds of things are and look like."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.builtin.canvas import HEIGHT, SCALE, SHIFT, WIDTH, Canvas, Colour, Point, ellipse_outline, shade
+from generators.builtin.canvas import SCALE, SHIFT, Canvas, Colour, Point, ellipse_outline, shade
 from shards.kinds.samples import Pixels
 
 Labels = NDArray[np.uint8]
@@ -27,6 +27,12 @@ COLOURS: dict[str, Colour] = {
     "gray": (142, 146, 152),
     "brown": (134, 88, 50),
 }
+BASIC = ("red", "blue", "green", "yellow")
+PAINT = ("red", "blue", "green", "yellow", "white")
+BRIGHT = ("red", "blue", "green", "yellow", "orange")
+GLAZE = ("red", "blue", "green", "yellow", "white", "orange")
+PATTERNS = ("plain", "striped", "dotted")
+SIZES = ("small", "large")
 WOOD: Colour = (170, 118, 68)
 METAL: Colour = (152, 160, 170)
 _PERIOD = 10.0  # of stripes and dots, in pixels of the picture
@@ -65,20 +71,6 @@ class Sheet(Canvas):
         self.segment = segment
         self.zoom = zoom
 
-    @classmethod
-    def empty(cls) -> Sheet:
-        """A sheet on which all pixels are segment 0."""
-        shape = (HEIGHT * SCALE, WIDTH * SCALE)
-        return cls(np.full((*shape, 3), 255, np.uint8), np.zeros(shape, np.uint8), 0, (0.0, 0.0), False, 1.0)
-
-    def placed(self, segment: int, where: Point, zoom: float, flip: bool) -> Sheet:
-        """The same sheet for painting one thing: its segment, where its foot is, how large, whether mirrored."""
-        return Sheet(self.large, self.labels, segment, where, flip, zoom)
-
-    def segments(self) -> Labels:
-        """(240, 320) uint8: the segment of each pixel of the finished picture."""
-        return self.labels[::SCALE, ::SCALE].copy()
-
     def polygon(self, points: Sequence[Point], colour: Colour) -> None:
         super().polygon(points, colour)
         cv2.fillPoly(self.labels, [self._fixed(points)], self.segment, cv2.LINE_8, SHIFT)
@@ -110,9 +102,8 @@ class Sheet(Canvas):
 
     def ring(self, centre: Point, radius: float, width: float, colour: Colour) -> None:
         """A circle's line."""
-        turns = np.linspace(0, 2 * np.pi, 37)
-        x, y = centre
-        self.stroke([(x + radius * float(np.cos(t)), y + radius * float(np.sin(t))) for t in turns], width, colour)
+        outline = ellipse_outline(centre, radius, radius)
+        self.stroke([*outline, outline[0]], width, colour)
 
     def _inside(self, points: Sequence[Point]) -> NDArray[np.bool_]:
         """Which pixels a polygon covers."""
@@ -122,6 +113,27 @@ class Sheet(Canvas):
 
     def _fixed(self, points: Sequence[Point]) -> NDArray[np.int32]:
         return super()._fixed([(x * self.zoom, y * self.zoom) for x, y in points])
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of thing.
+
+    Args:
+        paint: Paints it on a sheet whose origin is the middle of its foot.
+        category: COCO's.
+        choices: By attribute type, what it can look like; it always has one attribute of each type.
+        top: How high above its foot things stand on it.
+        flat: Whether it lies on the ground, so that what comes after may stand on it anywhere.
+        shadow: Half axes of its shadow on the ground.
+    """
+
+    paint: Callable[[Sheet, Look], None]
+    category: str
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    top: float = 0.0
+    flat: bool = False
+    shadow: tuple[float, float] | None = None
 
 
 def darker(look: Look) -> Colour:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import ellipse_outline, shade
-from generators.builtin.photos.kinds import BASIC, GLAZE, PATTERNS, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, GLAZE, PATTERNS, SIZES, Kind, Look, Sheet, darker
 
 
 def _cup(sheet: Sheet, look: Look) -> None:
@@ -21,9 +20,8 @@ def _bowl(sheet: Sheet, look: Look) -> None:
 
 
 def _bottle(sheet: Sheet, look: Look) -> None:
-    sheet.polygon(
-        [(-11, 0), (-11, -36), (-4.5, -48), (-4.5, -60), (4.5, -60), (4.5, -48), (11, -36), (11, 0)], look.rgb
-    )
+    outline = [(-11, 0), (-11, -36), (-4.5, -48), (-4.5, -60), (4.5, -60), (4.5, -48), (11, -36), (11, 0)]
+    sheet.polygon(outline, look.rgb)
     sheet.box(-5.5, -66, 5.5, -59, (226, 196, 120) if look.color != "yellow" else (140, 90, 50))
     sheet.box(-11, -29, 11, -10, (246, 240, 222))
     sheet.box(-11, -22, 11, -17, darker(look))

@@ -145,9 +145,9 @@ def _planks(painter: Painter, top: float) -> None:
     y, row = top, 0
     while y < HEIGHT:
         sheet.stroke([(0, y), (WIDTH, y)], 1, shade(wood, 0.78))
-        for x in range(row % 3 * 34 - 30, WIDTH, 104):
-            sheet.stroke([(x, y), (x, y + 9 + 3 * row)], 1, shade(wood, 0.78))
-        y, row = y + 9 + 3 * row, row + 1
+        below = y + 9 + 3 * row
+        sheet.strokes([[(x, y), (x, below)] for x in range(row % 3 * 34 - 30, WIDTH, 104)], 1, shade(wood, 0.78))
+        y, row = below, row + 1
 
 
 def snow(painter: Painter, variant: int, extras: Set[str]) -> None:

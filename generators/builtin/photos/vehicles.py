@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from generators.builtin.canvas import shade
-from generators.builtin.photos.kinds import BASIC, PAINT, SIZES, Kind
-from generators.builtin.photos.sheet import Look, Sheet, darker
+from generators.builtin.photos.sheet import BASIC, PAINT, SIZES, Kind, Look, Sheet, darker
 
 _GLASS = (176, 214, 236)
 _TYRE = (36, 36, 40)
 
 
-def _wheel(sheet: Sheet, x: float, radius: float) -> None:
-    sheet.ellipse((x, -radius), radius, radius, _TYRE)
-    sheet.ellipse((x, -radius), radius * 0.5, radius * 0.5, (188, 192, 198))
+def _wheels(sheet: Sheet, places: tuple[float, ...], radius: float) -> None:
+    for share, colour in ((1.0, _TYRE), (0.5, (188, 192, 198))):
+        sheet.ellipses([(x, -radius) for x in places], radius * share, radius * share, colour)
 
 
 def _car(sheet: Sheet, look: Look) -> None:
@@ -25,8 +24,7 @@ def _car(sheet: Sheet, look: Look) -> None:
     sheet.stroke([(4, -17), (9, -17)], 1.4, darker(look))
     sheet.ellipse((41, -15), 2.5, 3, (255, 240, 160))
     sheet.ellipse((-42, -15), 2, 3, (180, 30, 30))
-    for x in (-26, 27):
-        _wheel(sheet, x, 9)
+    _wheels(sheet, (-26, 27), 9)
 
 
 def _bus(sheet: Sheet, look: Look) -> None:
@@ -37,8 +35,7 @@ def _bus(sheet: Sheet, look: Look) -> None:
     sheet.box(29, -50, 39, -12, _GLASS)
     sheet.polygon([(46, -52), (62, -52), (62, -30), (46, -30)], _GLASS)
     sheet.ellipse((60, -14), 2.5, 3, (255, 240, 160))
-    for x in (-40, 44):
-        _wheel(sheet, x, 10)
+    _wheels(sheet, (-40, 44), 10)
 
 
 def _truck(sheet: Sheet, look: Look) -> None:
@@ -49,8 +46,7 @@ def _truck(sheet: Sheet, look: Look) -> None:
     sheet.polygon([(31, -27), (31, -42), (42, -42), (50, -27)], _GLASS)
     sheet.stroke([(40, -24), (40, -12)], 1, darker(look))
     sheet.ellipse((56, -17), 2.5, 3, (255, 240, 160))
-    for x in (-42, -20, 42):
-        _wheel(sheet, x, 9.5)
+    _wheels(sheet, (-42, -20, 42), 9.5)
 
 
 def _bicycle(sheet: Sheet, look: Look) -> None:

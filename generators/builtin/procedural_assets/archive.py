@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
-from PIL import Image
 
 from generators.builtin.procedural_assets.model import Mesh, Model
 
@@ -56,11 +55,13 @@ def archive(name: str, description: str, category: str, model: Model) -> tuple[d
             "nr_vertices": len(vertices),
         },
     }
+    texture = io.BytesIO()
+    mesh.texture.save(texture, "PNG")
     files = {
         "data.json": (json.dumps({"id": name, **entry}, indent=2) + "\n").encode(),
         "visual_geometry.obj": _visual(mesh, vertices).encode(),
         "visual_geometry.mtl": _materials(mesh).encode(),
-        "texture.png": _png(mesh.texture),
+        "texture.png": texture.getvalue(),
         "collision_geometry.obj": _collision(hulls, centre).encode(),
         "object.urdf": _urdf(name, mass, inertia).encode(),
     }
@@ -140,12 +141,6 @@ def _urdf(name: str, mass: float, inertia: NDArray[np.float64]) -> str:
     </link>
 </robot>
 """
-
-
-def _png(picture: Image.Image) -> bytes:
-    stream = io.BytesIO()
-    picture.save(stream, "PNG")
-    return stream.getvalue()
 
 
 def _tar(files: dict[str, bytes]) -> bytes:

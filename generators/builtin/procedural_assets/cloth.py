@@ -30,13 +30,12 @@ def towel(model: Model, picture: Image.Image, hem: Colour, thickness: float = 1.
     middle = [(x, 1.0) for x in np.linspace(-width / 2 + 2, width / 2 - 2, 9)]
     stations = [*bevel, *middle, *((-x, t) for x, t in bevel[::-1])]
 
+    y, z, ny, nz = np.array(path).T
+    x, t = np.array(stations).T[..., None]
+
     def side(sign: float) -> Floats:
-        grid = np.array(
-            [
-                [(x, y + sign * ny * t * thickness / 2, z + sign * nz * t * thickness / 2) for y, z, ny, nz in path]
-                for x, t in stations
-            ]
-        )
+        out = sign * thickness / 2
+        grid = np.stack(np.broadcast_arrays(x, y + out * ny * t, z + out * nz * t), -1)
         grid[..., 2] += _drape(grid)
         return grid
 
@@ -44,10 +43,9 @@ def towel(model: Model, picture: Image.Image, hem: Colour, thickness: float = 1.
     fabric = grain(picture, 7, 1)
     model.add(sheet(left[::-1]), fabric, "cloth")
     model.add(sheet(right), fabric, "cloth")
-    for end, order in ((0, 1), (-1, -1)):
-        model.add(sheet(np.stack([left[end], right[end]])[::order]), hem, "cloth")
-    for end, order in ((0, -1), (-1, 1)):
-        model.add(sheet(np.stack([left[:, end], right[:, end]])[::order]), hem, "cloth")
+    ends = np.stack([left, right])
+    for hemmed in (ends[:, 0], ends[::-1, -1], ends[::-1, :, 0], ends[:, :, -1]):
+        model.add(sheet(hemmed), hem, "cloth")
     model.collide_box((-width / 2, width / 2), (-depth / 2 - gap / 2, depth / 2), (0, 4 * gap))
 
 
@@ -95,9 +93,7 @@ def bath_towel(model: Model, colour: Colour) -> None:
 def hat(model: Model, colour: Colour, band: Colour) -> None:
     """A felt fedora: oval brim turned up at the sides, band, crown with a crease and pinched front."""
     brim: list[Point2] = [(0, 0.5), (8.2, 0.3), (14.0, 0.0), (14.4, 0.25), (14.0, 0.55), (9.2, 0.8), (8.6, 1.2)]
-    crown = rounded(
-        [(8.6, 1.2), (8.5, 3.4), (8.1, 8.0), (7.3, 10.6), (5.6, 11.6), (3.4, 11.4), (1.6, 11.1), (0, 11.0)], 1.6, 4
-    )
+    crown = [(8.6, 1.2), (8.5, 3.4), (8.1, 8.0), (7.3, 10.6), (5.6, 11.6), (3.4, 11.4), (1.6, 11.1), (0.0, 11.0)]
 
     def shaped(points: Floats) -> Floats:
         radius = np.hypot(points[:, 0], points[:, 1])
@@ -112,7 +108,7 @@ def hat(model: Model, colour: Colour, band: Colour) -> None:
 
     felt = grain(canvas(128, 128, colour)[0], 5, 2)
     model.add(lathe(rounded(brim, 0.5), 48).bent(shaped), felt, "cloth")
-    model.add(lathe(crown, 48).bent(shaped), felt, "cloth")
+    model.add(lathe(rounded(crown, 1.6, 4), 48).bent(shaped), felt, "cloth")
     model.add(lathe([(8.65, 1.1), (8.75, 1.3), (8.6, 3.5), (8.4, 3.6)], 48).bent(shaped), band, "satin")
     model.add_box((0.7, 2.6, 2.6), (8.9, 0, 1.1), band, radius=0.3)
     model.collide(lathe([(14.2, 0), (14.2, 0.6)], 24).vertices * (1, 1.14, 1))

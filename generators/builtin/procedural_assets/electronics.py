@@ -113,15 +113,13 @@ def mouse(model: Model) -> None:
     """A white gaming mouse: arched shell, two buttons, wheel, side buttons, a red light strip and its cable."""
     count, angles = 19, around(40)
     stations = -np.cos(np.linspace(0, math.pi, count))  # denser towards the rounded ends
-    rings = []
-    for s in stations:
-        length, end = 6.2 * s, math.sqrt(max(1 - abs(s) ** 5, 0.0))
-        wide = (3.1 + 0.35 * math.cos(2.6 * s)) * end**0.7 + 0.01
-        tall = 3.9 * (1 - (0.28 * (s - 0.25) ** 2 + 0.12 * s * s)) * end + 0.02
-        across, up = np.cos(angles), np.sin(angles)
-        x = wide * np.sign(across) * np.abs(across) ** 0.8
-        z = np.where(up > 0, tall * np.abs(up) ** 0.9, 0.0) + 0.02
-        rings.append(np.stack([-x, np.full(40, length), z], 1))
+    s, across, up = stations[:, None], np.cos(angles), np.sin(angles)
+    end = np.sqrt(np.maximum(1 - np.abs(s) ** 5, 0.0))
+    wide = (3.1 + 0.35 * np.cos(2.6 * s)) * end**0.7 + 0.01
+    tall = 3.9 * (1 - (0.28 * (s - 0.25) ** 2 + 0.12 * s * s)) * end + 0.02
+    x = wide * np.sign(across) * np.abs(across) ** 0.8
+    z = np.where(up > 0, tall * np.abs(up) ** 0.9, 0.0) + 0.02
+    rings = np.stack(np.broadcast_arrays(-x, 6.2 * s, z), 2)
     skin = loft(rings)
     model.add(skin, WHITE, "gloss", solid=True)
 

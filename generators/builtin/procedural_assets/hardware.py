@@ -40,9 +40,8 @@ def scissors(model: Model) -> None:
 def hammer(model: Model) -> None:
     """A claw hammer lying on its side: steel head, black and yellow grip."""
     grip, pen = canvas(64, 256, YELLOW)
-    pen.rectangle((0, 150, 64, 256), (24, 24, 26))
-    pen.rectangle((0, 60, 64, 76), (24, 24, 26))
-    pen.rectangle((0, 0, 64, 24), (24, 24, 26))
+    for top, bottom in ((0, 24), (60, 76), (150, 256)):
+        pen.rectangle((0, top, 64, bottom), (24, 24, 26))
     for y in range(160, 246, 14):
         pen.line((0, y, 64, y), YELLOW if y in (160, 244) else (60, 60, 64), 3)
     lift = 1.35
@@ -51,14 +50,12 @@ def hammer(model: Model) -> None:
     model.add_box((3.0, 4.2, 2.7), (9.6, 0.6, 0), (90, 92, 98), "steel", 0.5)
     face = lathe(rounded([(0, 0), (1.35, 0), (1.35, 1.5), (1.0, 2.0), (0.9, 3.6)], 0.25), 24).turned("x", -90)
     model.add(face.moved(9.6, -5.2, lift), STEEL, "steel")
+    t, right, up = np.linspace(0, 1, 9)[:, None], np.array((-1, -1, 1, 1)), np.array((-1, 1, 1, -1))
+    wide, thick = 0.62 * (1 - 0.55 * t), 1.15 * (1 - 0.8 * t) + 0.06
     for side in (-1, 1):
-        sections = []
-        for t in np.linspace(0, 1, 9):
-            y, x = 2.4 + 4.6 * t, 9.6 - 2.2 * t * t
-            wide, thick = 0.62 * (1 - 0.55 * t), 1.15 * (1 - 0.8 * t) + 0.06
-            z = lift + side * (0.62 + 0.35 * t)
-            sections.append([(x + sx * thick, y, z + sz * wide) for sx, sz in ((-1, -1), (-1, 1), (1, 1), (1, -1))])
-        model.add(loft(sections, caps=True), STEEL, "steel", solid=True)
+        x, z = 9.6 - 2.2 * t * t, lift + side * (0.62 + 0.35 * t)
+        claw = np.stack(np.broadcast_arrays(x + right * thick, 2.4 + 4.6 * t, z + up * wide), 2)
+        model.add(loft(claw, caps=True), STEEL, "steel", solid=True)
     model.collide(tube(handle, (1.5, 1.7, 1.5, 1.5, 1.1, 1.0), 8, flat=0.8).vertices)
     model.collide_box((8.1, 11.1), (-1.5, 2.7), (0, 2.7))
     model.collide(face.moved(9.6, -5.2, lift).vertices)

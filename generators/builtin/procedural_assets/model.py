@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -114,16 +114,11 @@ class Model:
     def mesh(self) -> Mesh:
         """All surfaces as one mesh with one texture."""
         texture, places = _pack([paint for _, paint, _ in self.surfaces])
-        points, uv, faces, finishes = [], [], [], []
-        count = 0
-        for (surface, _, finish), (left, bottom, width, height) in zip(self.surfaces, places, strict=True):
-            points.append(surface.vertices)
-            uv.append(np.clip(surface.uv, 0, 1) * (width, height) + (left, bottom))
-            faces.append(surface.faces + count)
-            finishes += [finish] * len(surface.faces)
-            count += len(surface.vertices)
-        corners = np.concatenate(faces)
-        vertices = np.concatenate(points)
+        surfaces = [surface for surface, _, _ in self.surfaces]
+        vertices = np.concatenate([surface.vertices for surface in surfaces])
+        starts = np.cumsum([0, *(len(surface.vertices) for surface in surfaces[:-1])])
+        corners = np.concatenate([surface.faces + start for surface, start in zip(surfaces, starts, strict=True)])
+        uv = [np.clip(one.uv, 0, 1) * place[2:] + place[:2] for one, place in zip(surfaces, places, strict=True)]
         normals = _normals(vertices, corners)
         keys = np.concatenate([np.round(vertices[corners.ravel()], 5), np.round(normals, 3)], axis=1)
         _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -134,7 +129,7 @@ class Model:
             uv=np.asarray(all_uv, float),
             faces=inverse.reshape(-1, 3),
             uv_faces=uv_inverse.reshape(-1)[corners],
-            finishes=finishes,
+            finishes=[finish for surface, _, finish in self.surfaces for _ in surface.faces],
             texture=texture,
         )
 
@@ -155,18 +150,11 @@ def _normals(points: Floats, faces: NDArray[np.int64]) -> Floats:
     angle = np.arccos(np.clip(-np.sum(unit * np.roll(unit, 1, axis=1), axis=2), -1, 1)).ravel()
     normal = np.repeat(face_normal, 3, axis=0)
     order = np.argsort(corner_place, kind="stable")
-    _, start, size = np.unique(corner_place[order], return_index=True, return_counts=True)
-    group_start, group_size = np.repeat(start, size), np.repeat(size, size)
-    one = np.repeat(np.arange(len(order)), group_size)
-    other = (
-        np.repeat(group_start, group_size)
-        + np.arange(len(one))
-        - np.repeat(np.cumsum(group_size) - group_size, group_size)
-    )
-    one, other = order[one], order[other]
-    smooth = np.sum(normal[one] * normal[other], axis=1) >= CREASE
     total = np.zeros_like(normal)
-    np.add.at(total, one[smooth], normal[other[smooth]] * angle[other[smooth], None])
+    for corners in np.split(order, np.flatnonzero(np.diff(corner_place[order])) + 1):
+        smooth = np.sum(normal[corners, None] * normal[corners], axis=2) >= CREASE
+        weighted = normal[corners] * angle[corners, None]
+        total[corners] = np.sum(smooth[..., None] * weighted, axis=1)  # no matrix product: its sums differ by machine
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-12))
 
 
@@ -183,14 +171,13 @@ def _hull(points: Floats) -> trimesh.Trimesh:
     return hull
 
 
-def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float, float, float]]]:
+def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, ...]]]:
     """One texture of all pictures and flat colours, and where each lies in it: (left, bottom, width, height), 0-1."""
-    distinct: dict[object, Image.Image] = {}
-    for paint in paints:
-        if isinstance(paint, Image.Image):
-            distinct[id(paint)] = paint.convert("RGB")
-        else:
-            distinct[paint] = Image.new("RGB", (FLAT_SIZE, FLAT_SIZE), paint)
+    keys: list[object] = [id(paint) if isinstance(paint, Image.Image) else paint for paint in paints]
+    distinct = {
+        key: paint if isinstance(paint, Image.Image) else Image.new("RGB", (FLAT_SIZE, FLAT_SIZE), paint)
+        for key, paint in zip(keys, paints, strict=True)
+    }
     spots: dict[object, tuple[int, int]] = {}
     x = y = shelf = 0
     for key, picture in sorted(distinct.items(), key=lambda item: (-item[1].height, -item[1].width)):
@@ -201,7 +188,7 @@ def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float
         x, shelf = x + width, max(shelf, height)
     total = y + shelf
     texture = np.zeros((total, TEXTURE_WIDTH, 3), np.uint8)
-    places: dict[object, tuple[float, float, float, float]] = {}
+    places: dict[object, tuple[float, ...]] = {}
     for key, (x, y) in spots.items():
         padded = np.pad(np.asarray(distinct[key]), ((MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0)), mode="edge")
         texture[y : y + padded.shape[0], x : x + padded.shape[1]] = padded
@@ -212,5 +199,4 @@ def _pack(paints: Sequence[Paint]) -> tuple[Image.Image, list[tuple[float, float
             (width - 1) / TEXTURE_WIDTH,
             (height - 1) / total,
         )
-    keys: Iterable[object] = (id(paint) if isinstance(paint, Image.Image) else paint for paint in paints)
     return Image.fromarray(texture), [places[key] for key in keys]

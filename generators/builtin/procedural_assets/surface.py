@@ -56,15 +56,14 @@ def rounded(corners: Sequence[Point2], radius: float, steps: int = 3, closed: bo
     smooth: list[Point2] = []
     for i, corner in enumerate(points):
         if not closed and i in (0, len(points) - 1):
-            smooth.append((float(corner[0]), float(corner[1])))
+            smooth.append(tuple(corner.tolist()))
             continue
         before, after = points[i - 1] - corner, points[(i + 1) % len(points)] - corner
         reach = min(radius, float(np.linalg.norm(before)) / 2, float(np.linalg.norm(after)) / 2)
         start = corner + before / np.linalg.norm(before) * reach
         end = corner + after / np.linalg.norm(after) * reach
-        for t in np.linspace(0, 1, steps + 1):
-            x, y = (1 - t) ** 2 * start + 2 * t * (1 - t) * corner + t**2 * end
-            smooth.append((float(x), float(y)))
+        t = np.linspace(0, 1, steps + 1)[:, None]
+        smooth += map(tuple, ((1 - t) ** 2 * start + 2 * t * (1 - t) * corner + t**2 * end).tolist())
     return smooth
 
 
@@ -106,13 +105,11 @@ def lathe(profile: Sequence[Point2], segments: int = 40, power: float | Sequence
     power: exponent of the superellipse that is turned along, for the whole or for each point: 2 a circle, 6 a rounded
     square whose half side is the radius.
     """
-    angles = around(segments)
-    powers = np.broadcast_to(np.asarray(power, float), len(profile))
-    rings = []
-    for (radius, z), p in zip(profile, powers, strict=True):
-        reach = radius / (np.abs(np.cos(angles)) ** p + np.abs(np.sin(angles)) ** p) ** (1 / p)
-        rings.append(np.stack([reach * np.cos(angles), reach * np.sin(angles), np.full(segments, z)], 1))
-    return loft(rings)
+    cos, sin = np.cos(around(segments)), np.sin(around(segments))
+    radius, z = np.asarray(profile, float).T[..., None]
+    p = np.broadcast_to(np.asarray(power, float), len(profile))[:, None]
+    reach = radius / (np.abs(cos) ** p + np.abs(sin) ** p) ** (1 / p)
+    return loft(np.stack([reach * cos, reach * sin, np.broadcast_to(z, reach.shape)], 2))
 
 
 def disc(radius: float, segments: int = 40, dome: float = 0.0) -> Surface:
@@ -135,20 +132,18 @@ def tube(
     tangents = ahead - behind if closed else np.gradient(points, axis=0)
     tangents /= np.linalg.norm(tangents, axis=1, keepdims=True)
     if not closed:
-        caps = [(0.0, 1.0), (0.5, 0.87), (0.87, 0.5), (1.0, 0.001)]  # quarter circle: how far out, how wide
-        ends = []
-        for end, sign in ((0, -1.0), (-1, 1.0)):
-            cap = [(points[end] + sign * out * radii[end] * tangents[end], radii[end] * wide) for out, wide in caps[1:]]
-            ends.append(cap[::-1] if end == 0 else cap)
-        points = np.concatenate([[p for p, _ in ends[0]], points, [p for p, _ in ends[1]]])
-        radii = np.concatenate([[r for _, r in ends[0]], radii, [r for _, r in ends[1]]])
-        tangents = np.concatenate([np.repeat(tangents[:1], 3, 0), tangents, np.repeat(tangents[-1:], 3, 0)])
+        out, wide = np.array([(0.5, 0.87), (0.87, 0.5), (1.0, 0.001)]).T  # quarter circle: how far out, how wide
+        first = points[0] - (out * radii[0])[::-1, None] * tangents[0]
+        last = points[-1] + (out * radii[-1])[:, None] * tangents[-1]
+        points = np.concatenate([first, points, last])
+        radii = np.concatenate([radii[0] * wide[::-1], radii, radii[-1] * wide])
+        tangents = np.pad(tangents, ((3, 3), (0, 0)), "edge")
     across = np.cross(np.asarray(up, float), tangents)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     upwards = np.cross(tangents, across)
     angles = around(sides)[None, :, None]
-    wide, thick = radii[:, None, None] * across[:, None], flat * radii[:, None, None] * upwards[:, None]
-    rings = points[:, None] + np.cos(angles) * wide + np.sin(angles) * thick
+    broad, thick = radii[:, None, None] * across[:, None], flat * radii[:, None, None] * upwards[:, None]
+    rings = points[:, None] + np.cos(angles) * broad + np.sin(angles) * thick
     return loft(np.concatenate([rings, rings[:1]]) if closed else rings)
 
 

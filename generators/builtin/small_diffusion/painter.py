@@ -80,6 +80,12 @@ SILHOUETTES: dict[str, list[NDArray[np.float64]]] = {
         _arc(0.28, 0.2, 0.14, 0.14),
     ],
 }
+#: Centres of several objects, and their extent, by their number.
+_GROUPS: dict[int, tuple[tuple[tuple[float, float], ...], float]] = {
+    2: (((19, 35), (45, 35)), 20),
+    3: (((13, 36), (32, 36), (51, 36)), 15),
+    4: (((20, 20), (44, 20), (20, 45), (44, 45)), 17),
+}
 
 
 def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
@@ -102,20 +108,13 @@ def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, 
     def near(x: float, y: float, spread: float) -> tuple[float, float]:
         return x + rng.uniform(-spread, spread), y + rng.uniform(-spread, spread)
 
-    places: tuple[tuple[float, float], ...]
-    match scene.number:
-        case 1:
-            extent = {"small": 15.0, "": 23.0, "large": 35.0}[scene.size] + rng.uniform(-1.5, 1.5)
-            at = {"on the left": (17, 35), "on the right": (47, 35), "at the top": (32, 17), "at the bottom": (32, 48)}
-            x, y = near(*at.get(scene.position, (32, 34)), spread=2.0)
-            inside = FRAME + 1 + extent * 0.54
-            return [(min(max(x, inside), SIZE - inside), min(max(y, inside), SIZE - inside), extent)]
-        case 2:
-            places, extent = ((19.0, 35.0), (45.0, 35.0)), 20.0
-        case 3:
-            places, extent = ((13.0, 36.0), (32.0, 36.0), (51.0, 36.0)), 15.0
-        case _:
-            places, extent = ((20.0, 20.0), (44.0, 20.0), (20.0, 45.0), (44.0, 45.0)), 17.0
+    if scene.number == 1:
+        extent = {"small": 15.0, "": 23.0, "large": 35.0}[scene.size] + rng.uniform(-1.5, 1.5)
+        at = {"on the left": (17, 35), "on the right": (47, 35), "at the top": (32, 17), "at the bottom": (32, 48)}
+        x, y = near(*at.get(scene.position, (32, 34)), spread=2.0)
+        inside = FRAME + 1 + extent * 0.54
+        return [(min(max(x, inside), SIZE - inside), min(max(y, inside), SIZE - inside), extent)]
+    places, extent = _GROUPS[scene.number]
     return [(*near(x, y, 1.0), extent + rng.uniform(-0.7, 0.7)) for x, y in places]
 
 

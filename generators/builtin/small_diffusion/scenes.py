@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -97,10 +98,16 @@ def sample_scene(rng: np.random.Generator) -> Scene:
     )
 
 
+@cache
+def _sayable() -> dict[str, Scene]:
+    """Every scene that has a caption, possible or not, by its caption."""
+    words = (STYLES, COUNTS, SIZES, ("", *COLOURS), tuple(OBJECTS), POSITIONS, PLACES, TIMES)
+    return {scene.caption(): scene for scene in (Scene(*chosen) for chosen in product(*words))}
+
+
 def every_caption() -> set[str]:
     """Captions of all scenes that `sample_scene` can return."""
-    words = (STYLES, COUNTS, SIZES, ("", *COLOURS), tuple(OBJECTS), POSITIONS, PLACES, TIMES)
-    return {normalised(Scene(*chosen)).caption() for chosen in product(*words)}
+    return {caption for caption, scene in _sayable().items() if normalised(scene) == scene}
 
 
 def is_held_out(caption: str) -> bool:
@@ -116,29 +123,8 @@ def read_caption(caption: str) -> Scene:
         ValueError: The caption is not of this grammar.
     """
     text = caption.strip().rstrip(".").lower()
-    words: dict[str, tuple[str, ...]] = {
-        "style": STYLES,
-        "count": COUNTS,
-        "size": SIZES[1:],
-        "colour": tuple(COLOURS),
-        "object": (*OBJECTS, *OBJECTS.values()),
-        "position": POSITIONS[1:],
-        "place": PLACES[1:],
-        "time": TIMES[1:],
-    }
     if not text.startswith("a "):
         raise ValueError(f"{caption!r}: captions of the small world begin with 'a photo of' or 'a painting of'")
-    rest, found = text[2:], {field.name: "" for field in fields(Scene)}
-    for name, choices in words.items():
-        for choice in choices:
-            if f"{rest} ".startswith(f"{choice} "):
-                found[name], rest = choice, rest[len(choice) + 1 :]
-                break
-        if name == "style":
-            rest = rest.removeprefix("of ")
-    singular = {plural: name for name, plural in OBJECTS.items()}
-    found["object"] = singular.get(found["object"], found["object"])
-    scene = Scene(**found)
-    if rest or not (scene.style and scene.count and scene.object) or scene.caption() != text:
+    if text not in _sayable():
         raise ValueError(f"{caption!r}: not a caption of the small world")
-    return scene
+    return _sayable()[text]

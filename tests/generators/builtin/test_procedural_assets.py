@@ -20,7 +20,7 @@ import trimesh
 from PIL import Image
 
 from generators.builtin import procedural_assets
-from generators.builtin.procedural_assets.catalogue import Asset
+from generators.builtin.procedural_assets import Asset
 from generators.builtin.procedural_assets.model import Model
 from manifests.errors import WrongUse
 

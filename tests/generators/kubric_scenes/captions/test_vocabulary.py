@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generators.builtin.procedural_assets.catalogue import catalogue
+from generators.builtin.procedural_assets import catalogue
 from generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
 from manifests.errors import WrongUse
 
