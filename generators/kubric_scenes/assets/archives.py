@@ -44,14 +44,14 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
     """
     try:
         with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
-            members = _checked(tar)
+            members = _checked(tar, asset)
             # Gzip compares its checksum at its end, behind where a tar ends: a flipped bit goes unnoticed without.
             while stream.read(CHUNK):
                 if stream.tell() > 2 * MAX_BYTES:
                     raise ValueError(f"more than {MAX_BYTES >> 20} MiB follow its last file")
             folder.mkdir(parents=True)
-            for member in members:
-                path = inside(folder, member.name.removeprefix("./").removeprefix(f"{asset}/"))
+            for name, member in members.items():
+                path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 content = tar.extractfile(member)
                 assert content is not None  # it is a file
@@ -67,9 +67,12 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
                 raise ValueError(f"{path.name} refers to {reference!r}") from error
 
 
-def _checked(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
-    """The files of an archive. Sizes are summed while headers are read, so that a bomb is not inflated first."""
-    members: list[tarfile.TarInfo] = []
+def _checked(tar: tarfile.TarFile, asset: str) -> dict[str, tarfile.TarInfo]:
+    """The files of an archive, by their paths below the folder.
+
+    Sizes are summed while headers are read, so that a bomb is not inflated first.
+    """
+    members: dict[str, tarfile.TarInfo] = {}
     size = 0
     for member in tar:
         size += member.size
@@ -79,11 +82,12 @@ def _checked(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
             continue
         if not member.isreg():
             raise ValueError(f"{member.name!r} is a link or a device")
+        name = member.name.removeprefix("./").removeprefix(f"{asset}/")
         try:
-            inside(Path(), member.name)
+            inside(Path(), name)
         except EscapesRoot as error:
             raise ValueError(f"{member.name!r} would be written outside its folder") from error
-        members.append(member)
+        members[name] = member
     return members
 
 

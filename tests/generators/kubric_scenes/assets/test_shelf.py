@@ -183,6 +183,7 @@ def refers(name: str, text: str) -> Callable[[dict[str, bytes]], dict[str, bytes
         ([file("../up.txt")], "outside its folder"),
         ([file("/tmp/up.txt")], "outside its folder"),
         ([file("box/../../up.txt")], "outside its folder"),
+        ([file("box//tmp/up.txt")], "outside its folder"),
         ([link("texture.png", "/etc/passwd")], "a link or a device"),
         ([link("box", ".."), file("box/up.txt")], "a link or a device"),
         ([device("texture.png")], "a link or a device"),
