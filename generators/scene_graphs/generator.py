@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import cast
 
@@ -18,7 +18,7 @@ from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
 from manifests.errors import WrongUse
 from manifests.repeated_ids import Ids
-from shards.contracts import Context, Generator, LeftOut
+from shards.contracts import Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
@@ -43,15 +43,12 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
     version = 1
     isolation = "process"  # spaCy holds the interpreter's lock
     candidate = CaptionCandidate
+    micro_batch = BATCH
     libraries = LIBRARIES
     columns = pa.schema(
         [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
         + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
     )
-
-    def __init__(self, source: SceneGraphs, context: Context) -> None:
-        super().__init__(source, context)
-        self.micro_batch = BATCH
 
     def inputs(self) -> str:
         """Digest of the captions."""
@@ -103,11 +100,7 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
             identity=identity_of(caption.caption_id),
             group=key,
             split=self.split,
-            caption_id=caption.caption_id,
-            image_id=caption.image_id,
-            caption=caption.caption,
-            image=caption.image,
-            place=caption.place,
+            **asdict(caption),
         )
 
     @cached_property

@@ -27,7 +27,8 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: over its files.
+    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: blake2b over
+    names and sha256 of all files below its folder, in order.
 
     torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
     """
@@ -84,13 +85,8 @@ def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
     settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
     networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
     torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
-    return Pipeline(name, source, _digest_of(folder), torch)
-
-
-def _digest_of(folder: Path) -> str:
-    """blake2b over names and sha256 of all files below, in order; what Python compiled is left out."""
     hashed = hashlib.blake2b(digest_size=16)
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
             hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
-    return hashed.hexdigest()
+    return Pipeline(name, source, hashed.hexdigest(), torch)

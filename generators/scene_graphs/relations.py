@@ -66,11 +66,10 @@ class SceneGraphParser:
     def relations(self, captions: Sequence[str]) -> Iterator[list[Relation]]:
         """The relations of each caption, in order."""
         for start in range(0, len(captions), ZONE):
-            yield from self._zone(captions[start : start + ZONE])
-
-    def _zone(self, captions: Sequence[str]) -> list[list[Relation]]:
-        with self.nlp.memory_zone():
-            return [_relations(doc, self._rules(doc)) for doc in self.nlp.pipe(captions, batch_size=BATCH)]
+            with self.nlp.memory_zone():
+                docs = self.nlp.pipe(captions[start : start + ZONE], batch_size=BATCH)
+                zone = [_relations(doc, self._rules(doc)) for doc in docs]
+            yield from zone
 
 
 @cache
