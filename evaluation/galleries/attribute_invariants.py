@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from evaluation.galleries.invariants import FIRST, Broken, Rule, Template, image_of
+from evaluation.galleries.invariants import FIRST, Broken, Template, image_of
 from generators.galleries.drafts import Entry
 from generators.galleries.vaw import Instance
 
 
-def attribute_rules(instances: Sequence[Instance], taxonomy: Mapping[str, Collection[str]]) -> Rule:
+class AttributeRules:
     """The rules of both tasks; one with an object that is not labelled breaks ``unknown-instance`` only."""
-    return _Labels(instances, taxonomy).rules
 
-
-class _Labels:
     def __init__(self, instances: Sequence[Instance], taxonomy: Mapping[str, Collection[str]]) -> None:
         self._taxonomy = {kind: frozenset(attributes) for kind, attributes in taxonomy.items()}
         self._by_id = {(one.image, one.id): one for one in instances}
@@ -24,7 +21,7 @@ class _Labels:
         for one in instances:
             self._by_image[one.image].append(one)
 
-    def rules(self, template: Template) -> Broken:
+    def __call__(self, template: Template) -> Broken:
         """What a template breaks."""
         found = [self._find(entry) for entry in template.entries]
         unknown = [entry for entry, one in zip(template.entries, found, strict=True) if one is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evaluation.galleries.invariants import FIRST, Broken, Rule, Template, image_of
+from evaluation.galleries.invariants import FIRST, Broken, Template, image_of
 from generators.galleries.panoptic import Scenes
 
 Categories = frozenset[str]
@@ -10,12 +10,9 @@ Categories = frozenset[str]
 LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR, FAR = 10, 6, 2, 5
 
 
-def object_rules(scenes: Scenes) -> Rule:
+class ObjectRules:
     """The rules of both tasks; one with an image that is not annotated breaks ``unknown-image`` only."""
-    return _Scenes(scenes).rules
 
-
-class _Scenes:
     def __init__(self, scenes: Scenes) -> None:
         self._categories = {
             str(image): frozenset(name for name, present in zip(scenes.names, row, strict=True) if present)
@@ -23,7 +20,7 @@ class _Scenes:
         }
         self._last: dict[str, int] = {}  # reference -> categories that it shares with its last target
 
-    def rules(self, template: Template) -> Broken:
+    def __call__(self, template: Template) -> Broken:
         """What a template breaks, the templates of a file in their order."""
         if unknown := [image for image in template.images if image not in self._categories]:
             yield from (("unknown-image", f"{image} is not annotated") for image in unknown)

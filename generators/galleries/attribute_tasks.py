@@ -156,6 +156,7 @@ class AttributeDrafts:
             gallery=tuple(self._entry(int(instance)) for instance in gallery),
             identity=(self.instances[reference].id, condition),
             facts={"object": name, "attribute": attribute, "attribute_type": kind},
+            images=tuple(f"{self.instances[number].image}.jpg" for number in (reference, *target, *gallery)),
         )
 
     def _pick(self, pool: _Numbers, count: int, taken: _Numbers, random: np.random.Generator) -> _Numbers | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.attribute_invariants import attribute_rules
+from evaluation.galleries.attribute_invariants import AttributeRules
 from evaluation.galleries.invariants import Problem, check
 from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from generators.galleries.vaw import Instance, read_instances
@@ -38,7 +38,7 @@ def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
 
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
-    return check(made, task, attribute_rules(instances, TAXONOMY), conditions=conditions)
+    return check(made, task, AttributeRules(instances, TAXONOMY), conditions=conditions)
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
