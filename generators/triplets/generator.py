@@ -13,7 +13,7 @@ from generators.image_files import ImageFiles, UnusableImage
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import make_pool, rate
+from generators.triplets.pool import make_pool
 from generators.triplets.ratings import load_ratings
 from generators.triplets.report import make_report
 from generators.triplets.rows import Mention, MinedTriplet, rows
@@ -87,8 +87,8 @@ class TripletGenerator(Generator[Triplets]):
         """
         self.excluded = LeftOut()
         source = self.source
-        rated = rate(self._relations, load_ratings(source.concreteness, source.rules), source.rules)
-        pool = make_pool(self._relations, rated, source.rules, source.min_images)
+        ratings = load_ratings(source.concreteness, source.rules)
+        pool = make_pool(self._relations, ratings, source.rules, source.min_images)
         candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)

@@ -65,10 +65,15 @@ def load_relations(graphs: Earlier) -> Relations:
         columns["caption"].append((np.cumsum(begins) + (rows - 1)).astype(np.int32))
         rows += len(first)
         for name in WORDS:
-            columns[name].append(_coded(batch[name], codes))
+            # A number a word; words that are new to all columns get the next.
+            encoded = batch[name].dictionary_encode()
+            known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
+            columns[name].append(np.array(known, dtype=np.int32)[encoded.indices.to_numpy()])
     if not rows:
         raise WrongUse(f"{graphs.where}: no relation in its {graphs.record.planned} captions; name other captions")
-    words, place = _sorted(codes)
+    words = sorted(codes)
+    place = np.empty(len(words), dtype=np.int32)  # of each number until now
+    place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
     joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
     caption = np.concatenate(columns.pop("caption"))
     image_ids = pa.concat_arrays(texts.pop("image_id")).dictionary_encode()
@@ -83,19 +88,3 @@ def load_relations(graphs: Earlier) -> Relations:
         texts=pa.table({name: whole[name] for name in TEXTS}),
         captions=graphs.record.planned,
     )
-
-
-def _coded(column: pa.Array, codes: dict[str, int]) -> Codes:
-    """A number a word; words that are new to ``codes`` get the next."""
-    encoded = column.dictionary_encode()
-    known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
-    numbers: Codes = np.array(known, dtype=np.int32)[encoded.indices.to_numpy()]
-    return numbers
-
-
-def _sorted(codes: dict[str, int]) -> tuple[list[str], Codes]:
-    """The words sorted, and for each number that a word had until now its place among them."""
-    words = sorted(codes)
-    place = np.empty(len(words), dtype=np.int32)
-    place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
-    return words, place

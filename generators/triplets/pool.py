@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,28 +83,23 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
     return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
 
 
-def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int) -> Pool:
-    """Group the relations, those alone under the strict rules whose words are both rated.
+def make_pool(relations: Relations, ratings: Ratings, rules: Rules, min_images: int) -> Pool:
+    """Rate and group the relations, those alone under the strict rules whose words are both rated.
 
     min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images). Order
     within a pair is that of the files, so that the same relations give the same pool.
     """
-    usable = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
-    kept = np.flatnonzero(usable)
+    rated = rate(relations, ratings, rules)
+    kept = np.flatnonzero(np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating))
     row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
     subjects, objects, image = rated.subject[row], rated.object[row], relations.image[row]
-    start, count = _runs(subjects[1:] != subjects[:-1], objects[1:] != objects[:-1], len(row))
-    pair = np.repeat(np.arange(len(start), dtype=np.int32), count)
-    pairs_start, pairs_count = _runs(subjects[start][1:] != subjects[start][:-1], False, len(start))
-    subject = np.repeat(np.arange(len(pairs_start), dtype=np.int32), pairs_count)
-    _, object_ = np.unique(objects[start], return_inverse=True)
+    start, pair, count = _groups(subjects.astype(np.int64) << 32 | objects)
+    pairs_start, subject, pairs_count = _groups(subjects[start])
+    object_ = np.unique(objects[start], return_inverse=True)[1].astype(np.int32)
     by_object = np.argsort(object_[pair], kind="stable").astype(np.int32)
-    ordered = object_[pair][by_object]
-    object_start, object_count = _runs(ordered[1:] != ordered[:-1], False, len(row))
-    first_of_pair = np.empty(len(row), dtype=np.int32)
-    first_of_pair[by_object] = np.arange(len(row), dtype=np.int32)
-    pairs_of_images = distinct(subject[pair].astype(np.int64) << 32 | image)
-    images = np.bincount(pairs_of_images >> 32, minlength=len(pairs_start)).astype(np.int32)
+    object_start, _, object_count = _groups(object_[pair][by_object])
+    in_by_object = np.argsort(by_object).astype(np.int32)  # place of each relation
+    images = np.bincount(distinct(subject[pair].astype(np.int64) << 32 | image) >> 32).astype(np.int32)
     return Pool(
         relations=relations,
         rules=rules,
@@ -115,16 +111,16 @@ def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int)
         start=start,
         count=count,
         subject=subject,
-        object=object_.astype(np.int32),
+        object=object_,
         pairs_start=pairs_start,
         pairs_count=pairs_count,
-        relations_count=np.add.reduceat(count, pairs_start, dtype=np.int32) if len(row) else count,
+        relations_count=np.bincount(subject[pair]).astype(np.int32),
         images=images,
         eligible=(images >= min_images) & (pairs_count >= 2),
         by_object=by_object,
         object_start=object_start,
         object_count=object_count,
-        in_object=first_of_pair[start] - object_start[object_],
+        in_object=in_by_object[start] - object_start[object_],
     )
 
 
@@ -142,12 +138,11 @@ def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
     return np.asarray(ordered[at] == values)
 
 
-def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Codes, Codes]:
-    """Starts and lengths of the runs of a sequence; ``changes`` says for each entry but the first whether it is new."""
-    if not length:
-        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-    starts = np.concatenate([[0], np.flatnonzero(changes | more_changes) + 1])
-    return starts.astype(np.int32), np.diff(starts, append=length).astype(np.int32)
+def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
+    """Of sorted values: where each different one begins, which of them each value is, and how often each comes."""
+    _, *groups = np.unique(ordered, return_index=True, return_inverse=True, return_counts=True)
+    start, which, count = (one.astype(np.int32) for one in groups)
+    return start, which, count
 
 
 def funnel(pool: Pool) -> dict[str, int]:
@@ -157,12 +152,8 @@ def funnel(pool: Pool) -> dict[str, int]:
         "captions": relations.captions,
         "captions with relations": relations.texts.num_rows,
         "relations": len(relations),
-        "relations with both words rated": len(pool) if pool.rules == "strict" else _both_rated(pool),
+        "relations with both words rated": int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum()),
         "subjects": len(pool.images),
         "eligible subjects": int(pool.eligible.sum()),
         "relations of eligible subjects": int(pool.relations_count[pool.eligible].sum()),
     }
-
-
-def _both_rated(pool: Pool) -> int:
-    return int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum())

@@ -106,31 +106,23 @@ def weigh_references(
     pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
     most = (gain[pair] - need)[pool.eligible[subject]].max()
     if not len(reference) or most <= least:  # those within the slack alone: every draw would fail the exact test
-        raise WrongUse(f"{_nothing(pool)}; {_remedy(threshold + most / words, threshold)}")
+        reach = threshold + most / words
+        if reach < 0:  # every gain is NEVER
+            raise WrongUse(
+                f"{nothing(pool)}; none of their objects has a distractor above {threshold:g}: lower the threshold, "
+                "give more captions, or mine without distractors"
+            )
+        raise WrongUse(
+            f"{nothing(pool)}; their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower the "
+            "threshold or give more captions"
+        )
     of = subject[reference]
     # images(s) / relations(s) * choices(r) / objects(s); the sum of images is the same for all.
     chance = pool.images[of] / pool.relations_count[of] * (choices[reference] / pool.pairs_count[of])
     return References(reference, np.cumsum(chance * factor[reference]), first[reference], choices[reference], targets)
 
 
-def require_eligible(pool: Pool) -> None:
-    """Raise `WrongUse` when no subject of a pool can be drawn."""
-    if not pool.eligible.any():
-        raise WrongUse(f"{_nothing(pool)}; give more captions, or lower min_images")
-
-
-def _remedy(reach: float, threshold: float) -> str:
-    if reach < 0:  # every gain is NEVER
-        return (
-            f"none of their objects has a distractor above {threshold:g}: lower the threshold, give more captions, or "
-            "mine without distractors"
-        )
-    return (
-        f"their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower the threshold or give "
-        "more captions"
-    )
-
-
-def _nothing(pool: Pool) -> str:
+def nothing(pool: Pool) -> str:
+    """What is said of a pool of which no triplet can be mined: what is left at each step."""
     steps = ", ".join(f"{count} {step}" for step, count in funnel(pool).items())
     return f"no triplet can be mined from these captions under the {pool.rules} rules: {steps}"

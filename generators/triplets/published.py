@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from generators.triplets.draws import U64, below, uniform
-from generators.triplets.graphs import Codes
 from generators.triplets.pool import Floats, Pool
 from generators.triplets.proposals import Proposals, weigh_references
 
@@ -62,17 +61,12 @@ class PublishedRules:
         passes = ~alike | (uniform(states, LATE) < self._late[place])
         object_ = pool.object[pair]
         distractor = pool.by_object[pool.object_start[object_] + below(states, DISTRACTOR, pool.object_count[object_])]
-        mean = published_mean(pool, reference, target, distractor)
+        total = np.zeros(len(reference))  # added up in the order in which numpy adds the ratings of one triplet
+        for relation in (reference, target, distractor):
+            total += pool.subject_rating[relation]
+            total += pool.object_rating[relation]
+        mean = total / WORDS
         return Proposals(passes & (mean > self.threshold), reference, target, distractor, mean)
-
-
-def published_mean(pool: Pool, reference: Codes, target: Codes, distractor: Codes) -> Floats:
-    """Mean of the six ratings, added up in the order in which numpy adds those of one triplet."""
-    total = np.zeros(len(reference))
-    for relation in (reference, target, distractor):
-        total += pool.subject_rating[relation]
-        total += pool.object_rating[relation]
-    return total / WORDS
 
 
 def _power(base: Floats, exponent: int) -> Floats:

@@ -31,11 +31,6 @@ class Mention:
     caption: str
     image: str
 
-    @property
-    def condition(self) -> str:
-        """What the triplet asks for when this is its target (GeneCIS, section 5.2): predicate and object."""
-        return f"{self.predicate} {self.object}"
-
 
 @dataclass(frozen=True, slots=True)
 class MinedTriplet:
@@ -49,7 +44,8 @@ class MinedTriplet:
 
     @property
     def condition(self) -> str:
-        return self.target.condition
+        """What the triplet asks for (GeneCIS, section 5.2): predicate and object of its target."""
+        return f"{self.target.predicate} {self.target.object}"
 
 
 def rows(relations: Relations, table: TripletTable) -> Iterator[MinedTriplet]:

@@ -34,7 +34,7 @@ def miner(
     min_images: int = 5,
     distractors: bool = True,
 ) -> Miner:
-    return Miner(make_pool(relations, rate(relations, ratings, rules), rules, min_images), threshold, distractors)
+    return Miner(make_pool(relations, ratings, rules, min_images), threshold, distractors)
 
 
 def assert_equal(one: TripletTable, other: TripletTable) -> None:
