@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.galleries.attribute_invariants import AttributeRules
+from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
 from evaluation.galleries.invariants import Problem, check
-from evaluation.galleries.object_invariants import ObjectRules
 from generators.annotation_files import read_json
 from generators.galleries.drafts import DISTRACTORS, Task
 from generators.galleries.panoptic import read_scenes

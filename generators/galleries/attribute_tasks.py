@@ -150,10 +150,12 @@ class AttributeDrafts:
         condition = kind if self.task == "focus-attribute" else attribute
         return Draft(
             task=self.task,
-            condition=condition,
-            reference=self._entry(reference),
-            target=self._entry(int(target[0])),
-            gallery=tuple(self._entry(int(instance)) for instance in gallery),
+            entry={
+                "condition": condition,
+                "reference": self._entry(reference),
+                "target": self._entry(int(target[0])),
+                "gallery": [self._entry(int(instance)) for instance in gallery],
+            },
             identity=(self.instances[reference].id, condition),
             facts={"object": name, "attribute": attribute, "attribute_type": kind},
             images=tuple(f"{self.instances[number].image}.jpg" for number in (reference, *target, *gallery)),

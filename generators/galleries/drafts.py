@@ -20,29 +20,18 @@ T = TypeVar("T")
 class Draft:
     """One template of ids.
 
-    reference, target, gallery: images as GeneCIS's files name them, ``{val_image_id}`` of COCO or ``{image_id,
-    instance_id, instance_bbox}`` of Visual Genome; the gallery is without the target. identity: what tells it from all
+    entry: the template as it stands in GeneCIS's own JSON, which its released evaluation reads: condition, reference,
+    target, and a gallery without the target. Each image is ``{val_image_id}`` of COCO or ``{image_id, instance_id,
+    instance_bbox}`` of Visual Genome. identity: what tells it from all
     others of the task. facts: for its provenance, the same keys for all of a task. images: names of the files of
     reference, target and gallery.
     """
 
     task: Task
-    condition: str
-    reference: Entry
-    target: Entry
-    gallery: tuple[Entry, ...]
+    entry: Entry
     identity: tuple[str | int, ...]
     facts: Mapping[str, str | int]
     images: tuple[str, ...]
-
-    def entry(self) -> Entry:
-        """The template as it stands in GeneCIS's own JSON, which its released evaluation reads."""
-        return {
-            "condition": self.condition,
-            "gallery": list(self.gallery),
-            "reference": self.reference,
-            "target": self.target,
-        }
 
 
 def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:

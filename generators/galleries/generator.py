@@ -121,9 +121,9 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
             group=key,
             split=self.split,
             task=draft.task,
-            condition=draft.condition,
+            condition=draft.entry["condition"],
             images=draft.images,
-            entry=canonical_json(draft.entry()).decode(),
+            entry=canonical_json(draft.entry).decode(),
             provenance=canonical_json(draft.facts).decode(),
         )
 

@@ -105,10 +105,12 @@ class ObjectDrafts:
         name = self.scenes.names[condition]
         return Draft(
             task=self.task,
-            condition=name,
-            reference=self._entry(reference),
-            target=self._entry(target),
-            gallery=tuple(self._entry(int(image)) for image in (*near, *far)),
+            entry={
+                "condition": name,
+                "reference": self._entry(reference),
+                "target": self._entry(target),
+                "gallery": [self._entry(int(image)) for image in (*near, *far)],
+            },
             identity=(int(self.scenes.ids[reference]), int(self.scenes.ids[target]), name),
             facts={"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
             images=tuple(self.scenes.files[image] for image in (reference, target, *near, *far)),

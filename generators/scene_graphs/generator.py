@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.pipelines import LIBRARIES, Pipeline, find_pipeline
-from generators.scene_graphs.relations import BATCH, Relation, parser_of
+from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, Relation, find_pipeline, parser_of
 from generators.scene_graphs.source import SceneGraphs
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
@@ -22,8 +21,7 @@ from shards.contracts import Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
-WORDS = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
-SPANS = ("subject_start", "subject_end", "object_start", "object_end")
+WORDS, SPANS = Relation._fields[:6], Relation._fields[6:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,8 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         found = parser_of(self._pipeline).relations([one.caption for one in captions])
         for caption, relations in zip(captions, found, strict=True):
             if relations:
-                yield TableRows(caption.key, [_row(caption, relation) for relation in relations])
+                texts = {name: getattr(caption, name) for name in TEXTS}
+                yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
             else:
                 yield Rejected(caption.key, "no-relation")
 
@@ -110,9 +109,3 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
     @cached_property
     def _pipeline(self) -> Pipeline:
         return find_pipeline(self.source.pipeline)
-
-
-def _row(caption: CaptionCandidate, relation: Relation) -> dict[str, str | int]:
-    texts = {name: getattr(caption, name) for name in TEXTS}
-    words = {name: getattr(relation, name) for name in WORDS}
-    return {**texts, **words, **dict(zip(SPANS, (*relation.subject_span, *relation.object_span), strict=True))}

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from generators.papers import GENECIS
 from generators.scene_graphs.captions import CAPTION_REASONS
-from generators.scene_graphs.pipelines import EMBEDDED, LIBRARIES, find_pipeline
+from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
 from manifests.errors import WrongUse
 from manifests.locations import Location
 from manifests.source import Need, Place, Reference

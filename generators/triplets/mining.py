@@ -78,8 +78,8 @@ class Miner:
             missing = missing[~found]
             attempt += tries
         mined = np.flatnonzero(~np.isnan(mean))
-        rows = np.where(relations == NONE, NONE, self.pool.row[relations])
-        return TripletTable(mined + first, *rows[:, mined], mean[mined], left_out=len(missing))
+        reference, target, distractor = np.where(relations == NONE, NONE, self.pool.row[relations])[:, mined]
+        return TripletTable(mined + first, reference, target, distractor, mean[mined], left_out=len(missing))
 
     def stream(self, draws: Draws) -> Iterator[TripletTable]:
         """Triplets without end, a table a block of numbers.

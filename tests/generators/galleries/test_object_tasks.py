@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from evaluation.galleries.annotated_invariants import ObjectRules
 from evaluation.galleries.invariants import check
-from evaluation.galleries.object_invariants import ObjectRules
 from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from generators.galleries.panoptic import Scenes, read_scenes
 from shards.contracts import LeftOut
@@ -23,7 +23,7 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 
 
 def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
+    return [draft.entry for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.galleries.attribute_invariants import AttributeRules
+from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
 from evaluation.galleries.invariants import check
-from evaluation.galleries.object_invariants import ObjectRules
 from generators.galleries.crops import crop
 from generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from generators.galleries.panoptic import read_scenes
