@@ -13,10 +13,10 @@ from generators.image_files import ImageFiles, UnusableImage
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import make_pool
+from generators.triplets.pool import Pool
 from generators.triplets.ratings import load_ratings
 from generators.triplets.report import make_report
-from generators.triplets.rows import Mention, MinedTriplet, rows
+from generators.triplets.rows import Mention, rows
 from generators.triplets.source import MINING, Triplets
 from manifests.candidate import Candidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
@@ -88,7 +88,7 @@ class TripletGenerator(Generator[Triplets]):
         self.excluded = LeftOut()
         source = self.source
         ratings = load_ratings(source.concreteness, source.rules)
-        pool = make_pool(self._relations, ratings, source.rules, source.min_images)
+        pool = Pool(self._relations, ratings, source.rules, source.min_images)
         candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
@@ -106,11 +106,11 @@ class TripletGenerator(Generator[Triplets]):
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
-            for mined in rows(self._relations, table):
-                for missed in range(following, mined.number):
+            for number, mean, mentions in rows(self._relations, table):
+                for missed in range(following, number):
                     self.excluded.add("no-triplet", f"draw {missed}")
-                following = mined.number + 1
-                yield self._planned(mined)
+                following = number + 1
+                yield self._planned(number, mean, mentions)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
         """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
@@ -122,17 +122,16 @@ class TripletGenerator(Generator[Triplets]):
         for candidate in planned:
             yield self._made(candidate, [read.get(image) for image in candidate.images])
 
-    def _planned(self, mined: MinedTriplet) -> TripletCandidate:
-        distractor = mined.distractor if self.source.distractors else None
-        parts = (mined.reference, mined.target, distractor)
+    def _planned(self, number: int, mean: float, mentions: tuple[Mention, Mention, Mention | None]) -> TripletCandidate:
+        parts = mentions if self.source.distractors else (*mentions[:2], None)
         return TripletCandidate(
-            key=sample_key(self.name, mined.number),
-            identity=identity_of(mined.number),
-            group=f"triplet-{mined.number:07d}",
+            key=sample_key(self.name, number),
+            identity=identity_of(number),
+            group=f"triplet-{number:07d}",
             split=self.split,
-            number=mined.number,
-            condition=mined.condition,
-            concreteness=mined.concreteness,
+            number=number,
+            condition=mentions[1].condition,
+            concreteness=mean,
             subjects=tuple(part.subject if part else "" for part in parts),
             predicates=tuple(part.predicate if part else "" for part in parts),
             objects=tuple(part.object if part else "" for part in parts),
@@ -164,6 +163,11 @@ class TripletGenerator(Generator[Triplets]):
             same = ", ".join(frame.source.path for frame in frames if frame is not None)
             return Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
         reference, target, distractor = frames
+        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
+        relations: dict[str, Json] = {
+            part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
+            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
+        }
         return Triplet(
             key=candidate.key,
             group=candidate.group,
@@ -174,17 +178,9 @@ class TripletGenerator(Generator[Triplets]):
             distractor=distractor,
             captions=dict(zip(PARTS, candidate.captions, strict=True)),
             images=dict(zip(PARTS, candidate.image_ids, strict=True)),
-            provenance=self._provenance(candidate),
+            provenance={"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations},
             scores={"concreteness": candidate.concreteness},
         )
-
-    def _provenance(self, candidate: TripletCandidate) -> dict[str, Json]:
-        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
-        relations = {
-            part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
-            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
-        }
-        return {"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations}
 
 
 def _name_of(mention: Mention) -> str:

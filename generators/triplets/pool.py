@@ -25,37 +25,38 @@ class Rated:
     object_rating: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Pool:
     """Relations sorted by subject, then object; a "pair" is a subject with one of its objects.
 
     Of each relation: row, its place in ``relations``; image; subject_rating, object_rating; pair.
-    Of each pair: start and count, its relations; subject, object; in_object, where its relations begin among those of
-    its object. Of each subject: pairs_start and pairs_count; relations_count; images, how many different ones it is in;
-    eligible, whether it has as many images and objects as are asked for. Of each object: object_start and object_count,
-    its relations in ``by_object``, which sorts relations by object, then subject.
+    Of each pair: start and count, its relations; subject, object. Of each subject: pairs_start and pairs_count;
+    relations_count; images, how many different ones it is in; eligible, whether it has as many images and objects as
+    are asked for. Of each object: object_start and object_count, its relations in ``by_object``, which sorts relations
+    by object, then subject.
     """
 
-    relations: Relations
-    rules: Rules
-    row: Codes
-    image: Codes
-    subject_rating: Floats
-    object_rating: Floats
-    pair: Codes
-    start: Codes
-    count: Codes
-    subject: Codes
-    object: Codes
-    pairs_start: Codes
-    pairs_count: Codes
-    relations_count: Codes
-    images: Codes
-    eligible: Bools
-    by_object: Codes
-    object_start: Codes
-    object_count: Codes
-    in_object: Codes
+    def __init__(self, relations: Relations, ratings: Ratings, rules: Rules, min_images: int) -> None:
+        """Rate and group the relations, those alone under the strict rules whose words are both rated.
+
+        min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
+        Order within a pair is that of the files, so that the same relations give the same pool.
+        """
+        self.relations, self.rules = relations, rules
+        rated = rate(relations, ratings, rules)
+        kept = np.flatnonzero(np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating))
+        self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
+        self.image = relations.image[row]
+        self.subject_rating, self.object_rating = rated.subject_rating[row], rated.object_rating[row]
+        subjects, objects = rated.subject[row], rated.object[row]
+        self.start, self.pair, self.count = _groups(subjects.astype(np.int64) << 32 | objects)
+        self.pairs_start, self.subject, self.pairs_count = _groups(subjects[self.start])
+        self.object = np.unique(objects[self.start], return_inverse=True)[1].astype(np.int32)
+        subject = self.subject[self.pair]  # of each relation
+        self.relations_count = np.bincount(subject).astype(np.int32)
+        self.images = np.bincount(distinct(subject.astype(np.int64) << 32 | self.image) >> 32).astype(np.int32)
+        self.eligible = (self.images >= min_images) & (self.pairs_count >= 2)
+        self.by_object = np.argsort(self.object[self.pair], kind="stable").astype(np.int32)
+        self.object_start, _, self.object_count = _groups(self.object[self.pair][self.by_object])
 
     def __len__(self) -> int:
         return len(self.row)
@@ -81,47 +82,6 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
         lemmas = [relations.words[code] for code in both & 0xFFFFFFFF]
         sides.append(ratings.strict_of(words, lemmas)[of_relation])
     return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
-
-
-def make_pool(relations: Relations, ratings: Ratings, rules: Rules, min_images: int) -> Pool:
-    """Rate and group the relations, those alone under the strict rules whose words are both rated.
-
-    min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images). Order
-    within a pair is that of the files, so that the same relations give the same pool.
-    """
-    rated = rate(relations, ratings, rules)
-    kept = np.flatnonzero(np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating))
-    row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
-    subjects, objects, image = rated.subject[row], rated.object[row], relations.image[row]
-    start, pair, count = _groups(subjects.astype(np.int64) << 32 | objects)
-    pairs_start, subject, pairs_count = _groups(subjects[start])
-    object_ = np.unique(objects[start], return_inverse=True)[1].astype(np.int32)
-    by_object = np.argsort(object_[pair], kind="stable").astype(np.int32)
-    object_start, _, object_count = _groups(object_[pair][by_object])
-    in_by_object = np.argsort(by_object).astype(np.int32)  # place of each relation
-    images = np.bincount(distinct(subject[pair].astype(np.int64) << 32 | image) >> 32).astype(np.int32)
-    return Pool(
-        relations=relations,
-        rules=rules,
-        row=row,
-        image=image,
-        subject_rating=rated.subject_rating[row],
-        object_rating=rated.object_rating[row],
-        pair=pair,
-        start=start,
-        count=count,
-        subject=subject,
-        object=object_,
-        pairs_start=pairs_start,
-        pairs_count=pairs_count,
-        relations_count=np.bincount(subject[pair]).astype(np.int32),
-        images=images,
-        eligible=(images >= min_images) & (pairs_count >= 2),
-        by_object=by_object,
-        object_start=object_start,
-        object_count=object_count,
-        in_object=in_by_object[start] - object_start[object_],
-    )
 
 
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:

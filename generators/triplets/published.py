@@ -11,7 +11,7 @@ import numpy as np
 
 from generators.triplets.draws import U64, below, uniform
 from generators.triplets.pool import Floats, Pool
-from generators.triplets.proposals import Proposals, weigh_references
+from generators.triplets.proposals import Proposals, References
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6
@@ -50,13 +50,13 @@ class PublishedRules:
         with np.errstate(divide="ignore", invalid="ignore"):
             a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
         late = _power(q, DRAWS - 1) / a
-        self.references = weigh_references(pool, gain, need, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
+        self.references = References(pool, gain, need, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
         self._late = late[self.references.relation].astype(np.float32)
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state."""
         pool = self.pool
-        place, reference, pair, target = self.references.sample(pool, states)
+        place, reference, pair, target = self.references.sample(states)
         alike = (pool.pair[reference] == pair) | (pool.image[reference] == pool.image[target])
         passes = ~alike | (uniform(states, LATE) < self._late[place])
         object_ = pool.object[pair]

@@ -7,7 +7,7 @@ import numpy as np
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import Miner, TripletTable
-from generators.triplets.pool import Bools, Floats, distinct, found_in, funnel, make_pool, rate
+from generators.triplets.pool import Bools, Floats, Pool, distinct, found_in, funnel, rate
 from generators.triplets.ratings import Ratings, Rules
 from manifests.errors import WrongUse
 from manifests.receipt import Model
@@ -98,7 +98,7 @@ def make_report(
     mined: dict[str, TripletTable] = {}
     for which in ("published", "strict"):
         try:
-            miner = Miner(make_pool(relations, ratings, which, min_images), threshold, distractors)
+            miner = Miner(Pool(relations, ratings, which, min_images), threshold, distractors)
         except WrongUse:
             if which == rules:
                 raise

@@ -31,32 +31,25 @@ class Mention:
     caption: str
     image: str
 
-
-@dataclass(frozen=True, slots=True)
-class MinedTriplet:
-    """A mined triplet. number: of its draw; concreteness: mean rating; distractor: None where none was asked for."""
-
-    number: int
-    reference: Mention
-    target: Mention
-    distractor: Mention | None
-    concreteness: float
-
     @property
     def condition(self) -> str:
-        """What the triplet asks for (GeneCIS, section 5.2): predicate and object of its target."""
-        return f"{self.target.predicate} {self.target.object}"
+        """What a triplet asks for whose target this is (GeneCIS, section 5.2): predicate and object."""
+        return f"{self.predicate} {self.object}"
 
 
-def rows(relations: Relations, table: TripletTable) -> Iterator[MinedTriplet]:
+#: Number of its draw, mean rating, and reference, target and distractor, which is None where none was asked for.
+Mined = tuple[int, float, tuple[Mention, Mention, Mention | None]]
+
+
+def rows(relations: Relations, table: TripletTable) -> Iterator[Mined]:
     """The triplets of a table, in its order; memory holds the texts of some thousands."""
     for start in range(0, len(table), BLOCK):
         block = slice(start, start + BLOCK)
         sides = [_mentions(relations, column[block]) for column in (table.reference, table.target, table.distractor)]
         numbers, means = table.number[block].tolist(), table.concreteness[block].tolist()
-        for number, reference, target, distractor, mean in zip(numbers, *sides, means, strict=True):
+        for number, mean, reference, target, distractor in zip(numbers, means, *sides, strict=True):
             assert reference is not None and target is not None
-            yield MinedTriplet(number, reference, target, distractor, mean)
+            yield number, mean, (reference, target, distractor)
 
 
 def _mentions(relations: Relations, relation: Codes) -> list[Mention | None]:

@@ -181,12 +181,8 @@ def _funnels(mining: Mapping[str, Any]) -> str:
     steps = list(dict.fromkeys(step for funnel in funnels.values() for step in funnel))
     if not steps:
         return ""
-    rows = [(step, *(_count(funnel.get(step)) for funnel in funnels.values())) for step in steps]
+    rows = [(step, *(f"{funnel[step]:,}" if step in funnel else "–" for funnel in funnels.values())) for step in steps]
     return "\nFrom captions to what can be drawn:\n\n" + table(("", *funnels), rows)
-
-
-def _count(number: int | None) -> str:
-    return "–" if number is None else f"{number:,}"
 
 
 def _frequent(mining: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from generators.triplets.draws import U64, below
 from generators.triplets.graphs import Codes
 from generators.triplets.pool import Bools, Pool, distinct, found_in
-from generators.triplets.proposals import NEVER, Proposals, weigh_references
+from generators.triplets.proposals import NEVER, Proposals, References
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
@@ -38,7 +38,7 @@ class StrictRules:
             self._others = _OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
             gain = np.where(self._others.count > 0, gain, NEVER)
         need = WORDS * threshold - self._rating
-        self.references = weigh_references(
+        self.references = References(
             pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold, EXACT
         )
         self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
@@ -46,7 +46,7 @@ class StrictRules:
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state; `NONE` stands for the distractor where none is asked for."""
         pool = self.pool
-        _, reference, pair, target = self.references.sample(pool, states)
+        _, reference, pair, target = self.references.sample(states)
         total = self._rating[reference] + self._rating[target]
         passes = (total > WORDS * self.threshold + EXACT) & ~self._shows(pool.image[reference], pair)
         distractor = np.full(len(reference), NONE, dtype=np.int32)
@@ -74,7 +74,7 @@ class _OtherSubjects:
         before = np.concatenate([[0], np.cumsum(among)])  # of each place in by_object: allowed ones that lie before it
         self._relations = pool.by_object[among]
         self._start = before[pool.object_start[pool.object]]
-        own = pool.object_start[pool.object] + pool.in_object
+        own = np.argsort(pool.by_object)[pool.start]  # of each pair: where its relations begin in by_object
         self._own_start, own_end = before[own], before[own + pool.count]
         self._own_count = own_end - self._own_start
         end = before[pool.object_start[pool.object] + pool.object_count[pool.object]]

@@ -32,7 +32,7 @@ from generators.scene_graphs.source import SceneGraphs  # noqa: E402
 from generators.triplets.draws import Draws  # noqa: E402
 from generators.triplets.graphs import WORDS, load_relations  # noqa: E402
 from generators.triplets.mining import Miner  # noqa: E402
-from generators.triplets.pool import make_pool  # noqa: E402
+from generators.triplets.pool import Pool  # noqa: E402
 from generators.triplets.ratings import load_ratings  # noqa: E402
 from generators.triplets.rows import rows  # noqa: E402
 from manifests.recipe import STAGES  # noqa: E402
@@ -83,11 +83,11 @@ def mine_all(graphs: str, rules: str, triplets: int) -> None:
     lap("ratings")
     relations = load_relations(stage_of(graphs))
     lap("load")
-    miner = Miner(make_pool(relations, ratings, rules, MIN_IMAGES), THRESHOLD)
+    miner = Miner(Pool(relations, ratings, rules, MIN_IMAGES), THRESHOLD)
     lap("pool")
     table = miner.mine(Draws(0, "triplets"), 0, triplets)
     lap("mine")
-    written = sum(len(one.condition) > 0 for one in rows(relations, table))
+    written = sum(len(target.condition) > 0 for _, _, (_, target, _) in rows(relations, table))
     lap("rows")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     counts = {"relations": len(relations), "triplets": written, "left_out": table.left_out}
@@ -109,7 +109,7 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
         found += 1
     slow_rate = found / passed
     began = time.perf_counter()
-    pool = make_pool(relations, ratings, "published", MIN_IMAGES)
+    pool = Pool(relations, ratings, "published", MIN_IMAGES)
     miner = Miner(pool, THRESHOLD)
     set_up = time.perf_counter() - began
     fast = {}

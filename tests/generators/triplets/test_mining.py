@@ -14,7 +14,7 @@ from generators.triplets.draws import Draws, below, uniform
 from generators.triplets.generator import TripletGenerator
 from generators.triplets.graphs import Relations
 from generators.triplets.mining import BLOCK, Miner, TripletTable
-from generators.triplets.pool import make_pool, rate
+from generators.triplets.pool import Pool, rate
 from generators.triplets.ratings import Ratings, Rules
 from generators.triplets.rows import rows
 from generators.triplets.strict import NONE
@@ -34,7 +34,7 @@ def miner(
     min_images: int = 5,
     distractors: bool = True,
 ) -> Miner:
-    return Miner(make_pool(relations, ratings, rules, min_images), threshold, distractors)
+    return Miner(Pool(relations, ratings, rules, min_images), threshold, distractors)
 
 
 def assert_equal(one: TripletTable, other: TripletTable) -> None:
@@ -190,15 +190,15 @@ def test_rows_say_what_was_mined(own_said: list[Said]) -> None:
     relations = relations_of(own_said)
     table = miner(relations, AS_RATED, "strict", 4.6, distractors=False).mine(DRAWS, 0, 300)
     records = list(rows(relations, table))
-    assert [one.number for one in records] == table.number.tolist()
-    for record, reference, target in zip(records, table.reference.tolist(), table.target.tolist(), strict=True):
-        for mention, row in ((record.reference, reference), (record.target, target)):
+    assert [number for number, *_ in records] == table.number.tolist()
+    for (_, _, parts), reference, target in zip(records, table.reference.tolist(), table.target.tolist(), strict=True):
+        for mention, row in ((parts[0], reference), (parts[1], target)):
             image, *said = own_said[row]
             assert [mention.subject, mention.predicate, mention.object] == said
             assert (mention.image_id, mention.image, mention.caption_id) == (image, f"{image}.jpg", str(row))
             assert mention.caption == " ".join(said)
-        assert record.condition == f"{record.target.predicate} {record.target.object}"
-        assert record.distractor is None
+        assert parts[1].condition == f"{parts[1].predicate} {parts[1].object}"
+        assert parts[2] is None
 
 
 @pytest.mark.parametrize("rules", ["strict", "published"])

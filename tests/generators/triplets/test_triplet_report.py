@@ -7,7 +7,7 @@ import pytest
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import make_pool
+from generators.triplets.pool import Pool
 from generators.triplets.ratings import Ratings
 from generators.triplets.report import SAMPLE, MiningReport, make_report
 from manifests.errors import WrongUse
@@ -46,7 +46,7 @@ def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relat
     found = make_report(real_relations, real_ratings, "published", 5, 4.8, DRAWS, True)
     shares = found.differences
     assert shares is not None and real_ratings.published is not None
-    pool = make_pool(real_relations, real_ratings, "published", 5)
+    pool = Pool(real_relations, real_ratings, "published", 5)
     mined = Miner(pool, 4.8).mine(DRAWS, 0, SAMPLE)
     table = table_of(real_relations)
     procedure = PublishedProcedure(table, real_ratings.published, 4.8, 5, seed=0)
