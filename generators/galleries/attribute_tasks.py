@@ -92,12 +92,12 @@ class AttributeDrafts:
 
     def _enough(self, name: str, attribute: str) -> bool:
         """Whether an object with and without an attribute comes in as many images as a template takes at least."""
-        has, lacks = self._has[name, attribute], self._lacks.get((name, attribute), _NONE)
         references = 1 if self.task == "focus-attribute" else 0
-        return self._images(has) >= 1 + references and self._images(lacks) >= SAME_OBJECT[self.task] + 1 - references
-
-    def _images(self, instances: _Numbers) -> int:
-        return len(np.unique(self._image[instances]))
+        enough = (
+            (self._has[name, attribute], 1 + references),
+            (self._lacks.get((name, attribute), _NONE), SAME_OBJECT[self.task] + 1 - references),
+        )
+        return all(len(np.unique(self._image[instances])) >= least for instances, least in enough)
 
     def _of_object(self, kind: str, attribute: str, name: str) -> Iterator[Draft]:
         """Templates of all references: with the attribute (Focus), or with another one of its type (Change)."""

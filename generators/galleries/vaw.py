@@ -72,12 +72,10 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
     for number, record in enumerate(whole, 1):
         place = f"{path.name} instance {number}"
         instance = _instance(record, known, excluded, place)
-        if instance is None:
-            continue
-        if instance.id in instances:
+        if instance is not None and instance.id in instances:
             excluded.add("instance-repeated", f"{place} (id {instance.id})")
-            continue
-        instances[instance.id] = instance
+        elif instance is not None:
+            instances[instance.id] = instance
     if not instances:
         raise WrongUse(f"{path}: has no instance that can be used (left out: {dict(excluded)}); {_ANNOTATIONS}")
     return sorted(instances.values(), key=lambda instance: (len(instance.id), instance.id))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Literal
 
 from generators.annotation_files import lines
 from generators.scene_graphs.caption_files import (
@@ -25,9 +24,8 @@ from generators.scene_graphs.captions import Caption, Read
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
 
-Kind = Literal["tsv", "flickr-tokens", "coco", "json-lines", "parquet", "img2dataset"]
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
-_READERS: dict[str, tuple[Kind, Callable[[Path], Iterator[Read]]]] = {
+_READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
     ".parquet": ("parquet", read_parquet_files),
     ".json": ("coco", read_coco),
     **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
@@ -50,7 +48,7 @@ class CaptionSource:
     """
 
     path: Path
-    kind: Kind
+    kind: str
     files: tuple[Path, ...]
     sized: tuple[Path, ...]
     read: Callable[[], Iterator[Read]]

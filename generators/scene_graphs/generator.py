@@ -70,7 +70,9 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         for read in self._captions.read():
             if isinstance(read, Caption):
                 met.add(read.caption_id)
-                yield self._planned(read)
+                key = sample_key(self.name, read.caption_id)
+                identity = identity_of(read.caption_id)
+                yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
             else:
                 self.excluded.add(read.reason, read.place)
         if suspects := met.suspects():
@@ -91,16 +93,6 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
                 yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
             else:
                 yield Rejected(caption.key, "no-relation")
-
-    def _planned(self, caption: Caption) -> CaptionCandidate:
-        key = sample_key(self.name, caption.caption_id)
-        return CaptionCandidate(
-            key=key,
-            identity=identity_of(caption.caption_id),
-            group=key,
-            split=self.split,
-            **asdict(caption),
-        )
 
     @cached_property
     def _captions(self) -> CaptionSources:

@@ -9,14 +9,15 @@ from importlib.metadata import version
 from itertools import islice
 from typing import cast
 
+import numpy as np
+
 from generators.image_files import ImageFiles, UnusableImage
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations, load_relations
+from generators.triplets.graphs import NONE, Relations, load_relations
 from generators.triplets.mining import Miner
 from generators.triplets.pool import Pool
 from generators.triplets.ratings import load_ratings
 from generators.triplets.report import make_report
-from generators.triplets.rows import Mention, rows
 from generators.triplets.source import MINING, Triplets
 from manifests.candidate import Candidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
@@ -106,11 +107,29 @@ class TripletGenerator(Generator[Triplets]):
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
-            for number, mean, mentions in rows(self._relations, table):
+            distractor = table.distractor if self.source.distractors else np.full_like(table.distractor, NONE)
+            told = [self._relations.told(part) for part in (table.reference, table.target, distractor)]
+            for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):
                 for missed in range(following, number):
                     self.excluded.add("no-triplet", f"draw {missed}")
                 following = number + 1
-                yield self._planned(number, mean, mentions)
+                parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
+                yield TripletCandidate(
+                    key=sample_key(self.name, number),
+                    identity=identity_of(number),
+                    group=f"triplet-{number:07d}",
+                    split=self.split,
+                    number=number,
+                    condition=f"{parts['predicate'][1]} {parts['object'][1]}",  # of the target (GeneCIS, section 5.2)
+                    concreteness=mean,
+                    subjects=parts["subject"],
+                    predicates=parts["predicate"],
+                    objects=parts["object"],
+                    caption_ids=parts["caption_id"],
+                    captions=parts["caption"],
+                    image_ids=parts["image_id"],
+                    images=tuple(map(_name_of, parts["image"], parts["image_id"])),
+                )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
         """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
@@ -121,25 +140,6 @@ class TripletGenerator(Generator[Triplets]):
             read = self._images.read(image for candidate in planned for image in candidate.images if image)
         for candidate in planned:
             yield self._made(candidate, [read.get(image) for image in candidate.images])
-
-    def _planned(self, number: int, mean: float, mentions: tuple[Mention, Mention, Mention | None]) -> TripletCandidate:
-        parts = mentions if self.source.distractors else (*mentions[:2], None)
-        return TripletCandidate(
-            key=sample_key(self.name, number),
-            identity=identity_of(number),
-            group=f"triplet-{number:07d}",
-            split=self.split,
-            number=number,
-            condition=mentions[1].condition,
-            concreteness=mean,
-            subjects=tuple(part.subject if part else "" for part in parts),
-            predicates=tuple(part.predicate if part else "" for part in parts),
-            objects=tuple(part.object if part else "" for part in parts),
-            caption_ids=tuple(part.caption_id if part else "" for part in parts),
-            captions=tuple(part.caption if part else "" for part in parts),
-            image_ids=tuple(part.image_id if part else "" for part in parts),
-            images=tuple(_name_of(part) if part else "" for part in parts),
-        )
 
     def _refuse_addresses(self, first: Sequence[TripletCandidate]) -> None:
         """Raise `WrongUse` where images are asked for that none of the captions names a file of."""
@@ -183,6 +183,6 @@ class TripletGenerator(Generator[Triplets]):
         )
 
 
-def _name_of(mention: Mention) -> str:
+def _name_of(image: str, image_id: str) -> str:
     """What an image is looked for by: the place that its caption's source names, else its id."""
-    return mention.image if mention.image and "://" not in mention.image else mention.image_id
+    return image if image and "://" not in image else image_id

@@ -14,6 +14,7 @@ from manifests.errors import WrongUse
 from shards.earlier import Earlier
 
 Codes = NDArray[np.int32]
+NONE = -1  # in place of a relation: there is none
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate")
 
 
@@ -39,6 +40,19 @@ class Relations:
 
     def __len__(self) -> int:
         return len(self.subject)
+
+    def told(self, relation: Codes) -> dict[str, list[str]]:
+        """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` of
+        its caption; "" for `NONE`. Memory holds a text each."""
+        texts = self.texts.take(pa.array(self.caption[relation]))
+        columns = {name: texts[name].to_pylist() for name in TEXTS}
+        for name, codes in (("subject", self.subject), ("predicate", self.predicate), ("object", self.object)):
+            columns[name] = [self.words[code] for code in codes[relation].tolist()]
+        missing = np.flatnonzero(relation == NONE).tolist()
+        for column in columns.values():
+            for place in missing:
+                column[place] = ""
+        return columns
 
 
 def load_relations(graphs: Earlier) -> Relations:

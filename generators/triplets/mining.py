@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Codes
+from generators.triplets.graphs import NONE, Codes
 from generators.triplets.pool import Floats, Pool
 from generators.triplets.proposals import nothing
 from generators.triplets.published import PublishedRules
-from generators.triplets.strict import NONE, StrictRules
+from generators.triplets.strict import StrictRules
 from manifests.errors import WrongUse
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
@@ -52,11 +52,9 @@ class Miner:
         if not pool.eligible.any():
             raise WrongUse(f"{nothing(pool)}; give more captions, or lower min_images")
         self.pool = pool
-        self.rules: PublishedRules | StrictRules
-        if pool.rules == "published":
-            self.rules = PublishedRules(pool, threshold)
-        else:
-            self.rules = StrictRules(pool, threshold, distractors)
+        self.rules: PublishedRules | StrictRules = (
+            PublishedRules(pool, threshold) if pool.rules == "published" else StrictRules(pool, threshold, distractors)
+        )
 
     def mine(self, draws: Draws, first: int, last: int) -> TripletTable:
         """The triplets with numbers from ``first`` up to, without, ``last``; memory grows with how many these are."""

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.triplets.draws import U64, below
-from generators.triplets.graphs import Codes
+from generators.triplets.graphs import NONE, Codes
 from generators.triplets.pool import Bools, Pool, distinct, found_in
 from generators.triplets.proposals import NEVER, Proposals, References
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
-NONE = -1
 EXACT = 1e-9  # sums that differ by less are equal: ratings have two decimals
 
 
