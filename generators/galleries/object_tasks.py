@@ -68,13 +68,7 @@ class ObjectDrafts:
         """All templates of one reference, each with another target."""
         present = self.scenes.present
         random = generator_for(self._seed, self._subset, f"reference {self.scenes.ids[reference]}")
-        shared = self._counted @ self._counted[reference]  # how many of its categories each image shows
-        close = np.flatnonzero((shared >= LEAST_SHARED) & (shared < shared[reference]))
-        random.shuffle(close)
-        close = close[np.argsort(-shared[close], kind="stable")]
-        near = len(close) - present[close].sum(axis=0)
-        far = self._images_of - present[shared > MOST_SHARED_FAR].sum(axis=0)  # the fewer are counted
-        possible = (near >= NEAR) & (far >= FAR)  # of each category, whether it has the distractors of a condition
+        close, possible = self._surroundings(reference, random)
         wanted = present[reference] if self.task == "focus-object" else ~present[reference]
         open_targets = close[(present[close] & wanted & possible).any(axis=1)]
         if not len(open_targets):
@@ -87,19 +81,29 @@ class ObjectDrafts:
             least = options[uses[options] == uses[options].min()]
             condition = int(random.choice(least))
             uses[condition] += 1
-            yield self._draft(reference, int(target), condition, close, shared, random)
+            yield self._draft(reference, int(target), condition, close, random)
+
+    def _surroundings(self, reference: int, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Close images, the most similar first, and of each category whether it has the distractors of a condition."""
+        shared = self._shared(reference)
+        close = np.flatnonzero((shared >= LEAST_SHARED) & (shared < shared[reference]))
+        random.shuffle(close)
+        close = close[np.argsort(-shared[close], kind="stable")]
+        present = self.scenes.present
+        near = len(close) - present[close].sum(axis=0)
+        far = self._images_of - present[shared > MOST_SHARED_FAR].sum(axis=0)  # the fewer are counted
+        return close, (near >= NEAR) & (far >= FAR)
+
+    def _shared(self, reference: int) -> NDArray[np.float32]:
+        """How many of the reference's categories each image shows, (images,); not kept while references take turns."""
+        shared: NDArray[np.float32] = self._counted @ self._counted[reference]
+        return shared
 
     def _draft(
-        self,
-        reference: int,
-        target: int,
-        condition: int,
-        close: NDArray[np.int64],
-        shared: NDArray[np.float32],
-        random: np.random.Generator,
+        self, reference: int, target: int, condition: int, close: NDArray[np.int64], random: np.random.Generator
     ) -> Draft:
-        """close: the most similar first. shared: how many of the reference's categories each image shows."""
         shows = self.scenes.present[:, condition]
+        shared = self._shared(reference)
         near = close[~shows[close]][:NEAR]
         far = random.choice(np.flatnonzero(shows & (shared <= MOST_SHARED_FAR)), FAR, replace=False)
         name = self.scenes.names[condition]

@@ -13,16 +13,7 @@ import pyarrow.parquet as pq
 
 from generators.annotation_files import Skipped, lines, read_json
 from generators.annotation_files import read_json_lines as read_values
-from generators.scene_graphs.captions import (
-    CAPTION,
-    CAPTION_ID,
-    IMAGE,
-    IMAGE_ID,
-    Caption,
-    Read,
-    checked,
-    from_fields,
-)
+from generators.scene_graphs.captions import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
 from manifests.errors import WrongUse
 from shards.storage.tar_members import HEADER_ERRORS
 
@@ -50,7 +41,7 @@ def read_tsv(path: Path) -> Iterator[Read]:
         elif not URL.fullmatch(url := fields[1].strip()):
             yield Skipped(place, "no-url")
         else:
-            yield checked(Caption(default_id, url, fields[0], url, place))
+            yield from_fields({"caption": fields[0], "url": url}, place, default_id)
 
 
 def read_flickr_tokens(path: Path) -> Iterator[Read]:
@@ -66,7 +57,7 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
         elif not (found := FLICKR_ID.fullmatch(caption_id)):
             yield Skipped(place, "no-image-id")
         else:
-            yield checked(Caption(caption_id, found["image"], caption, found["image"], place))
+            yield from_fields({"caption": caption, "image": found["image"]}, place, caption_id)
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:

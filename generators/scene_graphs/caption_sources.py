@@ -69,7 +69,6 @@ class CaptionSource:
         return digest([self.kind, hashed, [[path.name, path.stat().st_size] for path in self.sized]])
 
 
-@dataclass(frozen=True, slots=True)
 class CaptionSources:
     """Captions of one or more files or folders, read one after the other.
 
@@ -78,7 +77,25 @@ class CaptionSources:
     belong together.
     """
 
-    each: tuple[CaptionSource, ...]
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Raises `WrongUse` for a path that holds no captions, and for two that cannot be told apart."""
+        if not paths:
+            raise WrongUse(f"no captions are named; {_KINDS}")
+        self.each = tuple(caption_source(path) for path in paths)
+        for one, other in combinations(self.each, 2):
+            for source in (one, other):
+                if not source.name.isprintable():
+                    raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
+            if one.stem == other.stem:
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
+                    "would begin; name each file once, or rename one"
+                )
+            if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
+                    "image of each; parse each into a folder of its own"
+                )
 
     def read(self) -> Iterator[Read]:
         """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
@@ -105,28 +122,6 @@ class CaptionSources:
         if len(self.each) == 1:
             return self.each[0].digest()
         return digest([[source.stem, source.digest()] for source in self.each])
-
-
-def caption_sources(paths: Sequence[Path]) -> CaptionSources:
-    """The captions at some paths; raises `WrongUse` for one that holds none, and for two that cannot be told apart."""
-    if not paths:
-        raise WrongUse(f"no captions are named; {_KINDS}")
-    sources = tuple(caption_source(path) for path in paths)
-    for one, other in combinations(sources, 2):
-        for source in (one, other):
-            if not source.name.isprintable():
-                raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
-        if one.stem == other.stem:
-            raise WrongUse(
-                f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
-                "would begin; name each file once, or rename one"
-            )
-        if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
-            raise WrongUse(
-                f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
-                "image of each; parse each into a folder of its own"
-            )
-    return CaptionSources(sources)
 
 
 def caption_source(path: Path) -> CaptionSource:

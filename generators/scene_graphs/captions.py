@@ -52,21 +52,19 @@ class Caption:
 Read = Caption | Skipped
 
 
-def checked(caption: Caption) -> Read:
-    """The caption, unless something in it is empty or too long."""
-    if not caption.caption.strip():
-        return Skipped(caption.place, "empty-caption")
-    if len(caption.caption) > LONGEST_CAPTION:
-        return Skipped(caption.place, "too-long")
-    if not caption.image_id:
-        return Skipped(caption.place, "no-image-id")
-    return caption
-
-
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
-    """A caption of named fields (a JSON object, a row); ``default_id`` where it has no id of its own."""
+    """A caption of named fields (a JSON object, a row), unless something in it is empty or too long.
+
+    default_id: where it has no id of its own.
+    """
     caption, image_id, image = (_text(fields, names) for names in (CAPTION, IMAGE_ID, IMAGE))
-    return checked(Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place))
+    if not caption.strip():
+        return Skipped(place, "empty-caption")
+    if len(caption) > LONGEST_CAPTION:
+        return Skipped(place, "too-long")
+    if not image_id:
+        return Skipped(place, "no-image-id")
+    return Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:

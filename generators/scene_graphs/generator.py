@@ -9,7 +9,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
+from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, Relation, find_pipeline, parser_of
 from generators.scene_graphs.source import SceneGraphs
@@ -96,7 +96,7 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
 
     @cached_property
     def _captions(self) -> CaptionSources:
-        return caption_sources(self.source.captions)
+        return CaptionSources(self.source.captions)
 
     @cached_property
     def _pipeline(self) -> Pipeline:

@@ -69,16 +69,8 @@ class TripletGenerator(Generator[Triplets]):
 
     def reports(self) -> Mapping[str, bytes]:
         """``mining.json`` (`generators.triplets.report.MiningReport`)."""
-        source = self.source
-        report = make_report(
-            self._relations,
-            load_ratings(source.concreteness, "published"),
-            source.rules,
-            source.min_images,
-            source.threshold,
-            Draws(self.seed, self.name),
-            source.distractors,
-        )
+        ratings = load_ratings(self.source.concreteness, "published")
+        report = make_report(self._relations, ratings, self.source, Draws(self.seed, self.name))
         return {MINING: report.to_bytes()}
 
     def plan(self) -> Iterator[TripletCandidate]:

@@ -51,31 +51,24 @@ class References:
     """The references of a pool that can pass, with their targets. relation: of the pool, one entry a reference."""
 
     def __init__(
-        self,
-        pool: Pool,
-        gain: Floats,
-        need: Floats,
-        factor: Floats,
-        own: Bools,
-        words: int,
-        threshold: float,
-        least: float,
+        self, pool: Pool, gain: Floats, factor: Floats, own: Bools, words: int, threshold: float, least: float
     ) -> None:
         """Weigh the references.
 
         Args:
             gain: of each pair.
-            need: of each relation, what the gain of its target's pair must exceed.
             factor: of each relation, by which its weight is multiplied.
             own: of each relation, whether a target of its own pair can pass.
-            words: how many ratings are averaged, for the message.
-            threshold: of their mean, for the message.
-            least: by how much some gain must exceed ``need``.
+            words: how many ratings are averaged.
+            threshold: that their mean must exceed.
+            least: by how much some gain must exceed what its reference lacks.
 
         Raises:
             WrongUse: no reference can pass.
         """
         subject = pool.subject[pool.pair]  # of each relation
+        # Of each relation, what the gain of its target's pair must exceed.
+        need = words * threshold - (pool.subject_rating + pool.object_rating)
         targets = np.lexsort((gain, pool.subject)).astype(np.int32)
         # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of the
         # pairs from ``first`` to the end of the subject's, gain > need - SLACK. Clipped, it stays among its subject's.

@@ -45,12 +45,11 @@ class PublishedRules:
         # target's pair adds at most gain = (ts + to) + to + max ds, where a reference needs 6 * threshold - (rs + ro).
         most = np.maximum.reduceat(pool.subject_rating[pool.by_object], pool.object_start)  # max ds of each object
         gain = (rating + pool.object_rating)[pool.start] + most[pool.object]
-        need = WORDS * threshold - rating
         q = _chance_alike(pool)
         with np.errstate(divide="ignore", invalid="ignore"):
             a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
         late = _power(q, DRAWS - 1) / a
-        self.references = References(pool, gain, need, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
+        self.references = References(pool, gain, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
         self._late = late[self.references.relation].astype(np.float32)
 
     def propose(self, states: U64) -> Proposals:

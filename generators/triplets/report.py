@@ -9,6 +9,7 @@ from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import Miner, TripletTable
 from generators.triplets.pool import Bools, Floats, Pool, distinct, found_in, funnel, rate
 from generators.triplets.ratings import Ratings, Rules
+from generators.triplets.source import Triplets
 from manifests.errors import WrongUse
 from manifests.receipt import Model
 
@@ -80,38 +81,30 @@ class MiningReport(Model):
         return self.model_dump_json().encode() + b"\n"
 
 
-def make_report(
-    relations: Relations,
-    ratings: Ratings,
-    rules: Rules,
-    min_images: int,
-    threshold: float,
-    draws: Draws,
-    distractors: bool,
-) -> MiningReport:
+def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws: Draws) -> MiningReport:
     """Mine a sample under both rules and compare; a second, or ten for millions of captions, and the memory of
     another pool.
 
-    ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under ``rules``.
+    ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under the source's.
     """
     funnels: dict[str, dict[str, int]] = {}
     mined: dict[str, TripletTable] = {}
     for which in ("published", "strict"):
         try:
-            miner = Miner(Pool(relations, ratings, which, min_images), threshold, distractors)
+            miner = Miner(Pool(relations, ratings, which, source.min_images), source.threshold, source.distractors)
         except WrongUse:
-            if which == rules:
+            if which == source.rules:
                 raise
             continue
         within = {"references within reach of the threshold": len(miner.rules.references.relation)}
         funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)
         del miner  # its pool goes before another is made
-    table = mined[rules]
-    counts, edges = np.histogram(table.concreteness, bins=np.linspace(threshold, 5.0, BINS + 1))
+    table = mined[source.rules]
+    counts, edges = np.histogram(table.concreteness, bins=np.linspace(source.threshold, 5.0, BINS + 1))
     return MiningReport(
-        rules=rules,
-        threshold=threshold,
-        min_images=min_images,
+        rules=source.rules,
+        threshold=source.threshold,
+        min_images=source.min_images,
         funnels=funnels,
         mined=len(table),
         left_out=table.left_out,
@@ -120,7 +113,7 @@ def make_report(
         predicates=_frequent(relations.predicate[table.target], relations.words),
         edges=[round(edge, 4) for edge in edges.tolist()],
         histogram=counts.tolist(),
-        differences=_differences(relations, ratings, threshold, mined["published"], mined.get("strict"))
+        differences=_differences(relations, ratings, source.threshold, mined["published"], mined.get("strict"))
         if mined.get("published")
         else None,
     )

@@ -36,10 +36,8 @@ class StrictRules:
         if distractors:
             self._others = _OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
             gain = np.where(self._others.count > 0, gain, NEVER)
-        need = WORDS * threshold - self._rating
-        self.references = References(
-            pool, gain, need, np.ones(len(pool)), np.zeros(len(pool), dtype=np.bool_), WORDS, threshold, EXACT
-        )
+        alike = np.zeros(len(pool), dtype=np.bool_)
+        self.references = References(pool, gain, np.ones(len(pool)), alike, WORDS, threshold, EXACT)
         self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
 
     def propose(self, states: U64) -> Proposals:
