@@ -82,9 +82,7 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
 
 
 def _instance(record: Any, known: Collection[str], excluded: LeftOut, place: str) -> Instance | None:
-    if not isinstance(record, dict):
-        excluded.add("instance-malformed", place)
-        return None
+    record = record if isinstance(record, dict) else {}
     identifier, image = _identifier(record.get("instance_id")), _identifier(record.get("image_id"))
     name = record.get("object_name")
     said, denied = (_attributes(record.get(f"{side}_attributes")) for side in ("positive", "negative"))

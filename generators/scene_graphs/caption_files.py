@@ -106,18 +106,13 @@ def read_parquet_files(*paths: Path) -> Iterator[Read]:
             yield from_fields(row, place, default_id)
 
 
-def shard_stems(folder: Path) -> list[str]:
-    """Names of the folder's shards without suffix, in order; empty when it holds no tar."""
-    tars = {path.stem for path in folder.glob("*.tar")}
-    return sorted(tars | {path.stem for path in folder.glob("*.parquet")}) if tars else []
-
-
 def read_img2dataset(folder: Path) -> Iterator[Read]:
     """A folder that img2dataset wrote as WebDataset: images in ``00000.tar``, captions in ``00000.parquet``.
 
     Captions of the images that were downloaded: id of caption and image is img2dataset's key, and the image is at
-    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards."""
-    for stem in shard_stems(folder):
+    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards.
+    """
+    for stem in sorted({path.stem for pattern in ("*.tar", "*.parquet") for path in folder.glob(pattern)}):
         tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
         if not tar.is_file() or not table.is_file():
             yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")

@@ -18,7 +18,6 @@ from generators.scene_graphs.caption_files import (
     read_json_lines,
     read_parquet_files,
     read_tsv,
-    shard_stems,
 )
 from generators.scene_graphs.captions import Caption, Read
 from manifests.canonical import digest, sha256_of_file
@@ -131,7 +130,7 @@ def caption_source(path: Path) -> CaptionSource:
             tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
             for pattern in ("*.parquet", "*.tar")
         )
-        if shard_stems(path):
+        if any(path.glob("*.tar")):
             return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))

@@ -145,11 +145,9 @@ class TripletGenerator(Generator[Triplets]):
             )
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
-        frames: list[Frame | None] = []
-        for image in images:
-            if isinstance(image, UnusableImage):
-                return image.rejected(candidate.key)
-            frames.append(image)
+        if unusable := [image for image in images if isinstance(image, UnusableImage)]:
+            return unusable[0].rejected(candidate.key)
+        frames = cast(Sequence[Frame | None], images)
         digests = [frame.source.sha256 for frame in frames if frame is not None]
         if len(set(digests)) < len(digests):
             same = ", ".join(frame.source.path for frame in frames if frame is not None)
