@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.galleries.attribute_invariants import attribute_rules
+from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
 from evaluation.galleries.invariants import Problem, check
-from evaluation.galleries.object_invariants import object_rules
 from generators.annotation_files import read_json
 from generators.galleries.drafts import DISTRACTORS, Task
 from generators.galleries.panoptic import read_scenes
@@ -42,10 +41,10 @@ def check_file(templates: Path, annotations: Path | None = None, taxonomy: Path 
         return check(entries, task)
     if taxonomy is None:
         scenes = read_scenes(annotations, LeftOut())
-        return check(entries, task, object_rules(scenes), scenes.names)
+        return check(entries, task, ObjectRules(scenes), scenes.names)
     types = read_taxonomy(taxonomy)
     attributes = {name for names in types.values() for name in names}
-    rules = attribute_rules(read_instances(annotations, types, LeftOut()), types)
+    rules = AttributeRules(read_instances(annotations, types, LeftOut()), types)
     return check(entries, task, rules, set(types) if task == "focus-attribute" else attributes)
 
 

@@ -92,12 +92,12 @@ class AttributeDrafts:
 
     def _enough(self, name: str, attribute: str) -> bool:
         """Whether an object with and without an attribute comes in as many images as a template takes at least."""
-        has, lacks = self._has[name, attribute], self._lacks.get((name, attribute), _NONE)
         references = 1 if self.task == "focus-attribute" else 0
-        return self._images(has) >= 1 + references and self._images(lacks) >= SAME_OBJECT[self.task] + 1 - references
-
-    def _images(self, instances: _Numbers) -> int:
-        return len(np.unique(self._image[instances]))
+        enough = (
+            (self._has[name, attribute], 1 + references),
+            (self._lacks.get((name, attribute), _NONE), SAME_OBJECT[self.task] + 1 - references),
+        )
+        return all(len(np.unique(self._image[instances])) >= least for instances, least in enough)
 
     def _of_object(self, kind: str, attribute: str, name: str) -> Iterator[Draft]:
         """Templates of all references: with the attribute (Focus), or with another one of its type (Change)."""
@@ -150,12 +150,15 @@ class AttributeDrafts:
         condition = kind if self.task == "focus-attribute" else attribute
         return Draft(
             task=self.task,
-            condition=condition,
-            reference=self._entry(reference),
-            target=self._entry(int(target[0])),
-            gallery=tuple(self._entry(int(instance)) for instance in gallery),
+            entry={
+                "condition": condition,
+                "reference": self._entry(reference),
+                "target": self._entry(int(target[0])),
+                "gallery": [self._entry(int(instance)) for instance in gallery],
+            },
             identity=(self.instances[reference].id, condition),
             facts={"object": name, "attribute": attribute, "attribute_type": kind},
+            images=tuple(f"{self.instances[number].image}.jpg" for number in (reference, *target, *gallery)),
         )
 
     def _pick(self, pool: _Numbers, count: int, taken: _Numbers, random: np.random.Generator) -> _Numbers | None:

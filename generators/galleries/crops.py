@@ -40,10 +40,8 @@ def crop(pixels: Pixels, box: Box, how: Crops) -> Pixels:
         raise OutsideImage(f"box [{shown}] has no pixel in an image of {width} x {height}")
     cut = pixels[top:bottom, left:right]
     side = max(cut.shape[:2])
-    square = np.zeros((side, side, 3), dtype=np.uint8)
     y, x = (side - cut.shape[0]) // 2, (side - cut.shape[1]) // 2
-    square[y : y + cut.shape[0], x : x + cut.shape[1]] = cut
-    return square
+    return np.pad(cut, ((y, side - cut.shape[0] - y), (x, side - cut.shape[1] - x), (0, 0)))
 
 
 def _span(start: float, length: float, limit: int, how: Crops) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -19,32 +20,18 @@ T = TypeVar("T")
 class Draft:
     """One template of ids.
 
-    reference, target, gallery: images as GeneCIS's files name them, ``{val_image_id}`` of COCO or ``{image_id,
-    instance_id, instance_bbox}`` of Visual Genome; the gallery is without the target. identity: what tells it from all
-    others of the task. facts: for its provenance, the same keys for all of a task.
+    entry: the template as it stands in GeneCIS's own JSON, which its released evaluation reads: condition, reference,
+    target, and a gallery without the target. Each image is ``{val_image_id}`` of COCO or ``{image_id, instance_id,
+    instance_bbox}`` of Visual Genome. identity: what tells it from all
+    others of the task. facts: for its provenance, the same keys for all of a task. images: names of the files of
+    reference, target and gallery.
     """
 
     task: Task
-    condition: str
-    reference: Entry
-    target: Entry
-    gallery: tuple[Entry, ...]
+    entry: Entry
     identity: tuple[str | int, ...]
     facts: Mapping[str, str | int]
-
-    @property
-    def images(self) -> tuple[Entry, ...]:
-        """Reference, target, gallery."""
-        return (self.reference, self.target, *self.gallery)
-
-    def entry(self) -> Entry:
-        """The template as it stands in GeneCIS's own JSON, which its released evaluation reads."""
-        return {
-            "condition": self.condition,
-            "gallery": list(self.gallery),
-            "reference": self.reference,
-            "target": self.target,
-        }
+    images: tuple[str, ...]
 
 
 def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:
@@ -53,12 +40,10 @@ def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:
     Nested, it keeps every level even for as long as there is something to draw: types of attributes, attributes of a
     type, objects of an attribute. What comes first does not depend on how much is taken.
     """
-    open_sources = list(sources)
-    while open_sources:
-        left = []
-        for source in open_sources:
-            for item in source:
-                yield item
-                left.append(source)
-                break
-        open_sources = left
+    waiting = deque(sources)
+    while waiting:
+        source = waiting.popleft()
+        for item in source:
+            yield item
+            waiting.append(source)
+            break

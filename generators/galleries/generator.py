@@ -51,10 +51,8 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
 
     def inputs(self) -> str:
         """Digest of annotations and taxonomy."""
-        files = [self.source.annotations]
-        if isinstance(self.source, AttributeTemplates):
-            files.append(self.source.taxonomy)
-        return digest([sha256_of_file(file)[0] for file in files])
+        annotations = (path for _, place, path in self.source.places() if place.need == "annotations")
+        return digest([sha256_of_file(path)[0] for path in annotations])
 
     def plan(self) -> Iterator[TemplateCandidate]:
         """All templates that can be made, the first ones the same for any count; each is a group of its own.
@@ -63,9 +61,9 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         """
         self.excluded = LeftOut()
         nothing = True
-        for draft, images in self._drafts():
+        for draft in self._drafts():
             nothing = False
-            yield self._candidate(draft, images)
+            yield self._candidate(draft)
         if nothing:
             left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
             raise WrongUse(
@@ -80,15 +78,14 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         """
         for planned in cast(Sequence[TemplateCandidate], candidates):
             read = self.files.read(planned.images)
-            problem = _first_problem(read[name] for name in planned.images)
-            if problem is not None:
-                yield problem.rejected(planned.key)
+            images = [read[name] for name in planned.images]
+            if unusable := [image for image in images if isinstance(image, UnusableImage)]:
+                yield unusable[0].rejected(planned.key)
                 continue
             entry = json.loads(planned.entry)
             entries: list[Entry] = [entry["reference"], entry["target"], *entry["gallery"]]
-            wholes = [cast(Frame, read[name]) for name in planned.images]
             try:
-                reference, target, *gallery = map(self._seen, wholes, entries)
+                reference, target, *gallery = map(self._seen, cast(list[Frame], images), entries)
             except OutsideImage as error:
                 yield Rejected(planned.key, "box-outside", str(error))
                 continue
@@ -105,23 +102,18 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
                 provenance=json.loads(planned.provenance),
             )
 
-    def _drafts(self) -> Iterator[tuple[Draft, tuple[str, ...]]]:
-        """Templates with the names of their images' files."""
+    def _drafts(self) -> Iterable[Draft]:
         source = self.source
         if isinstance(source, ObjectTemplates):
             scenes = read_scenes(source.annotations, self.excluded)
-            files = dict(zip(scenes.ids.tolist(), scenes.files, strict=True))
             of_objects: ObjectTask = "focus-object" if source.task == "focus" else "change-object"
-            for draft in ObjectDrafts(scenes, of_objects, self.seed, self.name, self.excluded):
-                yield draft, tuple(files[image["val_image_id"]] for image in draft.images)
-            return
+            return ObjectDrafts(scenes, of_objects, self.seed, self.name, self.excluded)
         taxonomy = read_taxonomy(source.taxonomy)
         instances = read_instances(source.annotations, taxonomy, self.excluded)
         task: AttributeTask = "focus-attribute" if source.task == "focus" else "change-attribute"
-        for draft in AttributeDrafts(instances, taxonomy, task, self.seed, self.name, self.excluded):
-            yield draft, tuple(f"{image['image_id']}.jpg" for image in draft.images)
+        return AttributeDrafts(instances, taxonomy, task, self.seed, self.name, self.excluded)
 
-    def _candidate(self, draft: Draft, images: tuple[str, ...]) -> TemplateCandidate:
+    def _candidate(self, draft: Draft) -> TemplateCandidate:
         key = sample_key(self.name, draft.task, *draft.identity)
         return TemplateCandidate(
             key=key,
@@ -129,9 +121,9 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
             group=key,
             split=self.split,
             task=draft.task,
-            condition=draft.condition,
-            images=images,
-            entry=canonical_json(draft.entry()).decode(),
+            condition=draft.entry["condition"],
+            images=draft.images,
+            entry=canonical_json(draft.entry).decode(),
             provenance=canonical_json(draft.facts).decode(),
         )
 
@@ -140,13 +132,8 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         if not isinstance(self.source, AttributeTemplates):
             return whole
         x, y, width, height = entry["instance_bbox"]
-        box = (x, y, width, height)
         try:
-            pixels = crop(whole.pixels, box, self.source.crops)
+            pixels = crop(whole.pixels, (x, y, width, height), self.source.crops)
         except OutsideImage as error:
             raise OutsideImage(f"instance {entry['instance_id']} of {whole.id}: {error}") from error
         return replace(whole, id=f"{whole.id}#{x!r},{y!r},{width!r},{height!r}", pixels=pixels)
-
-
-def _first_problem(read: Iterable[Frame | UnusableImage]) -> UnusableImage | None:
-    return next((one for one in read if isinstance(one, UnusableImage)), None)

@@ -95,7 +95,7 @@ class ObjectDrafts:
         return close, (near >= NEAR) & (far >= FAR)
 
     def _shared(self, reference: int) -> NDArray[np.float32]:
-        """How many of the reference's categories each image shows, (images,)."""
+        """How many of the reference's categories each image shows, (images,); not kept while references take turns."""
         shared: NDArray[np.float32] = self._counted @ self._counted[reference]
         return shared
 
@@ -109,12 +109,15 @@ class ObjectDrafts:
         name = self.scenes.names[condition]
         return Draft(
             task=self.task,
-            condition=name,
-            reference=self._entry(reference),
-            target=self._entry(target),
-            gallery=tuple(self._entry(int(image)) for image in (*near, *far)),
+            entry={
+                "condition": name,
+                "reference": self._entry(reference),
+                "target": self._entry(target),
+                "gallery": [self._entry(int(image)) for image in (*near, *far)],
+            },
             identity=(int(self.scenes.ids[reference]), int(self.scenes.ids[target]), name),
             facts={"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
+            images=tuple(self.scenes.files[image] for image in (reference, target, *near, *far)),
         )
 
     def _entry(self, image: int) -> Entry:

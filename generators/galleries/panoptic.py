@@ -67,25 +67,26 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
         WrongUse: the file has another structure, a category is malformed, or no annotation can be used.
     """
     whole = read_json(path)
-    lists = [whole.get(key) if isinstance(whole, dict) else None for key in ("categories", "images", "annotations")]
-    if not all(isinstance(one, list) for one in lists):
+    if not isinstance(whole, dict) or not all(
+        isinstance(whole.get(key), list) for key in ("categories", "images", "annotations")
+    ):
         raise WrongUse(f"{path}: not an object with lists of images, annotations and categories; {_REMEDY}")
     categories: dict[int, str] = {}
     sizes: dict[int, tuple[int, str]] = {}
     areas: dict[int, NDArray[np.int64]] = {}
-    for number, record in enumerate(lists[0] or []):
+    for number, record in enumerate(whole["categories"]):
         try:
             _once(categories, *_category(record))
         except _Malformed as error:
             raise WrongUse(f"{path}: categories[{number}] {error}; {_REMEDY}") from error
-    for number, record in enumerate(lists[1] or []):
+    for number, record in enumerate(whole["images"]):
         try:
             _once(sizes, *_image(record))
         except _Malformed as error:
             excluded.add("image-malformed", f"{path.name} images[{number}] {error}")
     names = sorted(set(categories.values()))
     column = {identifier: names.index(name) for identifier, name in categories.items()}
-    for number, record in enumerate(lists[2] or []):
+    for number, record in enumerate(whole["annotations"]):
         try:
             image = _whole_number(record, "image_id")
             if image not in sizes:

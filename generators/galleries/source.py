@@ -30,6 +30,8 @@ class Templates(ImageFolderSource):
     paper = GENECIS
     #: By task: its name, the question that it asks, and how its templates are made.
     tasks: ClassVar[Mapping[Task, tuple[str, str, str]]]
+    #: What no count tells of the templates of either task.
+    limits: ClassVar[str]
 
     def open(self, context: Context) -> TemplateGenerator:
         """As `shards.contracts.Source.open`."""
@@ -48,7 +50,8 @@ class Templates(ImageFolderSource):
 
     def notes(self) -> str:
         """What no count tells of the task's templates."""
-        return "* A change has a direction: reference and target cannot be swapped.\n" if self.task == "change" else ""
+        change = "* A change has a direction: reference and target cannot be swapped.\n"
+        return self.limits + (change if self.task == "change" else "")
 
 
 class AttributeTemplates(Templates):
@@ -112,14 +115,14 @@ distractors are other objects with that attribute, five are the reference's obje
 """,
         ),
     }
+    limits = """\
+* Attributes are people's opinions (wide, narrow), and what nobody labelled is not known: lacking one always means that
+  somebody said so.
+"""
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `Templates.how_made`, and how objects are cut out."""
         return super().how_made(reports) + _CROPS[self.crops]
-
-    def notes(self) -> str:
-        """As `Templates.notes`."""
-        return _LABELS + super().notes()
 
 
 _CROPS = {
@@ -137,10 +140,6 @@ unless the border of the image is near. `crops: corrected` grows the box by 0.35
 padded to squares with black.
 """,
 }
-_LABELS = """\
-* Attributes are people's opinions (wide, narrow), and what nobody labelled is not known: lacking one always means that
-  somebody said so.
-"""
 
 
 class ObjectTemplates(Templates):
@@ -192,13 +191,7 @@ it.
 """,
         ),
     }
-
-    def notes(self) -> str:
-        """As `Templates.notes`."""
-        return _PIXELS + super().notes()
-
-
-_PIXELS = """\
+    limits = """\
 * A pixel has one category, whatever else it shows (a ceiling light is a ceiling or a light), and what takes no more
   than 1 % of an image does not count as seen.
 """

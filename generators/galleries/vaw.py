@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from generators.annotation_files import read_json
 from manifests.errors import WrongUse
@@ -19,6 +19,9 @@ from shards.contracts import LeftOut
 
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
 LONGEST_ID = 18  # digits
+
+_ANNOTATIONS = "source.annotations must be a VAW file such as val.json; correct it or fetch it again"
+_TAXONOMY = "source.taxonomy must be {type: [attribute, ...]}, such as VAW's attribute_types.json"
 
 Box = tuple[float, float, float, float]
 
@@ -43,11 +46,11 @@ def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
     """Attributes by their type, both sorted; raises `WrongUse` for another shape."""
     whole = read_json(path)
     if not isinstance(whole, dict) or not whole:
-        _refuse_taxonomy(path, "the file", "is no JSON object of types")
+        raise WrongUse(f"{path}: the file is no JSON object of types; {_TAXONOMY}")
     taxonomy = {}
     for kind, attributes in whole.items():
         if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
-            _refuse_taxonomy(path, repr(kind), "has no list of attributes")
+            raise WrongUse(f"{path}: {kind!r} has no list of attributes; {_TAXONOMY}")
         taxonomy[kind] = tuple(sorted({_word(name) for name in attributes} - {""}))
     return dict(sorted(taxonomy.items()))
 
@@ -63,27 +66,23 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
     """
     whole = read_json(path)
     if not isinstance(whole, list):
-        _refuse(path, "is no list of instances")
+        raise WrongUse(f"{path}: is no list of instances; {_ANNOTATIONS}")
     known = {attribute for attributes in taxonomy.values() for attribute in attributes}
     instances: dict[str, Instance] = {}
     for number, record in enumerate(whole, 1):
         place = f"{path.name} instance {number}"
         instance = _instance(record, known, excluded, place)
-        if instance is None:
-            continue
-        if instance.id in instances:
+        if instance is not None and instance.id in instances:
             excluded.add("instance-repeated", f"{place} (id {instance.id})")
-            continue
-        instances[instance.id] = instance
+        elif instance is not None:
+            instances[instance.id] = instance
     if not instances:
-        _refuse(path, f"has no instance that can be used (left out: {dict(excluded)})")
+        raise WrongUse(f"{path}: has no instance that can be used (left out: {dict(excluded)}); {_ANNOTATIONS}")
     return sorted(instances.values(), key=lambda instance: (len(instance.id), instance.id))
 
 
 def _instance(record: Any, known: Collection[str], excluded: LeftOut, place: str) -> Instance | None:
-    if not isinstance(record, dict):
-        excluded.add("instance-malformed", place)
-        return None
+    record = record if isinstance(record, dict) else {}
     identifier, image = _identifier(record.get("instance_id")), _identifier(record.get("image_id"))
     name = record.get("object_name")
     said, denied = (_attributes(record.get(f"{side}_attributes")) for side in ("positive", "negative"))
@@ -133,13 +132,3 @@ def _box(value: Any) -> Box | None:
 
 def _word(text: str) -> str:
     return " ".join(text.lower().split())
-
-
-def _refuse(path: Path, what: str) -> NoReturn:
-    remedy = "source.annotations must be a VAW file such as val.json; correct it or fetch it again"
-    raise WrongUse(f"{path}: {what}; {remedy}")
-
-
-def _refuse_taxonomy(path: Path, place: str, what: str) -> NoReturn:
-    remedy = "source.taxonomy must be {type: [attribute, ...]}, such as VAW's attribute_types.json"
-    raise WrongUse(f"{path}: {place} {what}; {remedy}")

@@ -1,9 +1,10 @@
-"""Readers of caption files: CC3M's TSV, Flickr's token files, COCO's JSON, JSON lines and Parquet."""
+"""Readers of captions: CC3M's TSV, Flickr's token files, COCO's JSON, JSON lines, Parquet and img2dataset's folders."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,13 @@ import pyarrow.parquet as pq
 
 from generators.annotation_files import Skipped, lines, read_json
 from generators.annotation_files import read_json_lines as read_values
-from generators.scene_graphs.captions import (
-    CAPTION,
-    CAPTION_ID,
-    IMAGE,
-    IMAGE_ID,
-    Caption,
-    Read,
-    checked,
-    from_fields,
-)
+from generators.scene_graphs.captions import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
 from manifests.errors import WrongUse
+from shards.storage.tar_members import HEADER_ERRORS
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2dataset writes
 
 
 def read_tsv(path: Path) -> Iterator[Read]:
@@ -47,7 +41,7 @@ def read_tsv(path: Path) -> Iterator[Read]:
         elif not URL.fullmatch(url := fields[1].strip()):
             yield Skipped(place, "no-url")
         else:
-            yield checked(Caption(default_id, url, fields[0], url, place))
+            yield from_fields({"caption": fields[0], "url": url}, place, default_id)
 
 
 def read_flickr_tokens(path: Path) -> Iterator[Read]:
@@ -63,7 +57,7 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
         elif not (found := FLICKR_ID.fullmatch(caption_id)):
             yield Skipped(place, "no-image-id")
         else:
-            yield checked(Caption(caption_id, found["image"], caption, found["image"], place))
+            yield from_fields({"caption": caption, "image": found["image"]}, place, caption_id)
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:
@@ -103,21 +97,48 @@ def read_coco(path: Path) -> Iterator[Read]:
             yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))
 
 
-def read_parquet_files(paths: Sequence[Path]) -> Iterator[Read]:
+def read_parquet_files(*paths: Path) -> Iterator[Read]:
     """Parquet files with the columns of `generators.scene_graphs.captions`, read a batch of rows at a time."""
     for path in paths:
-        for number, row in enumerate(parquet_fields(path), 1):
+        for number, row in enumerate(_parquet_fields(path), 1):
             place = f"row {number}" if len(paths) == 1 else f"{path.name} row {number}"
             default_id = f"{number:09d}" if len(paths) == 1 else f"{path.stem}-{number:09d}"
             yield from_fields(row, place, default_id)
 
 
-def parquet_fields(path: Path, more: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-    """The rows of a file, of the known columns and those in ``more``; columns of images or lists are not read.
+def read_img2dataset(folder: Path) -> Iterator[Read]:
+    """A folder that img2dataset wrote as WebDataset: images in ``00000.tar``, captions in ``00000.parquet``.
+
+    Captions of the images that were downloaded: id of caption and image is img2dataset's key, and the image is at
+    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards.
+    """
+    for stem in sorted({path.stem for pattern in ("*.tar", "*.parquet") for path in folder.glob(pattern)}):
+        tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
+        if not tar.is_file() or not table.is_file():
+            yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
+            continue
+        try:
+            images = _images(tar)
+        except (*HEADER_ERRORS, OSError):
+            yield Skipped(tar.name, "broken-tar")
+            continue
+        for number, row in enumerate(_parquet_fields(table), 1):
+            place, key = f"{table.name} row {number}", row.get("key")
+            if row.get("status", "success") != "success":
+                yield Skipped(place, "not-downloaded")
+            elif not isinstance(key, str) or key not in images:
+                yield Skipped(place, "no-image")
+            else:
+                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
+                yield from_fields(fields, place, key)
+
+
+def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file, of the known columns; columns of images or lists are not read.
 
     Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions.
     """
-    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, *more}
+    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "status"}
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             names = [
@@ -132,3 +153,17 @@ def parquet_fields(path: Path, more: Sequence[str] = ()) -> Iterator[dict[str, A
                 yield from batch.to_pylist()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
+
+
+def _images(tar: Path) -> dict[str, str]:
+    """Names of the images in a tar by key; only its headers are read."""
+    found: dict[str, str] = {}
+    with tarfile.open(tar, "r:") as members:
+        for member in members:
+            if member.size < 0:  # tarfile would step back, and read the same headers for ever
+                raise tarfile.ReadError(f"{member.name}: negative size")
+            key, dot, suffix = member.name.partition(".")
+            if member.isfile() and f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
+                found[key] = member.name
+            members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+    return found

@@ -8,23 +8,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
-from typing import Literal
 
-from generators.annotation_files import Skipped, lines
+from generators.annotation_files import lines
 from generators.scene_graphs.caption_files import (
     FLICKR_ID,
     read_coco,
     read_flickr_tokens,
+    read_img2dataset,
     read_json_lines,
     read_parquet_files,
     read_tsv,
 )
 from generators.scene_graphs.captions import Caption, Read
-from generators.scene_graphs.img2dataset_shards import read_img2dataset, shard_stems
 from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
 
-Kind = Literal["tsv", "flickr-tokens", "coco", "json-lines", "parquet", "img2dataset"]
+#: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
+_READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
+    ".parquet": ("parquet", read_parquet_files),
+    ".json": ("coco", read_coco),
+    **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
+    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_tsv)),
+}
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _KINDS = (
@@ -35,18 +40,17 @@ _KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class CaptionSource:
-    """One file or folder of captions. files: what is read whole and hashed; sized: tars, of which only the names are
-    read."""
+    """One file or folder of captions.
+
+    files: what is read whole and hashed; sized: tars, of which only the names are read. read: gives captions and what
+    is left out, in the order of the files; memory does not grow with their number.
+    """
 
     path: Path
-    kind: Kind
+    kind: str
     files: tuple[Path, ...]
     sized: tuple[Path, ...]
-    _read: Callable[[], Iterator[Read]]
-
-    def read(self) -> Iterator[Read]:
-        """Captions and what is left out, in the order of the files; memory does not grow with their number."""
-        return self._read()
+    read: Callable[[], Iterator[Read]]
 
     @property
     def name(self) -> str:
@@ -64,7 +68,6 @@ class CaptionSource:
         return digest([self.kind, hashed, [[path.name, path.stat().st_size] for path in self.sized]])
 
 
-@dataclass(frozen=True, slots=True)
 class CaptionSources:
     """Captions of one or more files or folders, read one after the other.
 
@@ -73,18 +76,45 @@ class CaptionSources:
     belong together.
     """
 
-    each: tuple[CaptionSource, ...]
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Raises `WrongUse` for a path that holds no captions, and for two that cannot be told apart."""
+        if not paths:
+            raise WrongUse(f"no captions are named; {_KINDS}")
+        self.each = tuple(caption_source(path) for path in paths)
+        for one, other in combinations(self.each, 2):
+            for source in (one, other):
+                if not source.name.isprintable():
+                    raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
+            if one.stem == other.stem:
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
+                    "would begin; name each file once, or rename one"
+                )
+            if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
+                    "image of each; parse each into a folder of its own"
+                )
 
     def read(self) -> Iterator[Read]:
         """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
         for source in self.each:
             stem = f"{source.stem}/" if len(self.each) > 1 else ""
-            for read in _not_empty(source):
+            captions, left_out, first = 0, 0, ""
+            for read in source.read():
                 place = f"{source.name} {read.place}"
                 if isinstance(read, Caption):
+                    captions += 1
                     yield replace(read, caption_id=stem + read.caption_id, place=place)
                 else:
+                    left_out += 1
+                    first = first or f", first {read.place}: {read.reason}"
                     yield replace(read, place=place)
+            if not captions:
+                raise WrongUse(
+                    f"{source.path}: no caption in it can be read as {source.kind} ({left_out} lines or rows left out"
+                    f"{first}); is it another kind of file, or cut off?"
+                )
 
     def digest(self) -> str:
         """Digest of what is read, and of the stems where they are part of it."""
@@ -93,69 +123,27 @@ class CaptionSources:
         return digest([[source.stem, source.digest()] for source in self.each])
 
 
-def caption_sources(paths: Sequence[Path]) -> CaptionSources:
-    """The captions at some paths; raises `WrongUse` for one that holds none, and for two that cannot be told apart."""
-    if not paths:
-        raise WrongUse(f"no captions are named; {_KINDS}")
-    sources = tuple(caption_source(path) for path in paths)
-    for one, other in combinations(sources, 2):
-        for source in (one, other):
-            if not source.name.isprintable():
-                raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
-        if one.stem == other.stem:
-            raise WrongUse(
-                f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
-                "would begin; name each file once, or rename one"
-            )
-        if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
-            raise WrongUse(
-                f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
-                "image of each; parse each into a folder of its own"
-            )
-    return CaptionSources(sources)
-
-
 def caption_source(path: Path) -> CaptionSource:
     """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
     if path.is_dir():
-        tables = tuple(file for file in sorted(path.glob("*.parquet")) if file.is_file())  # no pipe, which never ends
-        if shard_stems(path):
-            tars = tuple(file for file in sorted(path.glob("*.tar")) if file.is_file())
+        tables, tars = (
+            tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
+            for pattern in ("*.parquet", "*.tar")
+        )
+        if any(path.glob("*.tar")):
             return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
         if tables:
-            return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, tables))
+            return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
         raise WrongUse(f"{path}: a folder without *.parquet and *.tar; {_KINDS}")
     if not path.is_file():
         raise WrongUse(f"{path}: no such file; name the captions: {_KINDS}")
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix == ".parquet":
-        return CaptionSource(path, "parquet", (path,), (), partial(read_parquet_files, (path,)))
-    if suffix == ".json":
-        return CaptionSource(path, "coco", (path,), (), partial(read_coco, path))
-    if suffix in (".jsonl", ".ndjson"):
-        return CaptionSource(path, "json-lines", (path,), (), partial(read_json_lines, path))
-    if suffix in (".tsv", ".txt", ".token"):
-        if _holds_tokens(path):
-            return CaptionSource(path, "flickr-tokens", (path,), (), partial(read_flickr_tokens, path))
-        return CaptionSource(path, "tsv", (path,), (), partial(read_tsv, path))
-    raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
-
-
-def _not_empty(source: CaptionSource) -> Iterator[Read]:
-    """What is read of a source; raises `WrongUse` at its end when that was no caption."""
-    captions, left_out, first = 0, 0, ""
-    for read in source.read():
-        if isinstance(read, Skipped):
-            left_out += 1
-            first = first or f", first {read.place}: {read.reason}"
-        else:
-            captions += 1
-        yield read
-    if not captions:
-        raise WrongUse(
-            f"{source.path}: no caption in it can be read as {source.kind} ({left_out} lines or rows left out{first}); "
-            "is it another kind of file, or cut off?"
-        )
+    if suffix not in _READERS:
+        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
+    kind, reader = _READERS[suffix]
+    if kind == "tsv" and _holds_tokens(path):
+        kind, reader = "flickr-tokens", read_flickr_tokens
+    return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 
 def _holds_tokens(path: Path) -> bool:

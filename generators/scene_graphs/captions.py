@@ -52,33 +52,25 @@ class Caption:
 Read = Caption | Skipped
 
 
-def checked(caption: Caption) -> Read:
-    """The caption, unless something in it is empty or too long."""
-    if not caption.caption.strip():
-        return Skipped(caption.place, "empty-caption")
-    if len(caption.caption) > LONGEST_CAPTION:
-        return Skipped(caption.place, "too-long")
-    if not caption.image_id:
-        return Skipped(caption.place, "no-image-id")
-    return caption
-
-
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
-    """A caption of named fields (a JSON object, a row); ``default_id`` where it has no id of its own."""
-    values = {
-        name: _text(fields, names) for name, names in (("caption", CAPTION), ("image_id", IMAGE_ID), ("image", IMAGE))
-    }
-    if values["caption"] is None:
+    """A caption of named fields (a JSON object, a row), unless something in it is empty or too long.
+
+    default_id: where it has no id of its own.
+    """
+    caption, image_id, image = (_text(fields, names) for names in (CAPTION, IMAGE_ID, IMAGE))
+    if not caption.strip():
         return Skipped(place, "empty-caption")
-    caption_id = _text(fields, CAPTION_ID)
-    return checked(
-        Caption(caption_id or default_id, values["image_id"] or "", values["caption"], values["image"] or "", place)
-    )
+    if len(caption) > LONGEST_CAPTION:
+        return Skipped(place, "too-long")
+    if not image_id:
+        return Skipped(place, "no-image-id")
+    return Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place)
 
 
-def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The first of the fields that holds text or a whole number; empty where none does."""
     for name in names:
         value = fields.get(name)
         if isinstance(value, str | int) and not isinstance(value, bool):
             return str(value)
-    return None
+    return ""

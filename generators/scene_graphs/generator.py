@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import cast
 
 import pyarrow as pa
 
-from generators.scene_graphs.caption_sources import CaptionSources, caption_sources
+from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.pipelines import LIBRARIES, Pipeline, find_pipeline
-from generators.scene_graphs.relations import BATCH, Relation, parser_of
+from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, Relation, find_pipeline, parser_of
 from generators.scene_graphs.source import SceneGraphs
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
 from manifests.errors import WrongUse
 from manifests.repeated_ids import Ids
-from shards.contracts import Context, Generator, LeftOut
+from shards.contracts import Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
-WORDS = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
-SPANS = ("subject_start", "subject_end", "object_start", "object_end")
+WORDS, SPANS = Relation._fields[:6], Relation._fields[6:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +41,12 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
     version = 1
     isolation = "process"  # spaCy holds the interpreter's lock
     candidate = CaptionCandidate
+    micro_batch = BATCH
     libraries = LIBRARIES
     columns = pa.schema(
         [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
         + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
     )
-
-    def __init__(self, source: SceneGraphs, context: Context) -> None:
-        super().__init__(source, context)
-        self.micro_batch = BATCH
 
     def inputs(self) -> str:
         """Digest of the captions."""
@@ -75,7 +70,9 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         for read in self._captions.read():
             if isinstance(read, Caption):
                 met.add(read.caption_id)
-                yield self._planned(read)
+                key = sample_key(self.name, read.caption_id)
+                identity = identity_of(read.caption_id)
+                yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
             else:
                 self.excluded.add(read.reason, read.place)
         if suspects := met.suspects():
@@ -92,34 +89,15 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         found = parser_of(self._pipeline).relations([one.caption for one in captions])
         for caption, relations in zip(captions, found, strict=True):
             if relations:
-                yield TableRows(caption.key, [_row(caption, relation) for relation in relations])
+                texts = {name: getattr(caption, name) for name in TEXTS}
+                yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
             else:
                 yield Rejected(caption.key, "no-relation")
 
-    def _planned(self, caption: Caption) -> CaptionCandidate:
-        key = sample_key(self.name, caption.caption_id)
-        return CaptionCandidate(
-            key=key,
-            identity=identity_of(caption.caption_id),
-            group=key,
-            split=self.split,
-            caption_id=caption.caption_id,
-            image_id=caption.image_id,
-            caption=caption.caption,
-            image=caption.image,
-            place=caption.place,
-        )
-
     @cached_property
     def _captions(self) -> CaptionSources:
-        return caption_sources(self.source.captions)
+        return CaptionSources(self.source.captions)
 
     @cached_property
     def _pipeline(self) -> Pipeline:
         return find_pipeline(self.source.pipeline)
-
-
-def _row(caption: CaptionCandidate, relation: Relation) -> dict[str, str | int]:
-    texts = {name: getattr(caption, name) for name in TEXTS}
-    words = {name: getattr(relation, name) for name in WORDS}
-    return {**texts, **words, **dict(zip(SPANS, (*relation.subject_span, *relation.object_span), strict=True))}

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from generators.papers import GENECIS
 from generators.scene_graphs.captions import CAPTION_REASONS
-from generators.scene_graphs.pipelines import EMBEDDED, LIBRARIES, find_pipeline
+from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
 from manifests.errors import WrongUse
 from manifests.locations import Location
 from manifests.source import Need, Place, Reference
@@ -63,10 +63,10 @@ class SceneGraphs(Source):
         """As `Source.check_inputs`; also what kind of captions there are, and whether the parser is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from generators.scene_graphs.caption_sources import caption_sources
+            from generators.scene_graphs.caption_sources import CaptionSources
 
             try:
-                caption_sources(self.captions)
+                CaptionSources(self.captions)
             except WrongUse as error:
                 raise WrongUse(f"{key}.captions: {error}") from error
         if "models" in needs:

@@ -9,14 +9,15 @@ from importlib.metadata import version
 from itertools import islice
 from typing import cast
 
+import numpy as np
+
 from generators.image_files import ImageFiles, UnusableImage
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations, load_relations
+from generators.triplets.graphs import NONE, Relations, load_relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import make_pool, rate
+from generators.triplets.pool import Pool
 from generators.triplets.ratings import load_ratings
 from generators.triplets.report import make_report
-from generators.triplets.rows import Mention, MinedTriplet, rows
 from generators.triplets.source import MINING, Triplets
 from manifests.candidate import Candidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
@@ -68,16 +69,8 @@ class TripletGenerator(Generator[Triplets]):
 
     def reports(self) -> Mapping[str, bytes]:
         """``mining.json`` (`generators.triplets.report.MiningReport`)."""
-        source = self.source
-        report = make_report(
-            self._relations,
-            load_ratings(source.concreteness, "published"),
-            source.rules,
-            source.min_images,
-            source.threshold,
-            Draws(self.seed, self.name),
-            source.distractors,
-        )
+        ratings = load_ratings(self.source.concreteness, "published")
+        report = make_report(self._relations, ratings, self.source, Draws(self.seed, self.name))
         return {MINING: report.to_bytes()}
 
     def plan(self) -> Iterator[TripletCandidate]:
@@ -87,8 +80,8 @@ class TripletGenerator(Generator[Triplets]):
         """
         self.excluded = LeftOut()
         source = self.source
-        rated = rate(self._relations, load_ratings(source.concreteness, source.rules), source.rules)
-        pool = make_pool(self._relations, rated, source.rules, source.min_images)
+        ratings = load_ratings(source.concreteness, source.rules)
+        pool = Pool(self._relations, ratings, source.rules, source.min_images)
         candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
@@ -106,11 +99,29 @@ class TripletGenerator(Generator[Triplets]):
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
-            for mined in rows(self._relations, table):
-                for missed in range(following, mined.number):
+            distractor = table.distractor if self.source.distractors else np.full_like(table.distractor, NONE)
+            told = [self._relations.told(part) for part in (table.reference, table.target, distractor)]
+            for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):
+                for missed in range(following, number):
                     self.excluded.add("no-triplet", f"draw {missed}")
-                following = mined.number + 1
-                yield self._planned(mined)
+                following = number + 1
+                parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
+                yield TripletCandidate(
+                    key=sample_key(self.name, number),
+                    identity=identity_of(number),
+                    group=f"triplet-{number:07d}",
+                    split=self.split,
+                    number=number,
+                    condition=f"{parts['predicate'][1]} {parts['object'][1]}",  # of the target (GeneCIS, section 5.2)
+                    concreteness=mean,
+                    subjects=parts["subject"],
+                    predicates=parts["predicate"],
+                    objects=parts["object"],
+                    caption_ids=parts["caption_id"],
+                    captions=parts["caption"],
+                    image_ids=parts["image_id"],
+                    images=tuple(map(_name_of, parts["image"], parts["image_id"])),
+                )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
         """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
@@ -121,26 +132,6 @@ class TripletGenerator(Generator[Triplets]):
             read = self._images.read(image for candidate in planned for image in candidate.images if image)
         for candidate in planned:
             yield self._made(candidate, [read.get(image) for image in candidate.images])
-
-    def _planned(self, mined: MinedTriplet) -> TripletCandidate:
-        distractor = mined.distractor if self.source.distractors else None
-        parts = (mined.reference, mined.target, distractor)
-        return TripletCandidate(
-            key=sample_key(self.name, mined.number),
-            identity=identity_of(mined.number),
-            group=f"triplet-{mined.number:07d}",
-            split=self.split,
-            number=mined.number,
-            condition=mined.condition,
-            concreteness=mined.concreteness,
-            subjects=tuple(part.subject if part else "" for part in parts),
-            predicates=tuple(part.predicate if part else "" for part in parts),
-            objects=tuple(part.object if part else "" for part in parts),
-            caption_ids=tuple(part.caption_id if part else "" for part in parts),
-            captions=tuple(part.caption if part else "" for part in parts),
-            image_ids=tuple(part.image_id if part else "" for part in parts),
-            images=tuple(_name_of(part) if part else "" for part in parts),
-        )
 
     def _refuse_addresses(self, first: Sequence[TripletCandidate]) -> None:
         """Raise `WrongUse` where images are asked for that none of the captions names a file of."""
@@ -154,16 +145,19 @@ class TripletGenerator(Generator[Triplets]):
             )
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
-        frames: list[Frame | None] = []
-        for image in images:
-            if isinstance(image, UnusableImage):
-                return image.rejected(candidate.key)
-            frames.append(image)
+        if unusable := [image for image in images if isinstance(image, UnusableImage)]:
+            return unusable[0].rejected(candidate.key)
+        frames = cast(Sequence[Frame | None], images)
         digests = [frame.source.sha256 for frame in frames if frame is not None]
         if len(set(digests)) < len(digests):
             same = ", ".join(frame.source.path for frame in frames if frame is not None)
             return Rejected(candidate.key, "same-image", f"two of {same} are one and the same")
         reference, target, distractor = frames
+        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
+        relations: dict[str, Json] = {
+            part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
+            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
+        }
         return Triplet(
             key=candidate.key,
             group=candidate.group,
@@ -174,19 +168,11 @@ class TripletGenerator(Generator[Triplets]):
             distractor=distractor,
             captions=dict(zip(PARTS, candidate.captions, strict=True)),
             images=dict(zip(PARTS, candidate.image_ids, strict=True)),
-            provenance=self._provenance(candidate),
+            provenance={"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations},
             scores={"concreteness": candidate.concreteness},
         )
 
-    def _provenance(self, candidate: TripletCandidate) -> dict[str, Json]:
-        told = zip(candidate.subjects, candidate.predicates, candidate.objects, candidate.caption_ids, strict=True)
-        relations = {
-            part: {"subject": subject, "predicate": predicate, "object": object_, "caption_id": caption}
-            for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
-        }
-        return {"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations}
 
-
-def _name_of(mention: Mention) -> str:
+def _name_of(image: str, image_id: str) -> str:
     """What an image is looked for by: the place that its caption's source names, else its id."""
-    return mention.image if mention.image and "://" not in mention.image else mention.image_id
+    return image if image and "://" not in image else image_id

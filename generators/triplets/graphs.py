@@ -14,6 +14,7 @@ from manifests.errors import WrongUse
 from shards.earlier import Earlier
 
 Codes = NDArray[np.int32]
+NONE = -1  # in place of a relation: there is none
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate")
 
 
@@ -40,6 +41,19 @@ class Relations:
     def __len__(self) -> int:
         return len(self.subject)
 
+    def told(self, relation: Codes) -> dict[str, list[str]]:
+        """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` of
+        its caption; "" for `NONE`. Memory holds a text each."""
+        texts = self.texts.take(pa.array(self.caption[relation]))
+        columns = {name: texts[name].to_pylist() for name in TEXTS}
+        for name, codes in (("subject", self.subject), ("predicate", self.predicate), ("object", self.object)):
+            columns[name] = [self.words[code] for code in codes[relation].tolist()]
+        missing = np.flatnonzero(relation == NONE).tolist()
+        for column in columns.values():
+            for place in missing:
+                column[place] = ""
+        return columns
+
 
 def load_relations(graphs: Earlier) -> Relations:
     """The relations of a stage of scene graphs.
@@ -65,10 +79,15 @@ def load_relations(graphs: Earlier) -> Relations:
         columns["caption"].append((np.cumsum(begins) + (rows - 1)).astype(np.int32))
         rows += len(first)
         for name in WORDS:
-            columns[name].append(_coded(batch[name], codes))
+            # A number a word; words that are new to all columns get the next.
+            encoded = batch[name].dictionary_encode()
+            known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
+            columns[name].append(np.array(known, dtype=np.int32)[encoded.indices.to_numpy()])
     if not rows:
         raise WrongUse(f"{graphs.where}: no relation in its {graphs.record.planned} captions; name other captions")
-    words, place = _sorted(codes)
+    words = sorted(codes)
+    place = np.empty(len(words), dtype=np.int32)  # of each number until now
+    place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
     joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
     caption = np.concatenate(columns.pop("caption"))
     image_ids = pa.concat_arrays(texts.pop("image_id")).dictionary_encode()
@@ -83,19 +102,3 @@ def load_relations(graphs: Earlier) -> Relations:
         texts=pa.table({name: whole[name] for name in TEXTS}),
         captions=graphs.record.planned,
     )
-
-
-def _coded(column: pa.Array, codes: dict[str, int]) -> Codes:
-    """A number a word; words that are new to ``codes`` get the next."""
-    encoded = column.dictionary_encode()
-    known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
-    numbers: Codes = np.array(known, dtype=np.int32)[encoded.indices.to_numpy()]
-    return numbers
-
-
-def _sorted(codes: dict[str, int]) -> tuple[list[str], Codes]:
-    """The words sorted, and for each number that a word had until now its place among them."""
-    words = sorted(codes)
-    place = np.empty(len(words), dtype=np.int32)
-    place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
-    return words, place

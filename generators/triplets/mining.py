@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Codes
-from generators.triplets.pool import Bools, Floats, Pool
-from generators.triplets.proposals import require_eligible
+from generators.triplets.graphs import NONE, Codes
+from generators.triplets.pool import Floats, Pool
+from generators.triplets.proposals import nothing
 from generators.triplets.published import PublishedRules
-from generators.triplets.strict import NONE, StrictRules
+from generators.triplets.strict import StrictRules
 from manifests.errors import WrongUse
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
 BATCH = 1 << 16  # attempts held at once
-BLOCK = 1 << 14  # numbers that are mined together
+BLOCK = 1 << 14  # numbers that a stream mines together
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,35 @@ class Miner:
 
         Raises `WrongUse` when no triplet can pass.
         """
-        require_eligible(pool)
+        if not pool.eligible.any():
+            raise WrongUse(f"{nothing(pool)}; give more captions, or lower min_images")
         self.pool = pool
-        self.rules: PublishedRules | StrictRules
-        if pool.rules == "published":
-            self.rules = PublishedRules(pool, threshold)
-        else:
-            self.rules = StrictRules(pool, threshold, distractors)
+        self.rules: PublishedRules | StrictRules = (
+            PublishedRules(pool, threshold) if pool.rules == "published" else StrictRules(pool, threshold, distractors)
+        )
 
     def mine(self, draws: Draws, first: int, last: int) -> TripletTable:
-        """The triplets with numbers from ``first`` up to, without, ``last``."""
-        tables = [self._block(draws, start, min(start + BLOCK, last)) for start in range(first, last, BLOCK)]
-        if not tables:
-            return self._block(draws, first, first)
-        columns = {
-            name: np.concatenate([getattr(table, name) for table in tables])
-            for name in ("number", "reference", "target", "distractor", "concreteness")
-        }
-        return TripletTable(**columns, left_out=sum(table.left_out for table in tables))
+        """The triplets with numbers from ``first`` up to, without, ``last``; memory grows with how many these are."""
+        missing = np.arange(first, last, dtype=np.int64)
+        relations = np.full((3, len(missing)), NONE, dtype=np.int32)  # reference, target, distractor of each number
+        mean = np.full(len(missing), np.nan)
+        attempt = 0
+        while len(missing) and attempt < ATTEMPTS:
+            # The fewer are missing, the more attempts at each are made at once; the first that passes counts.
+            tries = min(max(1, BATCH // len(missing)), ATTEMPTS - attempt)
+            states = draws.states(np.repeat(missing, tries), np.tile(np.arange(attempt, attempt + tries), len(missing)))
+            drawn = self.rules.propose(states)
+            passes = drawn.passes.reshape(len(missing), tries)
+            found = passes.any(axis=1)
+            at = passes.argmax(axis=1)[found] + np.flatnonzero(found) * tries
+            place = missing[found] - first
+            relations[:, place] = drawn.reference[at], drawn.target[at], drawn.distractor[at]
+            mean[place] = drawn.mean[at]
+            missing = missing[~found]
+            attempt += tries
+        mined = np.flatnonzero(~np.isnan(mean))
+        reference, target, distractor = np.where(relations == NONE, NONE, self.pool.row[relations])[:, mined]
+        return TripletTable(mined + first, reference, target, distractor, mean[mined], left_out=len(missing))
 
     def stream(self, draws: Draws) -> Iterator[TripletTable]:
         """Triplets without end, a table a block of numbers.
@@ -83,42 +94,3 @@ class Miner:
                 )
             yield table
             first += BLOCK
-
-    def _block(self, draws: Draws, first: int, last: int) -> TripletTable:
-        missing = np.arange(first, last, dtype=np.int64)
-        size = len(missing)
-        reference, target, distractor = (np.full(size, NONE, dtype=np.int32) for _ in range(3))
-        mean = np.zeros(size)
-        attempt = 0
-        while len(missing) and attempt < ATTEMPTS:
-            # The fewer are missing, the more attempts at each are made at once; the first that passes counts.
-            tries = min(max(1, BATCH // len(missing)), ATTEMPTS - attempt)
-            states = draws.states(np.repeat(missing, tries), np.tile(np.arange(attempt, attempt + tries), len(missing)))
-            drawn = self.rules.propose(states)
-            found, at = _first(drawn.passes.reshape(len(missing), tries))
-            place = missing[found] - first
-            reference[place] = drawn.reference[at]
-            target[place] = drawn.target[at]
-            distractor[place] = drawn.distractor[at]
-            mean[place] = drawn.mean[at]
-            missing = missing[~found]
-            attempt += tries
-        mined = np.ones(size, dtype=np.bool_)
-        mined[missing - first] = False
-        return TripletTable(
-            number=np.flatnonzero(mined) + first,
-            reference=self._rows(reference[mined]),
-            target=self._rows(target[mined]),
-            distractor=self._rows(distractor[mined]),
-            concreteness=mean[mined],
-            left_out=len(missing),
-        )
-
-    def _rows(self, relation: Codes) -> Codes:
-        return np.where(relation == NONE, NONE, self.pool.row[relation]).astype(np.int32)
-
-
-def _first(passes: Bools) -> tuple[Bools, NDArray[np.int64]]:
-    """Which rows have a True, and where the first one of each of those lies in the flattened array."""
-    found = np.asarray(passes.any(axis=1))
-    return found, passes.argmax(axis=1)[found] + np.flatnonzero(found) * passes.shape[1]

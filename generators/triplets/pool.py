@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,37 +25,38 @@ class Rated:
     object_rating: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Pool:
     """Relations sorted by subject, then object; a "pair" is a subject with one of its objects.
 
     Of each relation: row, its place in ``relations``; image; subject_rating, object_rating; pair.
-    Of each pair: start and count, its relations; subject, object; in_object, where its relations begin among those of
-    its object. Of each subject: pairs_start and pairs_count; relations_count; images, how many different ones it is in;
-    eligible, whether it has as many images and objects as are asked for. Of each object: object_start and object_count,
-    its relations in ``by_object``, which sorts relations by object, then subject.
+    Of each pair: start and count, its relations; subject, object. Of each subject: pairs_start and pairs_count;
+    relations_count; images, how many different ones it is in; eligible, whether it has as many images and objects as
+    are asked for. Of each object: object_start and object_count, its relations in ``by_object``, which sorts relations
+    by object, then subject.
     """
 
-    relations: Relations
-    rules: Rules
-    row: Codes
-    image: Codes
-    subject_rating: Floats
-    object_rating: Floats
-    pair: Codes
-    start: Codes
-    count: Codes
-    subject: Codes
-    object: Codes
-    pairs_start: Codes
-    pairs_count: Codes
-    relations_count: Codes
-    images: Codes
-    eligible: Bools
-    by_object: Codes
-    object_start: Codes
-    object_count: Codes
-    in_object: Codes
+    def __init__(self, relations: Relations, ratings: Ratings, rules: Rules, min_images: int) -> None:
+        """Rate and group the relations, those alone under the strict rules whose words are both rated.
+
+        min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
+        Order within a pair is that of the files, so that the same relations give the same pool.
+        """
+        self.relations, self.rules = relations, rules
+        rated = rate(relations, ratings, rules)
+        kept = np.flatnonzero(np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating))
+        self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
+        self.image = relations.image[row]
+        self.subject_rating, self.object_rating = rated.subject_rating[row], rated.object_rating[row]
+        subjects, objects = rated.subject[row], rated.object[row]
+        self.start, self.pair, self.count = _groups(subjects.astype(np.int64) << 32 | objects)
+        self.pairs_start, self.subject, self.pairs_count = _groups(subjects[self.start])
+        self.object = np.unique(objects[self.start], return_inverse=True)[1].astype(np.int32)
+        subject = self.subject[self.pair]  # of each relation
+        self.relations_count = np.bincount(subject).astype(np.int32)
+        self.images = np.bincount(distinct(subject.astype(np.int64) << 32 | self.image) >> 32).astype(np.int32)
+        self.eligible = (self.images >= min_images) & (self.pairs_count >= 2)
+        self.by_object = np.argsort(self.object[self.pair], kind="stable").astype(np.int32)
+        self.object_start, _, self.object_count = _groups(self.object[self.pair][self.by_object])
 
     def __len__(self) -> int:
         return len(self.row)
@@ -82,52 +84,6 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
     return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
 
 
-def make_pool(relations: Relations, rated: Rated, rules: Rules, min_images: int) -> Pool:
-    """Group the relations, those alone under the strict rules whose words are both rated.
-
-    min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images). Order
-    within a pair is that of the files, so that the same relations give the same pool.
-    """
-    usable = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
-    kept = np.flatnonzero(usable)
-    row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
-    subjects, objects, image = rated.subject[row], rated.object[row], relations.image[row]
-    start, count = _runs(subjects[1:] != subjects[:-1], objects[1:] != objects[:-1], len(row))
-    pair = np.repeat(np.arange(len(start), dtype=np.int32), count)
-    pairs_start, pairs_count = _runs(subjects[start][1:] != subjects[start][:-1], False, len(start))
-    subject = np.repeat(np.arange(len(pairs_start), dtype=np.int32), pairs_count)
-    _, object_ = np.unique(objects[start], return_inverse=True)
-    by_object = np.argsort(object_[pair], kind="stable").astype(np.int32)
-    ordered = object_[pair][by_object]
-    object_start, object_count = _runs(ordered[1:] != ordered[:-1], False, len(row))
-    first_of_pair = np.empty(len(row), dtype=np.int32)
-    first_of_pair[by_object] = np.arange(len(row), dtype=np.int32)
-    pairs_of_images = distinct(subject[pair].astype(np.int64) << 32 | image)
-    images = np.bincount(pairs_of_images >> 32, minlength=len(pairs_start)).astype(np.int32)
-    return Pool(
-        relations=relations,
-        rules=rules,
-        row=row,
-        image=image,
-        subject_rating=rated.subject_rating[row],
-        object_rating=rated.object_rating[row],
-        pair=pair,
-        start=start,
-        count=count,
-        subject=subject,
-        object=object_.astype(np.int32),
-        pairs_start=pairs_start,
-        pairs_count=pairs_count,
-        relations_count=np.add.reduceat(count, pairs_start, dtype=np.int32) if len(row) else count,
-        images=images,
-        eligible=(images >= min_images) & (pairs_count >= 2),
-        by_object=by_object,
-        object_start=object_start,
-        object_count=object_count,
-        in_object=first_of_pair[start] - object_start[object_],
-    )
-
-
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
     ordered = np.sort(values)
@@ -142,12 +98,11 @@ def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
     return np.asarray(ordered[at] == values)
 
 
-def _runs(changes: Bools, more_changes: Bools | bool, length: int) -> tuple[Codes, Codes]:
-    """Starts and lengths of the runs of a sequence; ``changes`` says for each entry but the first whether it is new."""
-    if not length:
-        return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
-    starts = np.concatenate([[0], np.flatnonzero(changes | more_changes) + 1])
-    return starts.astype(np.int32), np.diff(starts, append=length).astype(np.int32)
+def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
+    """Of sorted values: where each different one begins, which of them each value is, and how often each comes."""
+    _, *groups = np.unique(ordered, return_index=True, return_inverse=True, return_counts=True)
+    start, which, count = (one.astype(np.int32) for one in groups)
+    return start, which, count
 
 
 def funnel(pool: Pool) -> dict[str, int]:
@@ -157,12 +112,8 @@ def funnel(pool: Pool) -> dict[str, int]:
         "captions": relations.captions,
         "captions with relations": relations.texts.num_rows,
         "relations": len(relations),
-        "relations with both words rated": len(pool) if pool.rules == "strict" else _both_rated(pool),
+        "relations with both words rated": int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum()),
         "subjects": len(pool.images),
         "eligible subjects": int(pool.eligible.sum()),
         "relations of eligible subjects": int(pool.relations_count[pool.eligible].sum()),
     }
-
-
-def _both_rated(pool: Pool) -> int:
-    return int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum())

@@ -20,7 +20,6 @@ what a reference lacks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -48,89 +47,73 @@ class Proposals(NamedTuple):
     mean: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class References:
-    """References that can pass, with their targets; the first three hold one entry a reference.
+    """The references of a pool that can pass, with their targets. relation: of the pool, one entry a reference."""
 
-    relation: of the pool. cumulative: sums of the weights up to and with each. first, choices: the pairs of its
-    targets, as a range of ``targets``, which sorts the pairs of each subject by gain.
-    """
+    def __init__(
+        self, pool: Pool, gain: Floats, factor: Floats, own: Bools, words: int, threshold: float, least: float
+    ) -> None:
+        """Weigh the references.
 
-    relation: Codes
-    cumulative: Floats
-    first: Codes
-    choices: Codes
-    targets: Codes
+        Args:
+            gain: of each pair.
+            factor: of each relation, by which its weight is multiplied.
+            own: of each relation, whether a target of its own pair can pass.
+            words: how many ratings are averaged.
+            threshold: that their mean must exceed.
+            least: by how much some gain must exceed what its reference lacks.
 
-    def sample(self, pool: Pool, states: U64) -> tuple[NDArray[np.int64], Codes, Codes, Codes]:
+        Raises:
+            WrongUse: no reference can pass.
+        """
+        subject = pool.subject[pool.pair]  # of each relation
+        # Of each relation, what the gain of its target's pair must exceed.
+        need = words * threshold - (pool.subject_rating + pool.object_rating)
+        targets = np.lexsort((gain, pool.subject)).astype(np.int32)
+        # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of the
+        # pairs from ``first`` to the end of the subject's, gain > need - SLACK. Clipped, it stays among its subject's.
+        keys = pool.subject[targets] * SPAN + (HALF + gain[targets])
+        wanted = subject * SPAN + np.clip(HALF + need - SLACK, 1.0, SPAN - 1)
+        first = np.searchsorted(keys, wanted, side="right").astype(np.int32)
+        ends = pool.pairs_start + pool.pairs_count
+        choices = ends[subject] - first
+        # A reference whose only choice is its own pair, which its rules bar, can never pass.
+        others = choices - (~own & (gain[pool.pair] > need - SLACK))
+        reference = np.flatnonzero(pool.eligible[subject] & (others > 0)).astype(np.int32)
+        # The best that any reference can do: with the pair of the highest gain, or the second where the best is barred.
+        best, second = targets[ends - 1], targets[np.maximum(ends - 2, 0)]
+        pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
+        most = (gain[pair] - need)[pool.eligible[subject]].max()
+        if not len(reference) or most <= least:  # those within the slack alone: every draw would fail the exact test
+            reach = threshold + most / words
+            if reach < 0:  # every gain is NEVER
+                raise WrongUse(
+                    f"{nothing(pool)}; none of their objects has a distractor above {threshold:g}: lower the threshold"
+                    ", give more captions, or mine without distractors"
+                )
+            raise WrongUse(
+                f"{nothing(pool)}; their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower "
+                "the threshold or give more captions"
+            )
+        of = subject[reference]
+        # images(s) / relations(s) * choices(r) / objects(s); the sum of images is the same for all.
+        chance = pool.images[of] / pool.relations_count[of] * (choices[reference] / pool.pairs_count[of])
+        self.relation, self._pool, self._targets = reference, pool, targets
+        self._cumulative = np.cumsum(chance * factor[reference])  # sums of the weights up to and with each
+        # The pairs of its targets, as a range of ``targets``, which sorts the pairs of each subject by gain.
+        self._first, self._choices = first[reference], choices[reference]
+
+    def sample(self, states: U64) -> tuple[NDArray[np.int64], Codes, Codes, Codes]:
         """A place in ``relation``, the reference there, the target's pair and the target, for each state."""
         # The first place whose cumulative weight exceeds u * total has a chance in proportion to its own weight.
-        place = np.searchsorted(self.cumulative, uniform(states, REFERENCE) * self.cumulative[-1], side="right")
-        np.minimum(place, len(self.cumulative) - 1, out=place)  # the product may round up to the last sum
-        pair = self.targets[self.first[place] + below(states, OBJECT, self.choices[place])]
-        target = pool.start[pair] + below(states, TARGET, pool.count[pair])
+        place = np.searchsorted(self._cumulative, uniform(states, REFERENCE) * self._cumulative[-1], side="right")
+        np.minimum(place, len(self._cumulative) - 1, out=place)  # the product may round up to the last sum
+        pair = self._targets[self._first[place] + below(states, OBJECT, self._choices[place])]
+        target = self._pool.start[pair] + below(states, TARGET, self._pool.count[pair])
         return place, self.relation[place], pair, target.astype(np.int32)
 
 
-def weigh_references(
-    pool: Pool, gain: Floats, need: Floats, factor: Floats, own: Bools, words: int, threshold: float, least: float
-) -> References:
-    """The references of a pool that can pass.
-
-    Args:
-        gain: of each pair.
-        need: of each relation, what the gain of its target's pair must exceed.
-        factor: of each relation, by which its weight is multiplied.
-        own: of each relation, whether a target of its own pair can pass.
-        words: how many ratings are averaged, for the message.
-        threshold: of their mean, for the message.
-        least: by how much some gain must exceed ``need``.
-
-    Raises:
-        WrongUse: no reference can pass.
-    """
-    subject = pool.subject[pool.pair]  # of each relation
-    targets = np.lexsort((gain, pool.subject)).astype(np.int32)
-    # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of the
-    # pairs from ``first`` to the end of the subject's, gain > need - SLACK. Clipped, it stays among its subject's.
-    keys = pool.subject[targets] * SPAN + (HALF + gain[targets])
-    wanted = subject * SPAN + np.clip(HALF + need - SLACK, 1.0, SPAN - 1)
-    first = np.searchsorted(keys, wanted, side="right").astype(np.int32)
-    ends = pool.pairs_start + pool.pairs_count
-    choices = ends[subject] - first
-    # A reference whose only choice is its own pair, which its rules bar, can never pass.
-    others = choices - (~own & (gain[pool.pair] > need - SLACK))
-    reference = np.flatnonzero(pool.eligible[subject] & (others > 0)).astype(np.int32)
-    # The best that any reference can do: with the pair of the highest gain, or the second where the best is barred.
-    best, second = targets[ends - 1], targets[np.maximum(ends - 2, 0)]
-    pair = np.where(~own & (best[subject] == pool.pair), second[subject], best[subject])
-    most = (gain[pair] - need)[pool.eligible[subject]].max()
-    if not len(reference) or most <= least:  # those within the slack alone: every draw would fail the exact test
-        raise WrongUse(f"{_nothing(pool)}; {_remedy(threshold + most / words, threshold)}")
-    of = subject[reference]
-    # images(s) / relations(s) * choices(r) / objects(s); the sum of images is the same for all.
-    chance = pool.images[of] / pool.relations_count[of] * (choices[reference] / pool.pairs_count[of])
-    return References(reference, np.cumsum(chance * factor[reference]), first[reference], choices[reference], targets)
-
-
-def require_eligible(pool: Pool) -> None:
-    """Raise `WrongUse` when no subject of a pool can be drawn."""
-    if not pool.eligible.any():
-        raise WrongUse(f"{_nothing(pool)}; give more captions, or lower min_images")
-
-
-def _remedy(reach: float, threshold: float) -> str:
-    if reach < 0:  # every gain is NEVER
-        return (
-            f"none of their objects has a distractor above {threshold:g}: lower the threshold, give more captions, or "
-            "mine without distractors"
-        )
-    return (
-        f"their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower the threshold or give "
-        "more captions"
-    )
-
-
-def _nothing(pool: Pool) -> str:
+def nothing(pool: Pool) -> str:
+    """What is said of a pool of which no triplet can be mined: what is left at each step."""
     steps = ", ".join(f"{count} {step}" for step, count in funnel(pool).items())
     return f"no triplet can be mined from these captions under the {pool.rules} rules: {steps}"

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from generators.triplets.draws import U64, below, uniform
-from generators.triplets.graphs import Codes
 from generators.triplets.pool import Floats, Pool
-from generators.triplets.proposals import Proposals, weigh_references
+from generators.triplets.proposals import Proposals, References
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6
@@ -46,33 +45,27 @@ class PublishedRules:
         # target's pair adds at most gain = (ts + to) + to + max ds, where a reference needs 6 * threshold - (rs + ro).
         most = np.maximum.reduceat(pool.subject_rating[pool.by_object], pool.object_start)  # max ds of each object
         gain = (rating + pool.object_rating)[pool.start] + most[pool.object]
-        need = WORDS * threshold - rating
         q = _chance_alike(pool)
         with np.errstate(divide="ignore", invalid="ignore"):
             a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
         late = _power(q, DRAWS - 1) / a
-        self.references = weigh_references(pool, gain, need, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
+        self.references = References(pool, gain, a, late > NEGLIGIBLE, WORDS, threshold, -ROUNDING)
         self._late = late[self.references.relation].astype(np.float32)
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state."""
         pool = self.pool
-        place, reference, pair, target = self.references.sample(pool, states)
+        place, reference, pair, target = self.references.sample(states)
         alike = (pool.pair[reference] == pair) | (pool.image[reference] == pool.image[target])
         passes = ~alike | (uniform(states, LATE) < self._late[place])
         object_ = pool.object[pair]
         distractor = pool.by_object[pool.object_start[object_] + below(states, DISTRACTOR, pool.object_count[object_])]
-        mean = published_mean(pool, reference, target, distractor)
+        total = np.zeros(len(reference))  # added up in the order in which numpy adds the ratings of one triplet
+        for relation in (reference, target, distractor):
+            total += pool.subject_rating[relation]
+            total += pool.object_rating[relation]
+        mean = total / WORDS
         return Proposals(passes & (mean > self.threshold), reference, target, distractor, mean)
-
-
-def published_mean(pool: Pool, reference: Codes, target: Codes, distractor: Codes) -> Floats:
-    """Mean of the six ratings, added up in the order in which numpy adds those of one triplet."""
-    total = np.zeros(len(reference))
-    for relation in (reference, target, distractor):
-        total += pool.subject_rating[relation]
-        total += pool.object_rating[relation]
-    return total / WORDS
 
 
 def _power(base: Floats, exponent: int) -> Floats:

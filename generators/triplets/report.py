@@ -4,18 +4,54 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.triplets.differences import Differences, differences
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Codes, Relations
 from generators.triplets.mining import Miner, TripletTable
-from generators.triplets.pool import funnel, make_pool, rate
+from generators.triplets.pool import Bools, Floats, Pool, distinct, found_in, funnel, rate
 from generators.triplets.ratings import Ratings, Rules
+from generators.triplets.source import Triplets
 from manifests.errors import WrongUse
 from manifests.receipt import Model
 
 SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20
 BINS = 20
+LISTED = 20  # overwritten words
+
+
+class Overwritten(Model):
+    """A rated word that the published rules rate as another, whose plural inflect takes it for ("dog", of "dogs")."""
+
+    word: str
+    rated: float
+    published: float
+    relations: int
+
+
+class Differences(Model):
+    """Shares (0 to 1) of ``triplets`` that the published rules mined.
+
+    The first six: target and reference share object or image, the reference's image shows the target's subject and
+    object, the distractor is of the reference's or the target's image, or shows the target's subject and object (words
+    as lemmas). unrated: a word of the six has no rating. by_overwriting: kept for ratings that a plural overwrote.
+    by_distractor: kept for the distractor's words. any: at least one of all these. strict_dropped: share of strict
+    triplets whose four words miss the threshold by the published ratings. overwritten: words so rated, most frequent
+    first.
+    """
+
+    triplets: int
+    same_object: float
+    same_image: float
+    reference_shows_target: float
+    distractor_of_reference_image: float
+    distractor_of_target_image: float
+    distractor_shows_target: float
+    unrated: float
+    by_overwriting: float
+    by_distractor: float
+    any: float
+    strict_dropped: float | None
+    overwritten: list[Overwritten]
 
 
 class MiningReport(Model):
@@ -45,34 +81,30 @@ class MiningReport(Model):
         return self.model_dump_json().encode() + b"\n"
 
 
-def make_report(
-    relations: Relations,
-    ratings: Ratings,
-    rules: Rules,
-    min_images: int,
-    threshold: float,
-    draws: Draws,
-    distractors: bool,
-) -> MiningReport:
+def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws: Draws) -> MiningReport:
     """Mine a sample under both rules and compare; a second, or ten for millions of captions, and the memory of
     another pool.
 
-    ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under ``rules``.
+    ratings: loaded for the published rules. Raises `WrongUse` when nothing can be mined under the source's.
     """
     funnels: dict[str, dict[str, int]] = {}
     mined: dict[str, TripletTable] = {}
     for which in ("published", "strict"):
         try:
-            funnels[which], mined[which] = _sample(relations, ratings, which, min_images, threshold, draws, distractors)
+            miner = Miner(Pool(relations, ratings, which, source.min_images), source.threshold, source.distractors)
         except WrongUse:
-            if which == rules:
+            if which == source.rules:
                 raise
-    table = mined[rules]
-    counts, edges = np.histogram(table.concreteness, bins=np.linspace(threshold, 5.0, BINS + 1))
+            continue
+        within = {"references within reach of the threshold": len(miner.rules.references.relation)}
+        funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)
+        del miner  # its pool goes before another is made
+    table = mined[source.rules]
+    counts, edges = np.histogram(table.concreteness, bins=np.linspace(source.threshold, 5.0, BINS + 1))
     return MiningReport(
-        rules=rules,
-        threshold=threshold,
-        min_images=min_images,
+        rules=source.rules,
+        threshold=source.threshold,
+        min_images=source.min_images,
         funnels=funnels,
         mined=len(table),
         left_out=table.left_out,
@@ -81,25 +113,71 @@ def make_report(
         predicates=_frequent(relations.predicate[table.target], relations.words),
         edges=[round(edge, 4) for edge in edges.tolist()],
         histogram=counts.tolist(),
-        differences=differences(relations, ratings, threshold, mined["published"], mined.get("strict"))
+        differences=_differences(relations, ratings, source.threshold, mined["published"], mined.get("strict"))
         if mined.get("published")
         else None,
     )
 
 
-def _sample(
-    relations: Relations,
-    ratings: Ratings,
-    rules: Rules,
-    min_images: int,
-    threshold: float,
-    draws: Draws,
-    distractors: bool,
-) -> tuple[dict[str, int], TripletTable]:
-    pool = make_pool(relations, rate(relations, ratings, rules), rules, min_images)
-    miner = Miner(pool, threshold, distractors)
-    steps = {**funnel(pool), "references within reach of the threshold": len(miner.rules.references.relation)}
-    return steps, miner.mine(draws, 0, SAMPLE)
+def _differences(
+    relations: Relations, ratings: Ratings, threshold: float, published: TripletTable, strict: TripletTable | None
+) -> Differences:
+    """Judge each published triplet by each strict rule; ratings were loaded for the published rules."""
+    lemmas, as_published = rate(relations, ratings, "strict"), rate(relations, ratings, "published")
+    image = relations.image
+    _, pair = np.unique(lemmas.subject.astype(np.int64) << 32 | lemmas.object, return_inverse=True)
+    shown = distinct(pair.astype(np.int64) << 32 | image)
+
+    def shows(images: Codes, pairs: Codes) -> Bools:
+        return found_in(shown, pairs.astype(np.int64) << 32 | images)
+
+    def score(subject: Floats, object_: Floats, *rows: Codes) -> Floats:
+        return np.asarray(np.mean([side[row] for row in rows for side in (subject, object_)], axis=0))
+
+    reference, target, distractor = published.reference, published.target, published.distractor
+    all_three = (reference, target, distractor)
+    theirs = ratings.published_of(relations.words)  # of each word; its own where it has one
+    own = np.array([ratings.rated.get(word, rating) for word, rating in zip(relations.words, theirs, strict=True)])
+    four = score(as_published.subject_rating, as_published.object_rating, reference, target)
+    six = score(own[relations.subject], own[relations.object], *all_three)
+    found = {
+        "same_object": lemmas.object[reference] == lemmas.object[target],
+        "same_image": image[reference] == image[target],
+        "reference_shows_target": shows(image[reference], pair[target]),
+        "distractor_of_reference_image": image[distractor] == image[reference],
+        "distractor_of_target_image": image[distractor] == image[target],
+        "distractor_shows_target": shows(image[distractor], pair[target]),
+        "unrated": np.isnan(score(lemmas.subject_rating, lemmas.object_rating, *all_three)),
+        "by_overwriting": six <= threshold,
+        "by_distractor": four <= threshold,
+    }
+    found["any"] = np.any(list(found.values()), axis=0)
+    strict_dropped = None
+    if strict is not None and len(strict):
+        mean = score(as_published.subject_rating, as_published.object_rating, strict.reference, strict.target)
+        strict_dropped = float((mean <= threshold).mean())
+    return Differences(
+        triplets=len(published),
+        **{name: round(float(mask.mean()), 6) for name, mask in found.items()},
+        strict_dropped=strict_dropped,
+        overwritten=_overwritten(relations, own, theirs),
+    )
+
+
+def _overwritten(relations: Relations, own: Floats, published: Floats) -> list[Overwritten]:
+    """own, published: ratings of all words."""
+    number = np.bincount(relations.subject, minlength=len(own)) + np.bincount(relations.object, minlength=len(own))
+    changed = np.flatnonzero((published != own) & (number > 0))
+    chosen = changed[np.lexsort((changed, -number[changed]))][:LISTED].tolist()
+    return [
+        Overwritten(
+            word=relations.words[code],
+            rated=float(own[code]),
+            published=float(published[code]),
+            relations=int(number[code]),
+        )
+        for code in chosen
+    ]
 
 
 def _frequent(codes: Codes, words: list[str]) -> dict[str, int]:

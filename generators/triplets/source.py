@@ -10,9 +10,9 @@ from pydantic import Field
 from generators.media_sources import IMAGE_REASONS, SAME_IMAGE
 from generators.papers import GENECIS
 from generators.scene_graphs.source import SceneGraphs
-from generators.triplets.mining_notes import mining_notes
 from manifests.errors import WrongUse
 from manifests.locations import Location
+from manifests.markdown import plain, short, table
 from manifests.source import Need, Place, Reference, StageName
 from shards.contracts import Context, Source
 from shards.media.image_folder import ImageFolder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from generators.triplets.generator import TripletGenerator
 
 MINING = "mining.json"
+OVERWRITTEN, FREQUENT = 5, 8  # words that the card names
 
 
 class Triplets(Source):
@@ -75,7 +76,16 @@ class Triplets(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; counts of the mining where ``mining.json`` is at hand."""
-        return mining_notes(self.rules, self.min_images, self.threshold, reports.get(MINING))
+        words, exception = "subject and object of reference and target", ""
+        if self.rules == "published":
+            words = "subject and object of reference, target and distractor"
+            exception = " (of 101 tries the last one passes, whatever it is)"
+        text = _STEPS.format(min_images=self.min_images, threshold=self.threshold, words=words, exception=exception)
+        text += _RULES.format(rules=self.rules)
+        mining = reports.get(MINING)
+        if mining is None:
+            return text
+        return text + _differences(mining.get("differences")) + _funnels(mining) + _frequent(mining)
 
     def notes(self) -> str:
         """What no count tells of mined triplets."""
@@ -116,3 +126,72 @@ _NOTES = """\
 * Nearly all conditions ask for another object beside, in or on the same subject: a bias towards GeneCIS's task "Change
   an Object" (section 5.2).
 """
+_STEPS = """1. A parser reads relations subject → predicate → object off every caption.
+2. A subject that is seen in at least {min_images} images, with at least two objects, is sampled, the more often the
+   more images it has; one of its relations is the *reference*.
+3. The *target* is a relation of the same subject with another object, in another image{exception}.
+4. The *condition* is predicate and object of the target, in the words of its caption.
+5. Kept is what is concrete: the mean rating of {words} (1 to 5, in a file
+   of ratings such as that of Brysbaert et al. 2014) must be above {threshold:g}.
+
+Every triplet is sampled by its own number: asking for more keeps the first ones.
+"""
+_RULES = """
+Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`
+is what their paper says, without what gets past that code: words are compared as lemmas; all must be rated, and no
+rating is replaced by another word's; the paper's four words are averaged (section 6.2) rather than six; no caption of
+the reference's or the distractor's image says what makes the target right.
+"""
+
+#: What the strict rules keep out, by its name in the record of mining.
+_FAULTS = {
+    "same_object": "reference and target have one object",
+    "same_image": "reference and target are one image",
+    "reference_shows_target": "captions of the reference's image already say the target's subject with its object",
+    "distractor_of_reference_image": "the distractor is the reference's image",
+    "distractor_of_target_image": "the distractor is the target's image",
+    "distractor_shows_target": "captions of the distractor's image say the target's subject with its object",
+    "unrated": "a word has no rating, and counts as −1",
+    "by_overwriting": "kept for ratings that the plural of another word replaced",
+    "by_distractor": "kept for the distractor's words; the four of reference and target miss the threshold",
+    "any": "any of these",
+}
+
+
+def _differences(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "\nOn these captions the published rules find no triplet at all.\n"
+    rows = [(what, f"{found[name]:.2%}") for name, what in _FAULTS.items() if name in found]
+    text = f"\nOf {found['triplets']:,} triplets that the published rules mine from the same captions:\n\n"
+    text += table(("what the strict rules keep out", "share"), rows)
+    if found.get("strict_dropped") is not None:
+        text += f"\nThe other way round, {found['strict_dropped']:.2%} of strict triplets miss the threshold by the "
+        text += "published ratings of their four words.\n"
+    if found.get("overwritten"):
+        words = ", ".join(
+            f"{plain(short(one['word']))} ({one['rated']:g} → {one['published']:g})"
+            for one in found["overwritten"][:OVERWRITTEN]
+        )
+        text += f"\nThe most frequent words that the published rules rate as another one: {words}.\n"
+    return text
+
+
+def _funnels(mining: Mapping[str, Any]) -> str:
+    funnels: Mapping[str, Mapping[str, int]] = mining.get("funnels", {})
+    steps = list(dict.fromkeys(step for funnel in funnels.values() for step in funnel))
+    if not steps:
+        return ""
+    rows = [(step, *(f"{funnel[step]:,}" if step in funnel else "–" for funnel in funnels.values())) for step in steps]
+    return "\nFrom captions to what can be drawn:\n\n" + table(("", *funnels), rows)
+
+
+def _frequent(mining: Mapping[str, Any]) -> str:
+    lists = {name: list(mining.get(name, {}).items())[:FREQUENT] for name in ("subjects", "predicates", "objects")}
+    if not any(lists.values()):
+        return ""
+    rows = [
+        (name, ", ".join(f"{short(word)} ({count / max(mining['mined'], 1):.1%})" for word, count in words))
+        for name, words in lists.items()
+    ]
+    text = f"\nThe most frequent words of targets (of the first {mining['mined']:,} triplets):\n\n"
+    return text + table(("", "share of the triplets"), rows)

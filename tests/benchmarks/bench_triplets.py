@@ -31,10 +31,9 @@ from generators.scene_graphs.generator import TEXTS  # noqa: E402
 from generators.scene_graphs.source import SceneGraphs  # noqa: E402
 from generators.triplets.draws import Draws  # noqa: E402
 from generators.triplets.graphs import WORDS, load_relations  # noqa: E402
-from generators.triplets.mining import Miner  # noqa: E402
-from generators.triplets.pool import make_pool, rate  # noqa: E402
+from generators.triplets.mining import BLOCK, Miner  # noqa: E402
+from generators.triplets.pool import Pool  # noqa: E402
 from generators.triplets.ratings import load_ratings  # noqa: E402
-from generators.triplets.rows import rows  # noqa: E402
 from manifests.recipe import STAGES  # noqa: E402
 from shards.earlier import Earlier  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
@@ -83,14 +82,16 @@ def mine_all(graphs: str, rules: str, triplets: int) -> None:
     lap("ratings")
     relations = load_relations(stage_of(graphs))
     lap("load")
-    miner = Miner(make_pool(relations, rate(relations, ratings, rules), rules, MIN_IMAGES), THRESHOLD)
+    miner = Miner(Pool(relations, ratings, rules, MIN_IMAGES), THRESHOLD)
     lap("pool")
     table = miner.mine(Draws(0, "triplets"), 0, triplets)
     lap("mine")
-    written = sum(len(one.condition) > 0 for one in rows(relations, table))
+    for start in range(0, len(table), BLOCK):
+        for column in (table.reference, table.target, table.distractor):
+            relations.told(column[start : start + BLOCK])
     lap("rows")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    counts = {"relations": len(relations), "triplets": written, "left_out": table.left_out}
+    counts = {"relations": len(relations), "triplets": len(table), "left_out": table.left_out}
     print(json.dumps({"rules": rules, "seconds": took, "gib": peak, **counts}))
 
 
@@ -109,7 +110,7 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
         found += 1
     slow_rate = found / passed
     began = time.perf_counter()
-    pool = make_pool(relations, rate(relations, ratings, "published"), "published", MIN_IMAGES)
+    pool = Pool(relations, ratings, "published", MIN_IMAGES)
     miner = Miner(pool, THRESHOLD)
     set_up = time.perf_counter() - began
     fast = {}

@@ -24,7 +24,7 @@ def annotations(tmp_path: Path) -> Path:
 
 def made(annotations: Path) -> list[dict[str, Any]]:
     drafts = ObjectDrafts(read_scenes(annotations, LeftOut()), "change-object", 1, "scenes", LeftOut())
-    return [draft.entry() for draft in islice(drafts, 30)]
+    return [draft.entry for draft in islice(drafts, 30)]
 
 
 def test_templates_that_keep_the_rules_pass(

@@ -22,8 +22,7 @@ from generators.builtin.photos.sheet import COLOURS
 from generators.galleries.source import AttributeTemplates, ObjectTemplates
 from generators.scene_graphs.caption_files import read_coco
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.pipelines import find_pipeline
-from generators.scene_graphs.relations import parser_of
+from generators.scene_graphs.relations import find_pipeline, parser_of
 from generators.triplets.ratings import load_ratings
 from shards.contracts import Context
 from shards.kinds.template import Template

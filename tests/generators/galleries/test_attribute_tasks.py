@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.attribute_invariants import attribute_rules
+from evaluation.galleries.annotated_invariants import AttributeRules
 from evaluation.galleries.invariants import Problem, check
 from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from generators.galleries.vaw import Instance, read_instances
@@ -26,7 +26,7 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> list[Instance]:
 
 def entries(instances: list[Instance], task: AttributeTask, count: int | None = None, seed: int = 1) -> list[Entry]:
     return [
-        draft.entry() for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", LeftOut()), count)
+        draft.entry for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", LeftOut()), count)
     ]
 
 
@@ -38,7 +38,7 @@ def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
 
 def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
-    return check(made, task, attribute_rules(instances, TAXONOMY), conditions=conditions)
+    return check(made, task, AttributeRules(instances, TAXONOMY), conditions=conditions)
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
@@ -79,7 +79,7 @@ def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[I
 def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: AttributeTask) -> None:
     few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, LeftOut())
     templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", LeftOut())
-    assert problems([draft.entry() for draft in templates], few, task) == []
+    assert problems([draft.entry for draft in templates], few, task) == []
     assert templates.excluded["reference-without-gallery"] > 0
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from evaluation.galleries.annotated_invariants import ObjectRules
 from evaluation.galleries.invariants import check
-from evaluation.galleries.object_invariants import object_rules
 from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from generators.galleries.panoptic import Scenes, read_scenes
 from shards.contracts import LeftOut
@@ -23,14 +23,14 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
 
 
 def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry() for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
+    return [draft.entry for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_rule_holds_of_all_that_can_be_made(annotated: Scenes, task: ObjectTask) -> None:
     made = entries(annotated, task)
     assert len(made) > 200
-    assert check(made, task, object_rules(annotated), conditions=annotated.names) == []
+    assert check(made, task, ObjectRules(annotated), conditions=annotated.names) == []
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -155,7 +155,7 @@ def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) ->
     rule, break_it = BREAKS[number]
     made = copy.deepcopy(entries(annotated, task, 3))
     break_it(made[1], annotated)
-    problems = check(made, task, object_rules(annotated), conditions=annotated.names)
+    problems = check(made, task, ObjectRules(annotated), conditions=annotated.names)
     assert (1, rule) in {(problem.template, problem.rule) for problem in problems}
     assert {problem.template for problem in problems} == {1}
 
@@ -164,7 +164,7 @@ def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) ->
 def test_the_reference_shows_the_condition_in_focus_only(annotated: Scenes, task: ObjectTask, kind: str) -> None:
     made = copy.deepcopy(entries(annotated, task, 3))
     made[0]["reference"] = other_image(made[0], annotated, kind)
-    rules = {problem.rule for problem in check(made, task, object_rules(annotated))}
+    rules = {problem.rule for problem in check(made, task, ObjectRules(annotated))}
     assert "reference-condition" in rules
 
 
@@ -172,7 +172,7 @@ def test_a_less_similar_target_first_is_seen(annotated: Scenes) -> None:
     made = entries(annotated, "change-object")
     first = made[0]["reference"]
     of_reference = [entry for entry in made if entry["reference"] == first]
-    rules = {p.rule for p in check(of_reference[::-1], "change-object", object_rules(annotated))}
+    rules = {p.rule for p in check(of_reference[::-1], "change-object", ObjectRules(annotated))}
     assert rules == {"target-order"}
 
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.galleries.attribute_invariants import attribute_rules
+from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
 from evaluation.galleries.invariants import check
-from evaluation.galleries.object_invariants import object_rules
 from generators.galleries.crops import crop
 from generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from generators.galleries.panoptic import read_scenes
@@ -71,11 +70,9 @@ def test_what_is_planned_keeps_every_rule_and_travels_as_rows(root: Path, kind: 
     assert len({one.key for one in planned}) == len({one.group for one in planned}) == 100
     assert list(islice(generator(root, kind, task).plan(), 30)) == planned[:30]
     rules = (
-        object_rules(read_scenes(root / "panoptic.json", LeftOut()))
+        ObjectRules(read_scenes(root / "panoptic.json", LeftOut()))
         if kind == "object"
-        else attribute_rules(
-            read_instances(root / "vaw.json", TAXONOMY, generator(root, kind, task).excluded), TAXONOMY
-        )
+        else AttributeRules(read_instances(root / "vaw.json", TAXONOMY, generator(root, kind, task).excluded), TAXONOMY)
     )
     assert check([json.loads(one.entry) for one in planned], planned[0].task, rules) == []  # type: ignore[arg-type]
     assert {len(one.images) for one in planned} == {11 if (kind, task) == ("attribute", "focus") else 16}

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generators.scene_graphs.pipelines import find_pipeline
-from generators.scene_graphs.relations import SceneGraphParser, parser_of
+from generators.scene_graphs.relations import SceneGraphParser, find_pipeline, parser_of
 
 SCENES = [
     "{a} is holding {b} in front of {c}",

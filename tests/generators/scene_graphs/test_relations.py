@@ -11,8 +11,7 @@ import pytest
 from generators.scene_graphs import relations
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.pipelines import find_pipeline
-from generators.scene_graphs.relations import SceneGraphParser
+from generators.scene_graphs.relations import SceneGraphParser, find_pipeline
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 REAL = 5_000
@@ -39,7 +38,10 @@ def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: 
         assert [
             (
                 *(r.subject, r.predicate, r.object, r.subject_lemma, r.predicate_lemma, r.object_lemma),
-                *(caption[start:end] for start, end in (r.subject_span, r.object_span)),
+                *(
+                    caption[start:end]
+                    for start, end in ((r.subject_start, r.subject_end), (r.object_start, r.object_end))
+                ),
             )
             for r in found
         ] == expected, caption
@@ -59,7 +61,7 @@ def test_a_known_caption(small_parser: SceneGraphParser) -> None:
     (found,) = small_parser.relations(["Two women are holding the dogs in front of a house."])
     assert (found[0].subject, found[0].predicate, found[0].object) == ("women", "holding", "dogs")
     assert (found[0].subject_lemma, found[0].predicate_lemma, found[0].object_lemma) == ("woman", "hold", "dog")
-    assert (found[0].subject_span, found[0].object_span) == ((0, 9), (22, 30))
+    assert (found[0][6:8], found[0][8:10]) == ((0, 9), (22, 30))
 
 
 def test_words_of_captions_are_forgotten(small_parser: SceneGraphParser) -> None:

@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pytest
 
 from generators.annotation_files import Skipped
-from generators.scene_graphs.caption_sources import caption_source, caption_sources
+from generators.scene_graphs.caption_sources import CaptionSources, caption_source
 from generators.scene_graphs.captions import Caption
 from manifests.errors import WrongUse
 from shards.storage.tar_writer import TarWriter
@@ -37,7 +37,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_ids_and_places_begin_with_the_file(files: list[Path]) -> None:
-    read = list(caption_sources(files).read())
+    read = list(CaptionSources(files).read())
     assert [(c.caption_id, c.image_id, c.place) for c in read if isinstance(c, Caption)] == [
         ("captions_val2017/1", "7", "captions_val2017.json annotation 1"),
         ("photos.token/1.jpg#0", "1.jpg", "photos.token.txt.gz line 1"),
@@ -53,16 +53,16 @@ def test_ids_and_places_begin_with_the_file(files: list[Path]) -> None:
 def test_of_one_alone_the_ids_stay_as_they_are(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     for path in files:
         own = [replace(one, place=f"{path.name} {one.place}") for one in caption_source(path).read()]
-        assert list(caption_sources([path]).read()) == own
-        assert caption_sources([path]).digest() == caption_source(path).digest()
+        assert list(CaptionSources([path]).read()) == own
+        assert CaptionSources([path]).digest() == caption_source(path).digest()
     monkeypatch.chdir(files[2])
     assert caption_source(Path(".")).stem == "tables"
 
 
 def test_order_and_names_are_part_of_the_digest(files: list[Path], tmp_path: Path) -> None:
-    digests = {caption_sources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
+    digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
     renamed = files[2].rename(tmp_path / "renamed")
-    assert len({*digests, caption_sources([*files[:2], renamed]).digest()}) == 5
+    assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5
 
 
 @pytest.mark.parametrize("other", ["captions_val2017.json", "photos.token.tsv", "tables"])
@@ -74,7 +74,7 @@ def test_two_of_one_name_are_refused(files: list[Path], tmp_path: Path, other: s
     else:
         again.write_text("a dog\thttp://x.org/1.jpg\n")
     with pytest.raises(WrongUse, match=r"both are called '[a-z0-9_.]+', with which the ids.*rename one"):
-        caption_sources([*files, again])
+        CaptionSources([*files, again])
 
 
 def test_folders_of_img2dataset_with_the_same_keys_are_refused(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_folders_of_img2dataset_with_the_same_keys_are_refused(tmp_path: Path) -
         with TarWriter(tmp_path / name / "00000.tar") as tar:
             tar.add_sample("000000000", [("jpg", name.encode())])
     with pytest.raises(WrongUse, match=r"/a and .*/b: both have 00000\.tar.*parse each into a folder of its own"):
-        caption_sources([tmp_path / "a", tmp_path / "b"])
+        CaptionSources([tmp_path / "a", tmp_path / "b"])
 
 
 def test_names_that_cannot_begin_an_id_are_refused(tmp_path: Path) -> None:
@@ -92,17 +92,17 @@ def test_names_that_cannot_begin_an_id_are_refused(tmp_path: Path) -> None:
         odd = Path(bytes(tmp_path).decode(), name.decode("utf-8", "surrogateescape"))
         odd.write_text("a dog\thttp://x.org/1.jpg\n")
         (tmp_path / "c.tsv").write_text("a dog\thttp://x.org/1.jpg\n")
-        assert len(list(caption_sources([odd]).read())) == 1
+        assert len(list(CaptionSources([odd]).read())) == 1
         with pytest.raises(WrongUse, match="a name with such characters cannot begin an id; rename it"):
-            caption_sources([tmp_path / "c.tsv", odd])
+            CaptionSources([tmp_path / "c.tsv", odd])
 
 
 def test_one_without_a_caption_is_refused_though_others_have_some(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "none.tsv").write_text("no url\nnor here\n")
     with pytest.raises(WrongUse, match=r"none\.tsv: no caption in it can be read as tsv \(2 lines.*line 1: wrong"):
-        list(caption_sources([*files, tmp_path / "none.tsv"]).read())
+        list(CaptionSources([*files, tmp_path / "none.tsv"]).read())
     with pytest.raises(WrongUse, match="no captions are named"):
-        caption_sources([])
+        CaptionSources([])
 
 
 @pytest.mark.skipif(not MULTI30K.is_dir(), reason="the captions of ../shared/data are not here")

@@ -12,12 +12,10 @@ import pytest
 
 from generators.triplets.draws import Draws, below, uniform
 from generators.triplets.generator import TripletGenerator
-from generators.triplets.graphs import Relations
+from generators.triplets.graphs import NONE, Relations
 from generators.triplets.mining import BLOCK, Miner, TripletTable
-from generators.triplets.pool import make_pool, rate
+from generators.triplets.pool import Pool, rate
 from generators.triplets.ratings import Ratings, Rules
-from generators.triplets.rows import rows
-from generators.triplets.strict import NONE
 from manifests.errors import WrongUse
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 
@@ -34,7 +32,7 @@ def miner(
     min_images: int = 5,
     distractors: bool = True,
 ) -> Miner:
-    return Miner(make_pool(relations, rate(relations, ratings, rules), rules, min_images), threshold, distractors)
+    return Miner(Pool(relations, ratings, rules, min_images), threshold, distractors)
 
 
 def assert_equal(one: TripletTable, other: TripletTable) -> None:
@@ -186,19 +184,18 @@ def test_strict_draws_every_triplet_that_the_rules_allow(own_said: list[Said]) -
         assert abs(counts[pair] - mean) < 6 * mean**0.5 + 6
 
 
-def test_rows_say_what_was_mined(own_said: list[Said]) -> None:
+def test_relations_tell_what_was_mined(own_said: list[Said]) -> None:
     relations = relations_of(own_said)
     table = miner(relations, AS_RATED, "strict", 4.6, distractors=False).mine(DRAWS, 0, 300)
-    records = list(rows(relations, table))
-    assert [one.number for one in records] == table.number.tolist()
-    for record, reference, target in zip(records, table.reference.tolist(), table.target.tolist(), strict=True):
-        for mention, row in ((record.reference, reference), (record.target, target)):
+    for column in (table.reference, table.target):
+        told = relations.told(column)
+        for at, row in enumerate(column.tolist()):
             image, *said = own_said[row]
-            assert [mention.subject, mention.predicate, mention.object] == said
-            assert (mention.image_id, mention.image, mention.caption_id) == (image, f"{image}.jpg", str(row))
-            assert mention.caption == " ".join(said)
-        assert record.condition == f"{record.target.predicate} {record.target.object}"
-        assert record.distractor is None
+            mention = {name: texts[at] for name, texts in told.items()}
+            assert [mention["subject"], mention["predicate"], mention["object"]] == said
+            assert (mention["image_id"], mention["image"], mention["caption_id"]) == (image, f"{image}.jpg", str(row))
+            assert mention["caption"] == " ".join(said)
+    assert {text for texts in relations.told(table.distractor).values() for text in texts} == {""}
 
 
 @pytest.mark.parametrize("rules", ["strict", "published"])

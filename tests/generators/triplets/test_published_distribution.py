@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import fields, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from generators.triplets import published
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import Pool, make_pool, rate
+from generators.triplets.pool import Pool
 from generators.triplets.ratings import Ratings
 from tests.generators.triplets.conftest import Said, relations_of
 from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
@@ -66,7 +67,7 @@ def p_value(slow: Counter[Cell], fast: Counter[Cell]) -> tuple[float, int]:
 @pytest.fixture(scope="module")
 def own(own_said: list[Said], own_ratings: Ratings) -> tuple[Pool, Counter[Cell]]:
     relations = relations_of(own_said)
-    pool = make_pool(relations, rate(relations, own_ratings, "published"), "published", min_images=5)
+    pool = Pool(relations, own_ratings, "published", min_images=5)
     return pool, slow_cells(relations, own_ratings, THRESHOLD, SLOW)
 
 
@@ -83,11 +84,12 @@ def test_what_is_drawn_otherwise_is_refuted(
     own: tuple[Pool, Counter[Cell]], own_said: list[Said], own_ratings: Ratings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, slow = own
-    evenly = replace(pool, images=np.ones_like(pool.images))
+    evenly = copy(pool)
+    evenly.images = np.ones_like(pool.images)
     assert p_value(slow.copy(), fast_cells(evenly, THRESHOLD))[0] < REFUTED, "subjects drawn evenly"
     as_rated = replace(own_ratings, published=own_ratings.rated)
     relations = pool.relations
-    other = make_pool(relations, rate(relations, as_rated, "published"), "published", min_images=5)
+    other = Pool(relations, as_rated, "published", min_images=5)
     assert p_value(slow.copy(), fast_cells(other, THRESHOLD))[0] < REFUTED, "plurals not overwritten"
     monkeypatch.setattr(published, "DRAWS", 50)
     assert p_value(slow.copy(), fast_cells(pool, THRESHOLD))[0] < REFUTED, "bad targets pass after 50 draws"
@@ -95,7 +97,7 @@ def test_what_is_drawn_otherwise_is_refuted(
 
 def test_real_captions(real_relations: Relations, real_ratings: Ratings) -> None:
     relations = often_said(real_relations)
-    pool = make_pool(relations, rate(relations, real_ratings, "published"), "published", min_images=5)
+    pool = Pool(relations, real_ratings, "published", min_images=5)
     p, number = p_value(slow_cells(relations, real_ratings, 4.8, REAL_SLOW), fast_cells(pool, 4.8))
     assert number > 60
     assert p > LIKELY
@@ -103,7 +105,7 @@ def test_real_captions(real_relations: Relations, real_ratings: Ratings) -> None
 
 def test_scores_are_the_published_ones_to_the_last_bit(real_relations: Relations, real_ratings: Ratings) -> None:
     """So that means that round to the threshold fall on the same side of it."""
-    pool = make_pool(real_relations, rate(real_relations, real_ratings, "published"), "published", min_images=5)
+    pool = Pool(real_relations, real_ratings, "published", min_images=5)
     mined = Miner(pool, 4.8).mine(Draws(1, "triplets"), 0, 2000)
     assert real_ratings.published is not None
     procedure = PublishedProcedure(table_of(real_relations), real_ratings.published, 4.8, min_images=5, seed=0)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations
 from generators.triplets.mining import Miner
-from generators.triplets.pool import make_pool, rate
-from generators.triplets.ratings import Ratings
+from generators.triplets.pool import Pool
+from generators.triplets.ratings import Ratings, Rules
 from generators.triplets.report import SAMPLE, MiningReport, make_report
+from generators.triplets.source import Triplets
 from manifests.errors import WrongUse
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
@@ -17,9 +20,14 @@ from tests.generators.triplets.published_procedure import Drawn, PublishedProced
 DRAWS = Draws(5, "triplets")
 
 
+def mining(rules: Rules, min_images: int, threshold: float, distractors: bool) -> Triplets:
+    settings = {"min_images": min_images, "threshold": threshold, "distractors": distractors, "licence": "CC0-1.0"}
+    return Triplets(kind="genecis-triplets", graphs="graphs", concreteness=Path("r.txt"), rules=rules, **settings)
+
+
 def test_own_captions(own_said: list[Said], own_ratings: Ratings) -> None:
     relations = relations_of(own_said)
-    report = make_report(relations, own_ratings, "strict", 5, 4.6, DRAWS, True)
+    report = make_report(relations, own_ratings, mining("strict", 5, 4.6, True), DRAWS)
     assert list(report.funnels) == ["published", "strict"]
     funnel = report.funnels["strict"]
     assert funnel["relations"] == len(own_said)
@@ -43,10 +51,10 @@ def test_own_captions(own_said: list[Said], own_ratings: Ratings) -> None:
 
 
 def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relations, real_ratings: Ratings) -> None:
-    found = make_report(real_relations, real_ratings, "published", 5, 4.8, DRAWS, True)
+    found = make_report(real_relations, real_ratings, mining("published", 5, 4.8, True), DRAWS)
     shares = found.differences
     assert shares is not None and real_ratings.published is not None
-    pool = make_pool(real_relations, rate(real_relations, real_ratings, "published"), "published", 5)
+    pool = Pool(real_relations, real_ratings, "published", 5)
     mined = Miner(pool, 4.8).mine(DRAWS, 0, SAMPLE)
     table = table_of(real_relations)
     procedure = PublishedProcedure(table, real_ratings.published, 4.8, 5, seed=0)
@@ -89,10 +97,10 @@ def test_published_rules_that_find_nothing_differ_in_nothing(
 ) -> None:
     monkeypatch.setattr("generators.triplets.report.SAMPLE", 8)
     ratings = Ratings(RATED, dict.fromkeys(RATED, 4.5))  # a mean of the threshold itself, which is not above it
-    report = make_report(relations_of(own_said), ratings, "strict", 5, 4.5, DRAWS, False)
+    report = make_report(relations_of(own_said), ratings, mining("strict", 5, 4.5, False), DRAWS)
     assert report.differences is None and report.mined == 8
 
 
 def test_nothing_to_mine_is_refused(own_said: list[Said]) -> None:
     with pytest.raises(WrongUse, match="under the strict rules"):
-        make_report(relations_of(own_said), Ratings(RATED, RATED), "strict", 1000, 4.6, DRAWS, True)
+        make_report(relations_of(own_said), Ratings(RATED, RATED), mining("strict", 1000, 4.6, True), DRAWS)
