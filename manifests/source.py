@@ -127,6 +127,12 @@ class SourceSettings(PlacedSettings):
         return ""
 
     @property
+    def citations(self) -> str:
+        """BibTeX of the paper and of the reference, where they have any."""
+        cited = [one.bibtex for one in (self.paper, self.reference) if one is not None and one.bibtex]
+        return "\n\n".join(dict.fromkeys(cited))
+
+    @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
         return ", ".join(str(path) for _, place, path in self.places() if place.need == "annotations") or self.kind
