@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
+from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
 from manifests.settings import Settings
 from manifests.source import FilterSettings, SourceSettings
 
@@ -27,6 +30,24 @@ class Encoding(Settings):
     quality: int = Field(default=95, ge=1, le=100)
 
 
+def _of_kind(registry: Registry[Any], raw: Any) -> Any:
+    """The settings of a source or filter, checked against the class of its kind."""
+    if not isinstance(raw, Mapping):
+        return raw
+    kind, problem = raw.get("kind"), "a kind is a name"
+    if isinstance(kind, str):
+        try:
+            return registry.find(kind).model_validate(raw)
+        except UnknownKind as error:
+            problem = str(error)
+    unknown = PydanticCustomError("missing" if kind is None else "kind", problem)
+    raise ValidationError.from_exception_data("kind", [{"type": unknown, "loc": ("kind",), "input": kind}])
+
+
+SourceOfKind = Annotated[SerializeAsAny[SourceSettings], BeforeValidator(partial(_of_kind, SOURCES))]
+FilterOfKind = Annotated[SerializeAsAny[FilterSettings], BeforeValidator(partial(_of_kind, FILTERS))]
+
+
 class Subset(Settings):
     """One stage of a build; a subset when it is published.
 
@@ -36,8 +57,8 @@ class Subset(Settings):
     pool: the work pool whose workers make it.
     """
 
-    source: SerializeAsAny[SourceSettings]
-    filters: tuple[SerializeAsAny[FilterSettings], ...] = ()
+    source: SourceOfKind
+    filters: tuple[FilterOfKind, ...] = ()
     encoding: Encoding = Encoding()
     count: int | None = Field(default=None, ge=1, le=MOST)
     shard_size: int = Field(default=256, ge=1, le=MOST)
