@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from manifests.locations import Location
+from manifests.locations import Location, is_model_folder
 from manifests.settings import Settings
 
 #: What a step of a build needs: annotations to plan, media to make shards, models to name weights and to make shards.
@@ -66,7 +65,7 @@ class PlacedSettings(Settings):
 
     def is_symbolic(self, setting: str, value: Any) -> bool:
         """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
-        return _marks(type(self), Place)[setting].what == "model" and not str(value).startswith((".", "/", "~"))
+        return _marks(type(self), Place)[setting].what == "model" and not is_model_folder(str(value))
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -173,17 +172,16 @@ class FilterSettings(PlacedSettings):
 @cache
 def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
     """The marks of a class of settings, by setting."""
-    found: dict[str, Any] = {}
-    for name, field in settings.model_fields.items():
-        marks = [one for one in (*field.metadata, *_metadata(field.annotation)) if isinstance(one, mark)]
-        if marks:
-            found[name] = marks[0]
-    return found
+    return {
+        name: one
+        for name, field in settings.model_fields.items()
+        for one in (*field.metadata, *_metadata(field.annotation))
+        if isinstance(one, mark)
+    }
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
     """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
     yield from getattr(annotation, "__metadata__", ())
     for inner in get_args(annotation):
-        if not isinstance(inner, str | Path):
-            yield from _metadata(inner)
+        yield from _metadata(inner)
