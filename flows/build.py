@@ -18,10 +18,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.artifacts import describe_build
+from flows.artifacts import Artifacts, describe_build
 from flows.build_shards import SHARDS_A_RUN, build_shards
 from flows.pools import Range, run_ranges
-from flows.reporting import Artifacts
 from flows.runners import Runner
 from manifests.errors import BuildFailed, TwinsetError
 from manifests.recipe import Recipe, load_recipe
