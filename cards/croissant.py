@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cards.kinds.kind import CardKind
@@ -47,19 +46,17 @@ _COLUMNS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """A file of the dataset. path: below the subset, with '/'; size: bytes."""
+_INDEX = "_meta/index.parquet"
 
-    path: str
-    sha256: str
-    size: int
+Digest = tuple[str, int]  #: sha256 and size in bytes of a file
 
 
 def croissant(
-    stage: Stage, subset: Subset, summary: IndexSummary, index: FileFacts, tars: Sequence[FileFacts]
+    stage: Stage, subset: Subset, summary: IndexSummary, index: Digest, tars: Mapping[str, Digest]
 ) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
+
+    tars: by path below the subset, with '/'.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
@@ -80,10 +77,10 @@ def croissant(
         "version": "1.0.0",
         "identifier": stage.content,
         "distribution": [
-            _file(index, "../", "application/x-parquet"),
-            *(_file(tar, detour, "application/x-tar") for tar in tars),
+            _file(_INDEX, "../", "application/x-parquet", *index),
+            *(_file(path, detour, "application/x-tar", *found) for path, found in tars.items()),
         ],
-        "recordSet": [_samples(kind, source.group, summary, index)],
+        "recordSet": [_samples(kind, source.group, summary)],
     }
     if tars:
         patterns = {role: f"*.{role}.{extension}" for role in summary.images}
@@ -93,14 +90,14 @@ def croissant(
     return metadata
 
 
-def marker_folder(stage: Stage, tars: Sequence[FileFacts]) -> str:
+def marker_folder(stage: Stage, tars: Mapping[str, Digest]) -> str:
     """Name of an almost empty folder beside the metadata, which addresses of tars pass through.
 
     mlcroissant unpacks a tar into a cache whose key is the tar's address, and never looks at the tar again: without
     the subset's name and a digest of the tars in it, the tars of one subset would be read as another's, and those of
     the build before as those of this one. A detour through a folder of that name changes the address, not the file.
     """
-    return f"{MARKER}{stage.name}-{digest([tar.sha256 for tar in tars])[:16]}"
+    return f"{MARKER}{stage.name}-{digest([sha256 for sha256, _ in tars.values()])[:16]}"
 
 
 def _node(kind: str, name: str, **values: Any) -> dict[str, Any]:
@@ -108,17 +105,15 @@ def _node(kind: str, name: str, **values: Any) -> dict[str, Any]:
     return {"@type": f"cr:{kind}", "@id": name, "name": name, **values}
 
 
-def _file(file: FileFacts, way: str, encoding: str) -> dict[str, Any]:
-    address, size = f"{way}{file.path}", f"{file.size} B"
-    return _node(
-        "FileObject", file.path, contentUrl=address, contentSize=size, encodingFormat=encoding, sha256=file.sha256
-    )
+def _file(path: str, way: str, encoding: str, sha256: str, size: int) -> dict[str, Any]:
+    address, length = f"{way}{path}", f"{size} B"
+    return _node("FileObject", path, contentUrl=address, contentSize=length, encodingFormat=encoding, sha256=sha256)
 
 
-def _members(name: str, pattern: str, tars: Sequence[FileFacts]) -> dict[str, Any]:
+def _members(name: str, pattern: str, tars: Iterable[str]) -> dict[str, Any]:
     """The members of all tars that hold one field."""
     media = "text/plain" if pattern.endswith(".txt") else f"image/{pattern.rsplit('.', 1)[1].replace('jpg', 'jpeg')}"
-    tar_ids = [{"@id": tar.path} for tar in tars]
+    tar_ids = [{"@id": path} for path in tars]
     return _node("FileSet", f"{name}-files", containedIn=tar_ids, encodingFormat=media, includes=pattern)
 
 
@@ -131,14 +126,14 @@ def _field(records: str, name: str, description: str, source: Mapping[str, Any],
     return {**field, "name": name}
 
 
-def _samples(kind: CardKind, group: str, summary: IndexSummary, index: FileFacts) -> dict[str, Any]:
+def _samples(kind: CardKind, group: str, summary: IndexSummary) -> dict[str, Any]:
     """The index. Images that no sample has are left out of its columns."""
     name = f"{kind.sample.name}s"
     columns = {**_COLUMNS, "group": f"The {group} that it belongs to; never split over tars or splits."}
     columns |= {column: kind.columns[column] for column in kind.sample.described}
     columns |= {f"{role}_sha256": f"sha256 of the encoded image {role}." for role in summary.images}
     fields = [
-        _field(name, column, description, {"fileObject": {"@id": index.path}, "extract": {"column": column}})
+        _field(name, column, description, {"fileObject": {"@id": _INDEX}, "extract": {"column": column}})
         for column, description in columns.items()
     ]
     return _record_set(name, f"Every {kind.sample.name} that was kept, without its images.", fields)

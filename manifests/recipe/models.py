@@ -122,18 +122,16 @@ class Recipe(Settings):
 
     def only(self, names: Iterable[str]) -> Recipe:
         """The named subsets or stages alone, with the stages that they read; all when no name is given."""
-        waiting = list(names)
-        if not waiting:
+        if not (asked := list(names)):
             return self
-        for name in waiting:
+        for name in asked:
             if name not in self.stages and name not in self.subsets:
                 listed = ", ".join((*self.subsets, *self.stages))
                 raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
-        needed = set(waiting)
-        while waiting:
-            read = [one for one in self.reads(waiting.pop()) if one not in needed]
-            needed |= {*read}
-            waiting += read
+        needed = set(asked)
+        for name in reversed(self.all):  # a stage comes after all that read it
+            if name in needed:
+                needed |= {*self.reads(name)}
         parts = {"stages": self.stages, "subsets": self.subsets}
         return self.model_copy(
             update={part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
