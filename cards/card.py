@@ -49,10 +49,8 @@ def card(
         meanings=meanings,
         front=_front_matter(stage, source.makes, summary, files),
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
-        places=[setting for setting, _, _ in source.places()],
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
         brought=_brought(stage),
-        citations=source.citations,
     )
 
 

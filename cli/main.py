@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
     )
     try:
-        code = int(asked.run(asked))
+        code = int(asked.run(asked) or 0)
         sys.stdout.flush()
         return code
     except WrongUse as error:

@@ -86,15 +86,13 @@ def describe_build(job: Job) -> None:
             create_image_artifact(f"data:image/jpeg;base64,{picture}", key=f"{name}-look")
         path = layout.meta(name, "mining.json")
         report = parsed(MiningReport, store.read(path)) if store.size(path) is not None else None
-        create_table_artifact(
-            _funnel(state, report), key=f"{name}-funnel", description=f"What is left of {name} at each step"
-        )
+        shown = [("funnel", _funnel(state, report), f"What is left of {name} at each step")]
         if report is not None:
             rules = f"{report.rules} rules, concreteness above {report.threshold:g}"
-            create_table_artifact(_words(report), key=f"{name}-words", description=f"Most frequent words ({rules})")
-            create_table_artifact(
-                _histogram(report), key=f"{name}-concreteness", description=f"Mean concreteness ({rules})"
-            )
+            shown.append(("words", _words(report), f"Most frequent words ({rules})"))
+            shown.append(("concreteness", _histogram(report), f"Mean concreteness ({rules})"))
+        for what, rows, description in shown:
+            create_table_artifact(rows, key=f"{name}-{what}", description=description)
     create_table_artifact(table, key=flow_run.flow_name or "build", description=f"What {store.root} holds")
 
 

@@ -9,8 +9,7 @@ from generators.annotation_files import Skipped, is_media_name, refuse_unusable
 from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from generators.records import RECORD_REASONS, Record, read_records
 from manifests.repeated_ids import Ids
-from manifests.settings import Settings
-from manifests.source import Reference
+from manifests.source import Reference, Settings
 from shards.contracts import Context, LeftOut
 
 

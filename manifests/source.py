@@ -1,4 +1,4 @@
-"""The base of a source's settings: where its inputs lie, what decides its bytes, and what it says of itself."""
+"""Settings that come from a recipe: the bases of all, of those with inputs somewhere, of sources and of filters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+from pydantic import BaseModel, ConfigDict
+
 from manifests.locations import Location, is_model_folder
-from manifests.settings import Settings
+
+
+class Settings(BaseModel):
+    """Strict: an unknown key is an error, and nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
 
 #: What a step of a build needs: annotations to plan, media to make shards, models to name weights and to make shards.
 Need = Literal["annotations", "media", "models"]

@@ -14,8 +14,7 @@ from pydantic_core import PydanticCustomError
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from manifests.settings import Settings
-from manifests.source import FilterSettings, SourceSettings
+from manifests.source import FilterSettings, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -66,13 +65,9 @@ class Subset(Settings):
     pool: Literal["cpu", "render", "gpu"] = "cpu"
 
     @model_validator(mode="after")
-    def _ends(self) -> Subset:
+    def _fits_its_source(self) -> Subset:
         if self.source.unbounded and self.count is None:
             raise ValueError(f"set count, the number of {self.source.makes}s to sample")
-        return self
-
-    @model_validator(mode="after")
-    def _filters_fit(self) -> Subset:
         for chosen in self.filters:
             if self.source.makes == "table":
                 raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
