@@ -20,7 +20,6 @@ Counts = Mapping[Any, int]
 def histograms(panels: Mapping[str, Counts]) -> bytes:
     """A PNG of counts by title, side by side; the same bytes for the same numbers and version of matplotlib."""
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     stream = io.BytesIO()
@@ -28,7 +27,6 @@ def histograms(panels: Mapping[str, Counts]) -> bytes:
     with matplotlib.rc_context(matplotlib.rcParamsDefault), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure = Figure(figsize=(6.2 * len(panels), 3.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
         for place, (title, counts) in enumerate(panels.items(), 1):
             axes = figure.add_subplot(1, len(panels), place)
             axes.set_title(title, fontsize=12, loc="left")

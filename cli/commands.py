@@ -6,13 +6,17 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
+
+import psutil
 
 import twinset
 from cli.bars import bars
-from cli.interrupts import ending_at_once
 from cli.tables import print_counts, print_problems
 from manifests.errors import WrongUse
 from manifests.recipe import Recipe, parse_recipe
@@ -78,6 +82,31 @@ def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
     count = twinset.export(asked.out, asked.format, asked.to, asked.only)
     print(f"{count:,} samples in {asked.to}")
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Within it, Ctrl-C and SIGTERM kill this process's children and end it with exit code 1.
+
+    Whatever is half-done has no receipt.
+    """
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+    # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
+    if (module := sys.modules.get("stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
+        module.remove_scratch()
+    os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
+    os._exit(1)
 
 
 def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
