@@ -102,7 +102,7 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
         settings["count"] = subset.count
     for name in subset.source.locations:
         value = getattr(subset.source, name)
-        if subset.source.is_stage(name):
+        if subset.source.leads_to(name) == "stage":
             path = value if value is None or "/" not in value else f"path/to/{name}"
         else:
             path = [f"path/to/{name}"] if isinstance(value, tuple) else f"path/to/{name}"

@@ -68,12 +68,9 @@ class PlacedSettings(Settings):
         for name, mark in _marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
-                if one is not None and not self.is_symbolic(name, one):
+                # A model that is no folder is a name, which is part of what is made.
+                if one is not None and (mark.what != "model" or is_model_folder(str(one))):
                     yield name, mark, one
-
-    def is_symbolic(self, setting: str, value: Any) -> bool:
-        """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
-        return _marks(type(self), Place)[setting].what == "model" and not is_model_folder(str(value))
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -81,14 +78,10 @@ class PlacedSettings(Settings):
         return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
 
     @classmethod
-    def place(cls, setting: str) -> Place | None:
-        """The mark of a setting that is a place."""
-        return _marks(cls, Place).get(setting)
-
-    @classmethod
-    def is_stage(cls, setting: str) -> bool:
-        """Whether a setting names a stage."""
-        return setting in _marks(cls, Reads)
+    def leads_to(cls, setting: str) -> str:
+        """What kind of place a setting says: as `Place.what`, or ``stage``; empty where it is none."""
+        place = _marks(cls, Place).get(setting)
+        return place.what if place is not None else "stage" if setting in _marks(cls, Reads) else ""
 
 
 class SourceSettings(PlacedSettings):

@@ -22,8 +22,8 @@ def absolute(raw: Mapping[str, Any], base: Path) -> None:
     for part in PARTS:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
-            filters = stage.get("filters") if isinstance(stage, dict) else None
-            for settings in (stage.get("source") if isinstance(stage, dict) else None, *(filters or ())):
+            source, filters = (stage.get("source"), stage.get("filters")) if isinstance(stage, dict) else (None, None)
+            for settings in (source, *(filters if isinstance(filters, list) else ())):
                 if isinstance(settings, dict):
                     settings.update({key: _located(settings, key, value, base) for key, value in settings.items()})
 
@@ -45,15 +45,13 @@ def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any
 
 
 def _what(source: Mapping[str, Any], key: str) -> str:
-    """What kind of place a setting of a source is: of `manifests.source.Place`, or ``stage``; empty for none."""
+    """As `manifests.source.PlacedSettings.leads_to`, for a source or filter as it stands in a recipe."""
     kind = source.get("kind")
     for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
         try:
-            settings = registry.find(str(kind))
+            return registry.find(str(kind)).leads_to(key)
         except WrongUse:
             continue  # said when the recipe is checked
-        place = settings.place(key)
-        return place.what if place is not None else "stage" if settings.is_stage(key) else ""
     return ""
 
 
