@@ -29,8 +29,8 @@ from stages.job import Job, check_devices, check_inputs
 from stages.status import StageState
 
 #: What the tasks of a build share. Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task
-#: that submits shards, with its parameters and, unless it can be imported by name, its function: neither may hold any of
-#: this.
+#: that submits shards, with its parameters and, unless it can be imported by name, its function: neither may hold any
+#: of this.
 _build: ContextVar[tuple[Job, MakeShards, Artifacts]] = ContextVar("build")
 
 
