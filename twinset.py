@@ -15,7 +15,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from generators.contract import check_source
 from generators.image_files import ImageFiles, UnusableImage
@@ -27,12 +27,16 @@ from manifests.errors import BuildFailed, TwinsetError, WrongUse
 from manifests.recipe import Recipe, load_recipe
 from manifests.source import AnnotationFile, MediaFolderPath, Place, Reference, StageName
 from shards.contracts import CaptionFilter, Context, Filter, FrameFilter, Generator, LeftOut, PairFilter, Source
+from shards.export import formats
+from shards.kinds.kind import Stored
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
-
-if TYPE_CHECKING:
-    from shards.kinds.kind import Stored
-    from stages.progress import Progress
+from shards.read import read_samples
+from shards.storage.store import Store
+from stages.job import Job, check_inputs
+from stages.overview import of_all, plan_states, published, stage_status, stage_verdict
+from stages.progress import Progress
+from stages.run_here import build_here
 
 __all__ = [
     "AnnotationFile",
@@ -99,10 +103,6 @@ def plan(
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
     """
-    from shards.storage.store import Store
-    from stages.job import Job, check_inputs
-    from stages.overview import plan_states
-
     loaded = _recipe(recipe, settings).only(only)
     check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
@@ -134,16 +134,11 @@ def build(
         WrongUse: before any work, when the recipe or an input is wrong.
         BuildFailed: some shards could not be made; the same call resumes.
     """
-    from stages.run_here import build_here
-
     return build_here(_recipe(recipe, settings).only(only), out, workers, runner, progress)
 
 
 def status(out: str) -> dict[str, Any]:
     """What is done, missing and stale below ``out``: ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}``."""
-    from shards.storage.store import Store
-    from stages.overview import of_all, stage_status
-
     return of_all(Store(out), (), stage_status)
 
 
@@ -153,30 +148,19 @@ def verify(out: str, only: Iterable[str] = (), media: bool = False) -> dict[str,
     Args:
         media: hash the source media too.
     """
-    from shards.storage.store import Store
-    from stages.overview import of_all, stage_verdict
-
     return of_all(Store(out), only, lambda job, name: stage_verdict(job, name, media))
 
 
 def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """The samples of a subset in plan order, images encoded as they are stored; holds one at a time."""
-    from shards.read import read_samples
-    from shards.storage.store import Store
-    from stages.overview import published
-
     store = Store(out)
     return read_samples(store, published(store, [subset])[0], limit)
 
 
 def export(out: str, format: str, to: str | Path, only: Iterable[str] = ()) -> int:
     """Write subsets in another tool's format (``eqben``, ``openclip``, ``genecis``); returns the number of samples."""
-    from shards.export.formats import export as write
-    from shards.storage.store import Store
-    from stages.overview import published
-
     store = Store(out)
-    return write(store, published(store, only), format, Path(to))
+    return formats.export(store, published(store, only), format, Path(to))
 
 
 def _recipe(recipe: str | Recipe, settings: Iterable[str]) -> Recipe:

@@ -8,12 +8,12 @@ from typing import Any
 import yaml
 
 from cards.kinds.registry import CARD_KINDS
-from cards.reasons import meanings
 from cards.rendering import render
 from cards.summary import IndexSummary
 from manifests.recipe import Recipe, Subset, content_of
 from manifests.recipe.overrides import PARTS
 from manifests.stage import Stage
+from shards.contracts import ENGINE_REASONS
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
@@ -33,7 +33,9 @@ def card(
     """
     subset = recipe[stage.name]
     source = subset.source
-    cited = [reference.bibtex for reference in (source.paper, source.reference) if reference and reference.bibtex]
+    meanings = {**ENGINE_REASONS, **source.reasons}
+    for chosen in subset.filters:
+        meanings |= chosen.reasons
     return render(
         f"{source.makes}.md.j2",
         stage=stage,
@@ -44,13 +46,11 @@ def card(
         summary=summary,
         numbers=numbers,
         made=source.how_made(reports),
-        meanings=meanings(subset),
+        meanings=meanings,
         front=_front_matter(stage, source.makes, summary, files),
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
-        places=[setting for setting, _, _ in source.places()],
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
         brought=_brought(stage),
-        citations="\n\n".join(dict.fromkeys(cited)),
     )
 
 
@@ -102,7 +102,7 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
         settings["count"] = subset.count
     for name in subset.source.locations:
         value = getattr(subset.source, name)
-        if subset.source.is_stage(name):
+        if subset.source.leads_to(name) == "stage":
             path = value if value is None or "/" not in value else f"path/to/{name}"
         else:
             path = [f"path/to/{name}"] if isinstance(value, tuple) else f"path/to/{name}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cards.card import card
-from cards.croissant import MARKER, FileFacts, croissant, marker_folder
+from cards.croissant import MARKER, croissant, marker_folder
 from cards.kinds.registry import CARD_KINDS
 from cards.page import write_look
 from cards.plots import histograms
@@ -56,13 +56,13 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
 
 
 def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: IndexSummary) -> dict[str, Any]:
-    subset, path = stage.name, "_meta/index.parquet"
-    tars = [
-        FileFacts(layout.tar(subset, one.split, one.shard).removeprefix(f"{subset}/"), one.tar_sha256, one.tar_size)
+    subset = stage.name
+    tars = {
+        layout.tar(subset, one.split, one.shard).removeprefix(f"{subset}/"): (one.tar_sha256, one.tar_size)
         for one in read_receipts(store, subset)
         if one.tar_size
-    ]
-    metadata = croissant(stage, settings, summary, FileFacts(path, *store.sha256(f"{subset}/{path}")), tars)
+    }
+    metadata = croissant(stage, settings, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:

@@ -7,7 +7,6 @@ import io
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cards.block import LONGEST_TEXT, Block
@@ -16,40 +15,16 @@ from cards.rendering import render
 from cards.sheet import contact_sheet, thumbnail
 from cards.word_diff import Marked
 from manifests.errors import WrongUse
+from manifests.markdown import ranked
 from manifests.stage import Stage
 from shards.read import read_receipts, read_spread, read_spread_rows
 from shards.records import planned_stage, subsets_in
-from shards.rows import Row
 from shards.storage import layout
 from shards.storage.store import Store
 
 COUNT = 24
 IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side
 SMALL = (200, 200)
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A subset on the page. noun: what its samples are, as in ``pair``. blocks: samples with images; rows: without."""
-
-    name: str
-    noun: str
-    kind: str
-    licence: str
-    legend: str
-    content: str
-    planned: int
-    made: int
-    kept: int
-    rejected: Sequence[tuple[str, int]]
-    excluded: Sequence[tuple[str, int]]
-    blocks: Sequence[Block]
-    rows: Sequence[Row]
-
-    @property
-    def columns(self) -> list[str]:
-        """Columns of words in which some row has any."""
-        return [name for name in CARD_KINDS[self.noun].sample.described if any(row.words[name] for row in self.rows)]
 
 
 def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list[str]:
@@ -78,13 +53,13 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         section = _section(store, stage, count)
         sections.append(section)
         picture = layout.meta(subset, f"{name}.png")
-        if section.rows:
+        if section["rows"]:
             store.remove(picture)
             continue
-        shown = f"{len(section.blocks):,} of {section.kept:,} kept {section.noun}s, evenly spread"
-        subtitle = f"{shown}; {section.planned:,} planned. {section.licence}"
-        across = CARD_KINDS[section.noun].across
-        store.write(picture, contact_sheet(section.blocks, across, subset, subtitle, section.legend))
+        kind, blocks = section["kind"], section["blocks"]
+        shown = f"{len(blocks):,} of {section['kept']:,} kept {kind.sample.name}s, evenly spread"
+        subtitle = f"{shown}; {stage.planned:,} planned. {section['licence']}"
+        store.write(picture, contact_sheet(blocks, kind.across, subset, subtitle, kind.legend))
         written.append(picture)
     # Captions and names are other people's text: everything is escaped, and the page forbids scripts.
     html = render("page.html.j2", sections=sections, picture=_picture, runs=_runs, longest=LONGEST_TEXT)
@@ -92,26 +67,27 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
     return [*written, f"{page}.html"]
 
 
-def _section(store: Store, stage: Stage, count: int) -> _Section:
+def _section(store: Store, stage: Stage, count: int) -> dict[str, Any]:
+    """What the page shows of a subset.
+
+    made, kept, rejected: of finished shards. blocks: samples with images; rows: without; columns: of words in which
+    some row has any.
+    """
     kind, receipts = CARD_KINDS[stage.facts["makes"]], read_receipts(store, stage.name)
-    rejected = sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())
-    source: dict[str, Any] = stage.facts["settings"]["source"]
     blocks = [kind.block(sample) for sample in read_spread(store, stage.name, count)]
-    return _Section(
-        name=stage.name,
-        noun=kind.sample.name,
-        kind=str(source["kind"]),
-        licence=str(source.get("licence", "")),
-        legend=kind.legend,
-        content=stage.content,
-        planned=stage.planned,
-        made=sum(receipt.planned for receipt in receipts),
-        kept=sum(receipt.kept for receipt in receipts),
-        rejected=sorted(rejected.items(), key=lambda item: (-item[1], item[0])),
-        excluded=sorted(stage.excluded.items(), key=lambda item: (-item[1], item[0])),
-        blocks=blocks,
-        rows=[] if blocks else read_spread_rows(store, stage.name, count),
-    )
+    rows = [] if blocks else read_spread_rows(store, stage.name, count)
+    return {
+        "stage": stage,
+        "kind": kind,
+        "licence": str(stage.facts["settings"]["source"].get("licence", "")),
+        "made": sum(receipt.planned for receipt in receipts),
+        "kept": sum(receipt.kept for receipt in receipts),
+        "rejected": ranked(sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())),
+        "excluded": ranked(stage.excluded),
+        "blocks": blocks,
+        "rows": rows,
+        "columns": [name for name in kind.sample.described if any(row.words[name] for row in rows)],
+    }
 
 
 def _runs(words: Marked) -> Iterator[tuple[str, bool]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from manifests.markdown import short
@@ -14,29 +13,13 @@ MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"
 
 
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How often each whole number occurs: value -> count."""
-
-    title: str
-    counts: Mapping[int, int]
+#: How often each whole number occurs, or names with their counts, most frequent first.
+Counts = Mapping[Any, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Names with their counts, most frequent first."""
-
-    title: str
-    counts: Mapping[str, int]
-
-
-Panel = Histogram | Ranking
-
-
-def histograms(panels: Sequence[Panel]) -> bytes:
-    """A PNG of panels side by side; the same bytes for the same numbers and version of matplotlib."""
+def histograms(panels: Mapping[str, Counts]) -> bytes:
+    """A PNG of counts by title, side by side; the same bytes for the same numbers and version of matplotlib."""
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     stream = io.BytesIO()
@@ -44,19 +27,18 @@ def histograms(panels: Sequence[Panel]) -> bytes:
     with matplotlib.rc_context(matplotlib.rcParamsDefault), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         figure = Figure(figsize=(6.2 * len(panels), 3.6), dpi=100, layout="constrained")
-        FigureCanvasAgg(figure)
-        for place, panel in enumerate(panels, 1):
+        for place, (title, counts) in enumerate(panels.items(), 1):
             axes = figure.add_subplot(1, len(panels), place)
-            axes.set_title(panel.title, fontsize=12, loc="left")
+            axes.set_title(title, fontsize=12, loc="left")
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(labelsize=9, color=RULE)
-            if not panel.counts:
+            if not counts:
                 axes.text(0.5, 0.5, "nothing kept", color=RULE, ha="center", transform=axes.transAxes)
                 axes.set_axis_off()
-            elif isinstance(panel, Histogram):
-                _bars(axes, panel.counts)
+            elif any(isinstance(key, str) for key in counts):
+                _names(axes, counts)
             else:
-                _names(axes, panel.counts)
+                _bars(axes, counts)
         figure.savefig(stream, format="png", metadata={"Software": None})
     return stream.getvalue()
 

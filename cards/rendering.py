@@ -8,9 +8,14 @@ from typing import Any
 
 import jinja2
 
-from manifests import markdown
+from manifests.markdown import cell, listed, middle_and_most, plain, share, short, sizes
 
-_FILTERS = ("cell", "plain", "short", "commas", "percent", "share", "middle_and_most", "listed", "sizes")
+_FILTERS = {
+    # A count with commas between thousands; a share (0-1) in per cent.
+    "commas": "{:,}".format,
+    "percent": "{:.1%}".format,
+    **{one.__name__: one for one in (cell, listed, middle_and_most, plain, share, short, sizes)},
+}
 
 
 def render(template: str, **values: Any) -> str:
@@ -28,5 +33,5 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.filters |= {name: getattr(markdown, name) for name in _FILTERS}
+    templates.filters |= _FILTERS
     return templates

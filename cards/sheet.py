@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from cards.block import Block, Cell, Outline
-from cards.lettering import fitted, font, wrapped
 from cards.word_diff import Marked
 from shards.media.decode import decode
 
@@ -20,6 +21,10 @@ LABEL = SMALL + 5  # height of the words above a picture, and of the small print
 TALLEST = 4 / 3  # of a picture, as a multiple of its width
 MOST_LINES = 8  # of a caption
 STROKE = 4  # pixels of an outline
+LONGEST_LINE = 200  # characters; more than fits in any width
+ELLIPSIS = "..."
+
+Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 PAPER, INK, GREY = "#fbfaf7", "#1f2328", "#7b8087"
 MARKS = ("#0b5cad", "#b3470b")  # of side 0 and side 1; told apart by all eyes
@@ -28,7 +33,7 @@ OUTLINES: Mapping[Outline, str] = {"right": "#2b9348", "reference": "#e3b505"}
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """A cell with its picture and lines made to fit. width: of the cell, in pixels."""
+    """A cell with its picture, outlined, and lines made to fit. width: of the cell, in pixels."""
 
     cell: Cell
     width: int
@@ -80,18 +85,19 @@ def _rows(block: Block, width: int) -> list[list[_Drawn]]:
 
 
 def _fit(cell: Cell, width: int, key: str) -> _Drawn:
-    room = width - 2 * STROKE if cell.outline else width
-    picture = thumbnail(cell.image, key, (room, int(room * TALLEST))) if cell.image is not None else None
+    picture = None
+    if cell.image is not None:
+        stroke = STROKE if cell.outline else 0
+        room = width - 2 * stroke
+        picture = thumbnail(cell.image, key, (room, int(room * TALLEST)))
+        picture = ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER))
     return _Drawn(cell, width, picture, wrapped(cell.words, font(TEXT), width, MOST_LINES))
-
-
-def _picture_height(one: _Drawn) -> int:
-    return one.picture.height + (2 * STROKE if one.cell.outline else 0) if one.picture is not None else 0
 
 
 def _height(row: Sequence[_Drawn]) -> int:
     label = LABEL if any(one.cell.label for one in row) else 0
-    return label + max(_picture_height(one) + 5 + LINE * len(one.lines) for one in row) + CELL_GAP
+    heights = [(one.picture.height if one.picture is not None else 0) + LINE * len(one.lines) for one in row]
+    return label + max(heights) + 5 + CELL_GAP
 
 
 def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, top: int) -> None:
@@ -99,12 +105,8 @@ def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, 
         pen.text((left, top), fitted(one.cell.label, font(SMALL), one.width), GREY, font(SMALL))
         top += LABEL
     if one.picture is not None:
-        inset = STROKE if one.cell.outline else 0
-        if one.cell.outline in OUTLINES:
-            size = one.picture.width + 2 * inset, one.picture.height + 2 * inset
-            pen.rectangle((left, top, left + size[0] - 1, top + size[1] - 1), OUTLINES[one.cell.outline])
-        sheet.paste(one.picture, (left + inset, top + inset))
-        top += one.picture.height + 2 * inset + 5
+        sheet.paste(one.picture, (left, top))
+        top += one.picture.height + 5
     for line in one.lines:
         x = float(left)
         for word, marked in line:
@@ -114,3 +116,41 @@ def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, 
                 pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[one.cell.side], 2)
             x += length + font(TEXT).getlength(" ")
         top += LINE
+
+
+@cache
+def font(size: int) -> Font:
+    """Pillow's own font. It has no accents, which `plain` leaves out, and draws other scripts as boxes."""
+    return ImageFont.load_default(size)
+
+
+def plain(text: str) -> str:
+    """One line without accents."""
+    parts = unicodedata.normalize("NFKD", " ".join(text.split()))
+    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+
+
+def fitted(text: str, face: Font, width: float) -> str:
+    """As much of a line as fits in ``width`` pixels."""
+    text = plain(text[:LONGEST_LINE])
+    if face.getlength(text) <= width:
+        return text
+    while text and face.getlength(text + ELLIPSIS) > width:
+        text = text[:-1]
+    return text + ELLIPSIS
+
+
+def wrapped(words: Marked, face: Font, width: float, most: int) -> list[Marked]:
+    """At most ``most`` lines of words no wider than ``width`` pixels; a word that is wider by itself is cut."""
+    lines: list[list[tuple[str, bool]]] = [[]]
+    for word, marked in words:
+        word = fitted(word, face, width)
+        line = " ".join([*(before for before, _ in lines[-1]), word])
+        if lines[-1] and face.getlength(line) > width:
+            if len(lines) == most:
+                last, of_last = lines[-1][-1]
+                lines[-1][-1] = (fitted(last + ELLIPSIS, face, width), of_last)
+                break
+            lines.append([])
+        lines[-1].append((word, marked))
+    return [line for line in lines if line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +36,7 @@ def fewest(words: int) -> int:
     Args:
         words: how many different ones are tested.
     """
-    count = 1
-    while sign_test(0, count) * words >= LEVEL:
-        count += 1
-    return count
+    return next(count for count in itertools.count(1) if sign_test(0, count) * words < LEVEL)
 
 
 def sign_test(count0: int, count1: int) -> float:

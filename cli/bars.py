@@ -27,12 +27,10 @@ class Bars:
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
         columns = ("{task.description}", BarColumn(), "{task.fields[shown]}", TimeRemainingColumn())
-        self.progress = Progress(
-            *(TextColumn(one) if isinstance(one, str) else one for one in columns), console=Console(stderr=True)
-        )
+        self.progress = Progress(*columns, console=Console(stderr=True))
         self._began: dict[str, tuple[float, int]] = {}
         self._done: dict[str, int] = {}
         self._total: dict[str, int] = {}

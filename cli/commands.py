@@ -1,4 +1,4 @@
-"""What each command does, in terms of `twinset`'s functions and words for people."""
+"""What each command does, in terms of `twinset`'s functions and words for people; one that fails returns 1."""
 
 from __future__ import annotations
 
@@ -6,33 +6,38 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import psutil
+
 import twinset
-from cli.interrupts import ending_at_once
+from cli.bars import bars
 from cli.tables import print_counts, print_problems
 from manifests.errors import WrongUse
 from manifests.recipe import Recipe, parse_recipe
+from shards.storage.store import Store
+from stages.overview import published
 
 
-def plan(asked: argparse.Namespace) -> int:
+def plan(asked: argparse.Namespace) -> None:
     """``twinset plan``."""
     with contextlib.redirect_stdout(sys.stderr):  # what a source prints is none of the counts
         counts = twinset.plan(asked.recipe, asked.out, asked.only, asked.set)
     _show(asked, counts, planning=True)
-    return 0
 
 
-def build(asked: argparse.Namespace) -> int:
+def build(asked: argparse.Namespace) -> None:
     """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
     recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
     _show(asked, _built(recipe, asked.out, asked.workers, asked.runner))
-    return 0
 
 
-def parse(asked: argparse.Namespace) -> int:
+def parse(asked: argparse.Namespace) -> None:
     """``twinset parse``: a build of one stage, the scene graphs of captions."""
     source: dict[str, Any] = {"kind": "scene-graphs", "captions": [os.path.abspath(path) for path in asked.captions]}
     if asked.pipeline is not None:
@@ -44,16 +49,14 @@ def parse(asked: argparse.Namespace) -> int:
     for reason, place in left_out:
         print(f"{place}: left out, {reason}", file=sys.stderr)
     _show(asked, counts)
-    return 0
 
 
 GRAPHS = "scene-graphs"
 
 
-def status(asked: argparse.Namespace) -> int:
+def status(asked: argparse.Namespace) -> None:
     """``twinset status``."""
     _show(asked, twinset.status(asked.out))
-    return 0
 
 
 def verify(asked: argparse.Namespace) -> int:
@@ -64,25 +67,46 @@ def verify(asked: argparse.Namespace) -> int:
     return 1 if print_problems(found, counted=not asked.json) else 0
 
 
-def look(asked: argparse.Namespace) -> int:
+def look(asked: argparse.Namespace) -> None:
     """``twinset look``."""
-    from cards.page import write_look
-    from shards.storage.store import Store
-    from stages.overview import published
+    from cards.page import write_look  # it draws
 
     if asked.count < 1:
         raise WrongUse("--count: at least 1 sample a subset")
     store = Store(asked.out)
     for path in write_look(store, published(store, asked.only), asked.count):
         print(f"{store.root}/{path}")
-    return 0
 
 
-def export(asked: argparse.Namespace) -> int:
+def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
     count = twinset.export(asked.out, asked.format, asked.to, asked.only)
     print(f"{count:,} samples in {asked.to}")
-    return 0
+
+
+@contextlib.contextmanager
+def ending_at_once() -> Iterator[None]:
+    """Within it, Ctrl-C and SIGTERM kill this process's children and end it with exit code 1.
+
+    Whatever is half-done has no receipt.
+    """
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            child.kill()
+    # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
+    if (module := sys.modules.get("stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
+        module.remove_scratch()
+    os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
+    os._exit(1)
 
 
 def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
@@ -93,8 +117,6 @@ def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any
             return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]
     if runner not in ("threads", "processes"):
         raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
-    from cli.bars import bars
-
     with contextlib.redirect_stdout(sys.stderr), ending_at_once(), bars() as progress:
         return twinset.build(recipe, out, workers=workers, runner=runner, progress=progress)  # type: ignore[arg-type]
 

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
     )
     try:
-        code = int(asked.run(asked))
+        code = int(asked.run(asked) or 0)
         sys.stdout.flush()
         return code
     except WrongUse as error:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:  # builds have their own way to end (`cli.interrupts`)
+    except KeyboardInterrupt:  # builds have their own way to end (`cli.commands.ending_at_once`)
         print("twinset: interrupted", file=sys.stderr)
         return 1
     except (TwinsetError, OSError) as error:

@@ -1,15 +1,24 @@
-"""What a finished build shows in Prefect: counts, contact sheets, funnels, and what triplets are made of."""
+"""What a build shows in Prefect: progress and log lines; then counts, contact sheets, funnels, words of triplets."""
 
 from __future__ import annotations
 
 import base64
 import io
+import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, zip_longest
-from typing import Any
+from typing import Any, cast
+from uuid import UUID
 
 from PIL import Image
-from prefect.artifacts import create_image_artifact, create_table_artifact
+from prefect import get_run_logger
+from prefect.artifacts import (
+    create_image_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.exceptions import MissingContextError
 from prefect.runtime import flow_run
 
 from generators.triplets.report import MiningReport
@@ -19,7 +28,46 @@ from stages.job import Job
 from stages.status import StageState, state_of
 
 ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's database
+ARTIFACT_SECONDS = 5.0  # an update is a call to the server
 BAR = 40  # characters of the longest bar
+
+
+class ProgressArtifact:
+    """A progress artifact of the present flow run, updated at most every few seconds."""
+
+    def __init__(self, key: str, total: int, done: int) -> None:
+        self._total, self._done, self._last = max(total, 1), done, time.monotonic()
+        self._id = cast(UUID, create_progress_artifact(self._share(), key=key, description=f"{key}: {total} shards"))
+
+    def advance(self) -> None:
+        """One more shard is done."""
+        self._done += 1
+        if self._done == self._total or time.monotonic() - self._last > ARTIFACT_SECONDS:
+            self._last = time.monotonic()
+            update_progress_artifact(self._id, self._share())
+
+    def _share(self) -> float:
+        return 100.0 * self._done / self._total
+
+
+class Artifacts:
+    """Phases of a build as log lines of its run; shards have progress artifacts of their own (`stages.progress`)."""
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """As `stages.progress.Progress.begin`."""
+        if done:
+            self.phase(stage, f"{done} of {total} shards are done")
+
+    def advance(self, stage: str) -> None:
+        """As `stages.progress.Progress.advance`; the run that makes the shard counts it."""
+
+    def phase(self, stage: str, doing: str) -> None:
+        """As `stages.progress.Progress.phase`."""
+        if doing:
+            try:
+                get_run_logger().info("%s: %s", stage, doing)
+            except MissingContextError:
+                return  # in a thread of the engine's own, which belongs to no run
 
 
 def describe_build(job: Job) -> None:
@@ -38,15 +86,13 @@ def describe_build(job: Job) -> None:
             create_image_artifact(f"data:image/jpeg;base64,{picture}", key=f"{name}-look")
         path = layout.meta(name, "mining.json")
         report = parsed(MiningReport, store.read(path)) if store.size(path) is not None else None
-        create_table_artifact(
-            _funnel(state, report), key=f"{name}-funnel", description=f"What is left of {name} at each step"
-        )
+        shown = [("funnel", _funnel(state, report), f"What is left of {name} at each step")]
         if report is not None:
             rules = f"{report.rules} rules, concreteness above {report.threshold:g}"
-            create_table_artifact(_words(report), key=f"{name}-words", description=f"Most frequent words ({rules})")
-            create_table_artifact(
-                _histogram(report), key=f"{name}-concreteness", description=f"Mean concreteness ({rules})"
-            )
+            shown.append(("words", _words(report), f"Most frequent words ({rules})"))
+            shown.append(("concreteness", _histogram(report), f"Mean concreteness ({rules})"))
+        for what, rows, description in shown:
+            create_table_artifact(rows, key=f"{name}-{what}", description=description)
     create_table_artifact(table, key=flow_run.flow_name or "build", description=f"What {store.root} holds")
 
 

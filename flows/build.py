@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from contextlib import nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,10 +17,9 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.artifacts import describe_build
+from flows.artifacts import Artifacts, describe_build
 from flows.build_shards import SHARDS_A_RUN, build_shards
 from flows.pools import Range, run_ranges
-from flows.reporting import Artifacts
 from flows.runners import Runner
 from manifests.errors import BuildFailed, TwinsetError
 from manifests.recipe import Recipe, load_recipe
@@ -30,32 +28,22 @@ from stages.build import MakeShards, build_stage, finish
 from stages.job import Job, check_devices, check_inputs
 from stages.status import StageState
 
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """What the tasks of a build share."""
-
-    job: Job
-    make: MakeShards
-    progress: Artifacts
-
-
-#: Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task that submits shards, with its
-#: parameters and, unless it can be imported by name, its function: neither may hold any of this.
-_build: ContextVar[Build] = ContextVar("build")
+#: What the tasks of a build share. Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task
+#: that submits shards, with its parameters and, unless it can be imported by name, its function: neither may hold any
+#: of this.
+_build: ContextVar[tuple[Job, MakeShards, Artifacts]] = ContextVar("build")
 
 
 def build_one_stage(name: str) -> str:
     """Plan a stage, have its shards made and write its index."""
-    build = _build.get()
-    build_stage(build.job, name, build.make, build.progress)
+    job, make, progress = _build.get()
+    build_stage(job, name, make, progress)
     return name
 
 
 def finish_all() -> dict[str, Any]:
     """Duplicates, missing media and the dataset's descriptions, once all stages are done."""
-    build = _build.get()
-    return finish(build.job, build.make, build.progress)
+    return finish(*_build.get())
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)
@@ -107,7 +95,7 @@ def build_loaded(
         if pools
         else partial(_make_here, workers=workers, runner=runner or "threads")
     )
-    _build.set(Build(job, make, progress))
+    _build.set((job, make, progress))
     with job.store.tidied():
         return _run(job)
 

@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
-from flows.reporting import ProgressArtifact
+from flows.artifacts import ProgressArtifact
 from flows.runners import Runner, task_runner
 from manifests.errors import BuildFailed
 from shards.records import read_planned

@@ -12,7 +12,7 @@ import httpx
 from prefect import get_run_logger
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.deployments import run_deployment
 from prefect.runtime import flow_run
 from prefect.states import Crashed
@@ -78,7 +78,7 @@ def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner | None) -> 
                 if state is None:
                     continue
                 if not state.is_final():
-                    if state.type == StateType.PENDING and _age(state) > PENDING_SECONDS:
+                    if state.type == StateType.PENDING and time.time() - state.timestamp.timestamp() > PENDING_SECONDS:
                         client.set_flow_run_state(run.id, Crashed(message="stuck in Pending"), force=True)
                     continue
                 if state.is_completed():
@@ -113,10 +113,8 @@ def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
     """
     parameters: dict[str, Any] = {"out": part.out, "subset": part.subset, "first": part.first, "last": part.last}
     # What is not asked for is the deployment's to say: one shard at a time on a GPU.
-    if workers:
-        parameters["workers"] = workers
-    if runner is not None:
-        parameters["runner"] = runner
+    asked = {"workers": workers, "runner": runner}
+    parameters |= {name: value for name, value in asked.items() if value}
     for number in range(OLD_RUNS):
         run = cast(
             FlowRun,
@@ -133,7 +131,3 @@ def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
         if run.state is None or not run.state.is_final():
             return run
     raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")
-
-
-def _age(state: State[Any]) -> float:
-    return time.time() - state.timestamp.timestamp()

@@ -23,22 +23,18 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     if runner == "processes":
         return ProcessPoolTaskRunner(max_workers=workers)
     chosen: TaskRunner[Any]
+    local: dict[str, Any]
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        if address := os.environ.get("RAY_ADDRESS"):
-            chosen = RayTaskRunner(address=address)
-        else:
-            chosen = RayTaskRunner(
-                init_kwargs={"num_cpus": workers, "include_dashboard": False, "log_to_driver": False}
-            )
-        return chosen
-    from prefect_dask.task_runners import DaskTaskRunner
-
-    logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-    if address := os.environ.get("DASK_SCHEDULER_ADDRESS"):
-        chosen = DaskTaskRunner(address=address)
+        address = os.environ.get("RAY_ADDRESS") or None
+        local = {"num_cpus": workers, "include_dashboard": False, "log_to_driver": False}
+        chosen = RayTaskRunner(address=address, init_kwargs=None if address else local)
     else:
-        cluster = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-        chosen = DaskTaskRunner(cluster_kwargs=cluster)
+        from prefect_dask.task_runners import DaskTaskRunner
+
+        logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
+        address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+        local = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        chosen = DaskTaskRunner(address=address, cluster_kwargs=None if address else local)
     return chosen

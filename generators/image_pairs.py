@@ -20,8 +20,7 @@ from generators.annotation_files import (
 from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from manifests.errors import WrongUse
 from manifests.repeated_ids import Ids
-from manifests.settings import Settings
-from manifests.source import Reference
+from manifests.source import Reference, Settings
 from shards.contracts import Context, LeftOut
 
 Record = Mapping[str, Any] | Skipped

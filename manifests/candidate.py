@@ -58,6 +58,5 @@ def from_row(kind: type[C], row: dict[str, Any]) -> C:
 
 
 def to_row(candidate: Candidate) -> dict[str, Any]:
-    """Field values by name, tuples as lists."""
-    row = {f.name: getattr(candidate, f.name) for f in dataclasses.fields(candidate)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in row.items()}
+    """Field values by name."""
+    return {f.name: getattr(candidate, f.name) for f in dataclasses.fields(candidate)}

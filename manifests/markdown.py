@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from statistics import median_low
 
+_CELL = str.maketrans({"&": "&amp;", "\\": "&#92;", "<": "&lt;", "|": "\\|", "\n": " "})
 LONGEST_CELL = 120  # characters of other people's text in a table
 
 
@@ -17,9 +20,7 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def cell(text: str) -> str:
     """Somebody's text as a cell of a table, which it can neither end nor turn into HTML."""
-    for mark, shown in (("&", "&amp;"), ("\\", "&#92;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
-        text = text.replace(mark, shown)
-    return text
+    return text.translate(_CELL)
 
 
 def plain(text: str) -> str:
@@ -33,41 +34,26 @@ def short(text: str) -> str:
     return text if len(text) <= LONGEST_CELL else text[:LONGEST_CELL] + "…"
 
 
-def commas(count: int) -> str:
-    """A count with commas between thousands."""
-    return f"{count:,}"
-
-
-def percent(share: float) -> str:
-    """A share (0-1) in per cent."""
-    return f"{share:.1%}"
-
-
 def share(count: int, total: int) -> str:
     """A count in per cent of all."""
     return f"{100 * count / total:.1f} %" if total else "–"
 
 
-def median(counts: Mapping[int, int]) -> int:
-    """The lower median of values given as value -> how often."""
-    left = (sum(counts.values()) + 1) // 2
-    for value in sorted(counts):
-        left -= counts[value]
-        if left <= 0:
-            return value
-    return 0
-
-
 def middle_and_most(counts: Mapping[int, int]) -> str:
     """The lower median and the largest of values given as value -> how often."""
-    return f"{median(counts):,}; {max(counts, default=0):,}"
+    median = median_low(Counter(counts).elements()) if counts else 0
+    return f"{median:,}; {max(counts, default=0):,}"
+
+
+def ranked(counts: Mapping[str, int], most: int | None = None) -> dict[str, int]:
+    """At most ``most`` names with their counts, the most frequent first, equals in the order of the alphabet."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
 def listed(counts: Mapping[str, int], longest: int = 6) -> str:
     """Names with their counts, the most frequent first."""
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    names = ", ".join(f"{name} ({count:,})" for name, count in ordered[:longest])
-    return names + (f" and {len(ordered) - longest} more" if len(ordered) > longest else "")
+    names = ", ".join(f"{name} ({count:,})" for name, count in ranked(counts, longest).items())
+    return names + (f" and {len(counts) - longest} more" if len(counts) > longest else "")
 
 
 def sizes(counts: Mapping[tuple[int, int], int]) -> str:

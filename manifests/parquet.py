@@ -41,13 +41,8 @@ def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str,
     """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
     with _broken_told():
         file = pq.ParquetFile(stream, pre_buffer=False)
-    batches = file.iter_batches(columns=list(columns), use_threads=False)
-    while True:
-        with _broken_told():
-            batch = next(batches, None)
-        if batch is None:
-            return
-        yield from batch.to_pylist()
+        for batch in file.iter_batches(columns=list(columns), use_threads=False):
+            yield from batch.to_pylist()
 
 
 @contextmanager

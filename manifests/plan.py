@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -72,24 +73,20 @@ def shards_of(candidates: Iterator[Candidate], shard_size: int, origin: str = "t
     Raises `WrongUse` when one group has more than `LARGEST_GROUP` candidates; no more of them are ever held.
     """
     open_shards: dict[str, list[Candidate]] = {}
-    group: tuple[str, str] | None = None
-    size = 0
-    for candidate in candidates:
-        pending = open_shards.setdefault(candidate.split, [])
-        size += 1
-        if size > LARGEST_GROUP and (candidate.split, candidate.group) == group:
-            raise WrongUse(
-                f"{origin}: {candidate.group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker "
-                "would have to hold at once; annotations of so many moments in one video or scene are broken: correct "
-                "or remove them"
-            )
-        if (candidate.split, candidate.group) != group:
-            group, size = (candidate.split, candidate.group), 1
-            if len(pending) >= shard_size:
-                yield pending
-                pending = open_shards[candidate.split] = []
-        pending.append(candidate)
-    yield from (pending for pending in open_shards.values() if pending)
+    for (split, group), members in groupby(candidates, key=lambda one: (one.split, one.group)):
+        pending = open_shards.setdefault(split, [])
+        if len(pending) >= shard_size:
+            yield pending
+            pending = open_shards[split] = []
+        for size, candidate in enumerate(members, 1):
+            if size > LARGEST_GROUP:
+                raise WrongUse(
+                    f"{origin}: {group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker would "
+                    "have to hold at once; annotations of so many moments in one video or scene are broken: correct or "
+                    "remove them"
+                )
+            pending.append(candidate)
+    yield from open_shards.values()
 
 
 def write_plan(
@@ -106,23 +103,14 @@ def write_plan(
     """
     schema = arrow_schema(kind)
     summary: list[PlannedShard] = []
-    writer: pq.ParquetWriter | None = None
-    try:
-        for number, shard in enumerate(shards_of(candidates, shard_size, origin)):
-            file, row_group = plan_file(number)
-            if row_group == 0:
-                if writer is not None:
-                    writer.close()
-                writer = pq.ParquetWriter(folder / file, schema, compression="zstd", write_statistics=False)
-            rows = [to_row(candidate) for candidate in shard]
-            sliced = digest(rows)
-            assert writer is not None
-            writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
-            summary.append(PlannedShard(number, shard[0].split, len(rows), sliced))
-    finally:
-        if writer is not None:
-            writer.close()
-    pq.write_table(pa.Table.from_pylist([_row(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
+    numbered = enumerate(shards_of(candidates, shard_size, origin))
+    for file, shards in groupby(numbered, key=lambda one: plan_file(one[0])[0]):
+        with pq.ParquetWriter(folder / file, schema, compression="zstd", write_statistics=False) as writer:
+            for number, shard in shards:
+                rows = [to_row(candidate) for candidate in shard]
+                writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
+                summary.append(PlannedShard(number, shard[0].split, len(rows), digest(rows)))
+    pq.write_table(pa.Table.from_pylist([asdict(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 
@@ -142,7 +130,3 @@ def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[
     """The candidates of one shard."""
     rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group).to_pylist()
     return [from_row(kind, row) for row in rows]
-
-
-def _row(shard: PlannedShard) -> dict[str, Any]:
-    return {"shard": shard.shard, "split": shard.split, "planned": shard.planned, "slice": shard.slice}

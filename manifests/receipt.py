@@ -1,4 +1,4 @@
-"""Receipts: the last file written of a shard, and the only thing that says it is done."""
+"""Receipts: the last file written of a shard or of a stage, and the only thing that says it is done."""
 
 from __future__ import annotations
 
@@ -77,3 +77,21 @@ def parse_receipt(content: bytes) -> Receipt | None:
     if receipt is None or receipt.to_bytes() != content:
         return None
     return receipt if receipt.kept + sum(receipt.rejected.values()) == receipt.planned else None
+
+
+class IndexRecord(Model):
+    """Written last of a stage: what vouches for its index, and what later stages are bound to.
+
+    content, plan: digests of the stage that the index was written for. digest: over all receipts, the same for the same
+    shards. planned, kept: candidates; rows: of ``index.parquet``. files: sha256 and size by name of the files that it
+    vouches for, ``index.parquet`` among them.
+    """
+
+    schema_version: int = 1
+    content: str
+    plan: str
+    digest: str
+    planned: int
+    kept: int
+    rows: int
+    files: dict[str, tuple[str, int]]

@@ -38,20 +38,19 @@ class Registry(Generic[S]):
 
     def find(self, kind: str) -> type[S]:
         """The class of a kind; raises `UnknownKind` naming those that are near, or all."""
-        own = self._own()
-        if kind in own:
-            module, _, name = own[kind].partition(":")
-            found = getattr(import_module(module), name)
-        elif kind in self._foreign():
-            try:
-                found = self._foreign()[kind].load()
-            except Exception as error:
-                raise WrongUse(
-                    f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows "
-                    "the traceback)"
-                ) from error
-        else:
-            raise UnknownKind(f"there is no {self.what} {kind!r} here; {self._remedy(kind)}")
+        points = self._points()
+        if kind not in points:
+            near = difflib.get_close_matches(kind, sorted(points), n=1)
+            every = f"install the package that provides it, or name one of {', '.join(sorted(points))}"
+            remedy = f"did you mean {near[0]!r}?" if near else every
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}")
+        try:
+            found = points[kind].load()
+        except Exception as error:
+            raise WrongUse(
+                f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows the "
+                "traceback)"
+            ) from error
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise WrongUse(
                 f"{self.what} {kind!r}: {found!r} is not a subclass of {self.base.__name__}; correct its package"
@@ -60,13 +59,11 @@ class Registry(Generic[S]):
 
     def kinds(self) -> list[str]:
         """All kinds that a recipe can name on this machine."""
-        return sorted({*self._own(), *self._foreign()})
+        return sorted(self._points())
 
     def distribution(self, kind: str) -> str:
         """Name and version of the package that brought a kind; empty for twinset's own."""
-        if kind in self._own():
-            return ""
-        brought = self._foreign()[kind].dist
+        brought = self._points()[kind].dist
         return f"{brought.name} {brought.version}" if brought is not None else ""
 
     def named(self, kind: str) -> str:
@@ -74,18 +71,10 @@ class Registry(Generic[S]):
         brought = self.distribution(kind)
         return f"{self.what} {kind!r}" + (f" of {brought}" if brought else "")
 
-    def _own(self) -> dict[str, str]:
-        kinds: dict[str, str] = import_module(self.home).KINDS
-        return kinds
-
-    def _foreign(self) -> dict[str, EntryPoint]:
-        return _installed(self.group)
-
-    def _remedy(self, kind: str) -> str:
-        near = difflib.get_close_matches(kind, self.kinds(), n=1)
-        if near:
-            return f"did you mean {near[0]!r}?"
-        return f"install the package that provides it, or name one of {', '.join(self.kinds())}"
+    def _points(self) -> dict[str, EntryPoint]:
+        """Of all kinds; no package replaces one of twinset's own."""
+        own = import_module(self.home).KINDS
+        return _installed(self.group) | {kind: EntryPoint(kind, place, self.group) for kind, place in own.items()}
 
 
 @cache

@@ -1,15 +1,22 @@
-"""The base of a source's settings: where its inputs lie, what decides its bytes, and what it says of itself."""
+"""Settings that come from a recipe: the bases of all, of those with inputs somewhere, of sources and of filters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from manifests.locations import Location
-from manifests.settings import Settings
+from pydantic import BaseModel, ConfigDict
+
+from manifests.locations import Location, is_model_folder
+
+
+class Settings(BaseModel):
+    """Strict: an unknown key is an error, and nothing changes after loading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
 
 #: What a step of a build needs: annotations to plan, media to make shards, models to name weights and to make shards.
 Need = Literal["annotations", "media", "models"]
@@ -61,12 +68,9 @@ class PlacedSettings(Settings):
         for name, mark in _marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
-                if one is not None and not self.is_symbolic(name, one):
+                # A model that is no folder is a name, which is part of what is made.
+                if one is not None and (mark.what != "model" or is_model_folder(str(one))):
                     yield name, mark, one
-
-    def is_symbolic(self, setting: str, value: Any) -> bool:
-        """Whether a value of a place is a name that is part of what is made, rather than a path of this machine."""
-        return _marks(type(self), Place)[setting].what == "model" and not str(value).startswith((".", "/", "~"))
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -74,14 +78,10 @@ class PlacedSettings(Settings):
         return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
 
     @classmethod
-    def place(cls, setting: str) -> Place | None:
-        """The mark of a setting that is a place."""
-        return _marks(cls, Place).get(setting)
-
-    @classmethod
-    def is_stage(cls, setting: str) -> bool:
-        """Whether a setting names a stage."""
-        return setting in _marks(cls, Reads)
+    def leads_to(cls, setting: str) -> str:
+        """What kind of place a setting says: as `Place.what`, or ``stage``; empty where it is none."""
+        place = _marks(cls, Place).get(setting)
+        return place.what if place is not None else "stage" if setting in _marks(cls, Reads) else ""
 
 
 class SourceSettings(PlacedSettings):
@@ -127,6 +127,12 @@ class SourceSettings(PlacedSettings):
         return ""
 
     @property
+    def citations(self) -> str:
+        """BibTeX of the paper and of the reference, where they have any."""
+        cited = [one.bibtex for one in (self.paper, self.reference) if one is not None and one.bibtex]
+        return "\n\n".join(dict.fromkeys(cited))
+
+    @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
         return ", ".join(str(path) for _, place, path in self.places() if place.need == "annotations") or self.kind
@@ -167,17 +173,16 @@ class FilterSettings(PlacedSettings):
 @cache
 def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
     """The marks of a class of settings, by setting."""
-    found: dict[str, Any] = {}
-    for name, field in settings.model_fields.items():
-        marks = [one for one in (*field.metadata, *_metadata(field.annotation)) if isinstance(one, mark)]
-        if marks:
-            found[name] = marks[0]
-    return found
+    return {
+        name: one
+        for name, field in settings.model_fields.items()
+        for one in (*field.metadata, *_metadata(field.annotation))
+        if isinstance(one, mark)
+    }
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:
     """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
     yield from getattr(annotation, "__metadata__", ())
     for inner in get_args(annotation):
-        if not isinstance(inner, str | Path):
-            yield from _metadata(inner)
+        yield from _metadata(inner)

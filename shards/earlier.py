@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from manifests.errors import WrongUse
-from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_columns, read_parquet
-from manifests.receipt import parsed
+from manifests.receipt import IndexRecord, parsed
 from manifests.stage import Stage, parse_stage
 from shards.storage import layout
 from shards.storage.store import Store

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 from cards.summary import IndexSummary
 from manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from manifests.errors import BuildFailed
-from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
-from manifests.receipt import parsed
+from manifests.receipt import IndexRecord, parsed
 from shards import rows
 from shards.kinds.registry import kind_named
 from shards.storage import layout

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest
-from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt, parsed
+from manifests.receipt import IndexRecord, Receipt, parsed
 from shards.kinds.samples import Source
 from shards.media.source_media import Media
 from shards.rows import KEPT, REJECTED

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from manifests.index_record import IndexRecord
+from manifests.receipt import IndexRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = re.compile(r"^`([\w./-]+)`[^`]*?:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from types import SimpleNamespace
+from typing import Any
 
 from cards.block import Block
-from cards.plots import Panel
+from cards.plots import Counts
+from cards.word_diff import words_of
+from manifests.markdown import ranked
 from shards.kinds.kind import SampleKind, Stored
+from shards.read import index_rows, of_kind, read_spread
 from shards.storage.store import Store
 
 SAMPLED = 64  # samples whose images are looked at: each may cost a read of its whole tar
 FREQUENT = 12
 LONGEST = 200  # characters of a text that is counted
 
-S = TypeVar("S")
-
 
 @dataclass(frozen=True, slots=True)
-class CardKind(Generic[S]):
+class CardKind:
     """How samples of a kind are described. Their card is the template ``NAME.md.j2``, NAME that of the kind.
 
     what: their name, and what a sample is. tasks, tags: for Hugging Face. columns: what columns of the index hold.
     block: a sample as it is shown; across: blocks side by side on a sheet; legend: a line below the sheet's title.
-    statistics: counts a subset whose index is written. panels: what of these is plotted, given what
-    the source calls a group.
+    statistics: counts a subset whose index is written, for the template. panels: what of these is plotted, by title,
+    given what the source calls a group.
     """
 
     sample: SampleKind
@@ -37,13 +39,8 @@ class CardKind(Generic[S]):
     block: Callable[[Stored[Any]], Block]
     across: int
     legend: str
-    statistics: Callable[[Store, str], S]
-    panels: Callable[[S, str], Sequence[Panel]]
-
-
-def most_frequent(counts: Mapping[str, int]) -> dict[str, int]:
-    """The names with most, the first ones of the alphabet among equals."""
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FREQUENT])
+    statistics: Callable[[Store, str], SimpleNamespace]
+    panels: Callable[[SimpleNamespace, str], Mapping[str, Counts]]
 
 
 def share_of_top(counts: Iterable[int], part: int) -> float:
@@ -55,3 +52,34 @@ def share_of_top(counts: Iterable[int], part: int) -> float:
 def how_often(values: Iterable[Any]) -> dict[Any, int]:
     """Each value with how often it occurs, in order."""
     return dict(sorted(Counter(values).items()))
+
+
+def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
+    """The JSON of samples that are looked at, evenly spread over a subset."""
+    return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), kind, "this")]
+
+
+def count_conditions(store: Store, subset: str) -> dict[str, Any]:
+    """Statistics of the conditions of a subset, by name.
+
+    condition_words: samples by the words of their condition. conditions: how many different ones; frequent: those of
+    most samples; top_conditions_share: share (0-1) of the samples that the hundredth of the conditions with most has.
+    """
+    conditions, condition_words = Counter[str](), Counter[int]()
+    for row in index_rows(store, subset, ("condition",)):
+        conditions[row["condition"][:LONGEST]] += 1
+        condition_words[len(words_of(row["condition"]))] += 1
+    return {
+        "condition_words": dict(sorted(condition_words.items())),
+        "conditions": len(conditions),
+        "frequent": ranked(conditions, FREQUENT),
+        "top_conditions_share": share_of_top(conditions.values(), 100),
+    }
+
+
+def condition_panels(numbers: SimpleNamespace, _group: str) -> dict[str, Counts]:
+    """What is plotted of conditions."""
+    return {
+        "conditions by number of words": numbers.condition_words,
+        "most frequent conditions": numbers.frequent,
+    }

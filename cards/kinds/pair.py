@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from cards.block import LONGEST_TEXT, Block, Cell
-from cards.kinds.kind import FREQUENT, SAMPLED, CardKind, how_often, share_of_top
-from cards.plots import Histogram, Panel
+from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
+from cards.plots import Counts
 from cards.word_balance import WordUse, fewest, lopsided
 from cards.word_diff import mark_difference, words_of
 from shards.kinds.kind import Stored
 from shards.kinds.pair import PAIR, PairRecord
-from shards.read import index_rows, of_kind, read_spread
+from shards.read import index_rows
 from shards.storage.store import Store
 
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
@@ -26,37 +25,19 @@ _GRAMMAR = frozenset({
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True)
-class PairStatistics:
-    """What a researcher should know before trusting a score.
+def statistics(store: Store, subset: str) -> SimpleNamespace:
+    """What a researcher should know of the pairs of a subset before trusting a score; captions are read as a stream.
 
-    caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
-    top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
-    frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
-    (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
-    stand in before it can be one of them. longer0: share of pairs whose caption 0 has more words than caption 1.
-    distinct_captions, distinct_images: over both sides.
-    sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
-    changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
+    Returns:
+        caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
+        top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
+        frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
+        (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
+        stand in before it can be one of them. longer0: share of pairs whose caption 0 has more words than caption 1.
+        distinct_captions, distinct_images: over both sides.
+        sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
+        changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
     """
-
-    caption_words: Mapping[int, int]
-    group_pairs: Mapping[int, int]
-    top_groups_share: float
-    frequent: Sequence[WordUse]
-    lopsided: Sequence[WordUse]
-    fewest: int
-    longer0: float
-    distinct_captions: int
-    distinct_images: int
-    sampled: int
-    image_sizes: Mapping[tuple[int, int], int]
-    changes: Mapping[str, int]
-    earlier0: float | None
-
-
-def statistics(store: Store, subset: str) -> PairStatistics:
-    """Count the pairs of a subset whose index is written; captions are read as a stream."""
     caption_words, groups = Counter[int](), Counter[str]()
     only0, only1, either = Counter[str](), Counter[str](), Counter[str]()
     captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
@@ -75,9 +56,9 @@ def statistics(store: Store, subset: str) -> PairStatistics:
         count += 1
     uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]
     frequent = sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))
-    sampled: list[PairRecord] = [one.json for one in of_kind(read_spread(store, subset, SAMPLED), PAIR, "this")]
+    sampled: list[PairRecord] = records_of(store, subset, PAIR)
     timed = [one for one in sampled if one.image0.pts >= 0 and one.image1.pts >= 0]
-    return PairStatistics(
+    return SimpleNamespace(
         caption_words=dict(sorted(caption_words.items())),
         group_pairs=how_often(groups.values()),
         top_groups_share=share_of_top(groups.values(), 10),
@@ -103,11 +84,11 @@ def _block(pair: Stored[PairRecord]) -> Block:
     return Block(pair.key, cells, 2, f"{pair.json.change} | {pair.json.group}")
 
 
-def _panels(numbers: PairStatistics, group: str) -> list[Panel]:
-    return [
-        Histogram("captions by number of words", numbers.caption_words),
-        Histogram(f"{group}s by number of pairs", numbers.group_pairs),
-    ]
+def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
+    return {
+        "captions by number of words": numbers.caption_words,
+        f"{group}s by number of pairs": numbers.group_pairs,
+    }
 
 
 PAIRS = CardKind(

@@ -3,73 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from cards.block import Block, Cell, words
-from cards.kinds.kind import LONGEST, SAMPLED, CardKind, how_often, most_frequent
-from cards.plots import Histogram, Panel, Ranking
-from cards.word_diff import words_of
+from cards.kinds.kind import FREQUENT, CardKind, condition_panels, count_conditions, how_often, records_of
+from cards.plots import Counts
+from manifests.markdown import ranked
 from shards.kinds.kind import Stored
 from shards.kinds.template import TEMPLATE, TemplateRecord
-from shards.read import index_rows, of_kind, read_spread
+from shards.read import index_rows
 from shards.storage.store import Store
 
 ACROSS = 5  # images of a gallery side by side
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateStatistics:
-    """What a researcher should know of templates before trusting a score.
+def statistics(store: Store, subset: str) -> SimpleNamespace:
+    """What a researcher should know of the templates of a subset before trusting a score.
 
-    condition_words: templates by the words of their condition. conditions: how many different ones; frequent: those of
-    most templates. galleries: templates by the number of images in their gallery, the target included.
-    image_templates: images by the number of templates that they are in. distinct_images. distracting_targets: share
-    (0-1) of the templates whose target is a distractor of another template.
-    sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target;
-    types: these by the type of their attribute, none for templates about objects.
+    Returns:
+        What `count_conditions` counts. galleries: templates by the number of images in their gallery, the target
+        included. image_templates: images by the number of templates that they are in. distinct_images.
+        distracting_targets: share (0-1) of the templates whose target is a distractor of another template.
+        sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the
+        target; types: these by the type of their attribute, none for templates about objects.
     """
-
-    condition_words: Mapping[int, int]
-    conditions: int
-    frequent: Mapping[str, int]
-    galleries: Mapping[int, int]
-    image_templates: Mapping[int, int]
-    distinct_images: int
-    distracting_targets: float
-    sampled: int
-    image_sizes: Mapping[tuple[int, int], int]
-    types: Mapping[str, int]
-
-
-def statistics(store: Store, subset: str) -> TemplateStatistics:
-    """Count the templates of a subset whose index is written."""
-    conditions, condition_words, galleries = Counter[str](), Counter[int](), Counter[int]()
-    templates = Counter[str]()  # of images
+    galleries, templates = Counter[int](), Counter[str]()  # templates: of images
     targets: list[str] = []
     distractors: set[str] = set()
-    for row in index_rows(store, subset, (*TEMPLATE.described, *TEMPLATE.hashed)):
+    for row in index_rows(store, subset, TEMPLATE.hashed):
         reference, target, *others = (row[name] for name in TEMPLATE.hashed)
         gallery = {image for image in others if image}
-        conditions[row["condition"][:LONGEST]] += 1
-        condition_words[len(words_of(row["condition"]))] += 1
         galleries[1 + sum(map(bool, others))] += 1
         templates.update({reference, target} | gallery)
         targets.append(target)
         distractors |= gallery
-    sampled: list[TemplateRecord] = [one.json for one in of_kind(read_spread(store, subset, SAMPLED), TEMPLATE, "this")]
+    sampled: list[TemplateRecord] = records_of(store, subset, TEMPLATE)
     types = Counter(str(one.provenance["attribute_type"]) for one in sampled if "attribute_type" in one.provenance)
-    return TemplateStatistics(
-        condition_words=dict(sorted(condition_words.items())),
-        conditions=len(conditions),
-        frequent=most_frequent(conditions),
+    return SimpleNamespace(
+        **count_conditions(store, subset),
         galleries=dict(sorted(galleries.items())),
         image_templates=how_often(templates.values()),
         distinct_images=len(templates),
         distracting_targets=sum(target in distractors for target in targets) / len(targets) if targets else 0.0,
         sampled=len(sampled),
         image_sizes=how_often(one.images["target"].size for one in sampled),
-        types=most_frequent(types),
+        types=ranked(types, FREQUENT),
     )
 
 
@@ -90,14 +68,9 @@ def _block(template: Stored[TemplateRecord]) -> Block:
     return Block(template.key, cells, 1 + ACROSS, note)
 
 
-def _panels(numbers: TemplateStatistics, _group: str) -> list[Panel]:
-    panels: list[Panel] = [
-        Histogram("conditions by number of words", numbers.condition_words),
-        Ranking("most frequent conditions", numbers.frequent),
-    ]
-    if numbers.types:
-        panels.append(Ranking(f"types of attributes (of {numbers.sampled:,} templates)", numbers.types))
-    return panels
+def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
+    types = {f"types of attributes (of {numbers.sampled:,} templates)": numbers.types} if numbers.types else {}
+    return {**condition_panels(numbers, group), **types}
 
 
 TEMPLATES = CardKind(

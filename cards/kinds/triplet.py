@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from cards.block import Block, Cell, words
-from cards.kinds.kind import LONGEST, SAMPLED, CardKind, how_often, most_frequent, share_of_top
-from cards.plots import Histogram, Panel, Ranking
+from cards.kinds.kind import LONGEST, CardKind, condition_panels, count_conditions, how_often, records_of, share_of_top
 from cards.word_diff import words_of
 from shards.kinds.kind import Stored
 from shards.kinds.triplet import PARTS, TRIPLET, TripletRecord
-from shards.read import index_rows, of_kind, read_spread
+from shards.read import index_rows
 from shards.storage.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class TripletStatistics:
-    """What a researcher should know of triplets before training on them.
+def statistics(store: Store, subset: str) -> SimpleNamespace:
+    """What a researcher should know of the triplets of a subset before training on them; they are read as a stream.
 
-    condition_words: triplets by the words of their condition. conditions: how many different ones; frequent: those of
-    most triplets; top_conditions_share: share (0-1) of the triplets that the hundredth of the conditions with most has.
-    image_triplets: images by the number of triplets that they are reference or target of; top_images_share: share of
-    these places that the tenth of the images with most has. distinct_images: with distractors; distinct_captions.
-    said_of_reference: share of triplets whose condition ends with a word of the reference's caption. same_image:
-    triplets with one image as reference and target; distractor_again: with one of these as distractor, None without.
-    sampled: triplets whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target.
+    Returns:
+        What `count_conditions` counts. image_triplets: images by the number of triplets that they are reference or
+        target of; top_images_share: share of these places that the tenth of the images with most has.
+        distinct_images: with distractors; distinct_captions. said_of_reference: share of triplets whose condition ends
+        with a word of the reference's caption. same_image: triplets with one image as reference and target;
+        distractor_again: with one of these as distractor, None without.
+        sampled: triplets whose images were looked at, evenly spread; image_sizes: these by (width, height) of the
+        target.
     """
-
-    condition_words: Mapping[int, int]
-    conditions: int
-    frequent: Mapping[str, int]
-    top_conditions_share: float
-    image_triplets: Mapping[int, int]
-    top_images_share: float
-    distinct_images: int
-    distinct_captions: int
-    said_of_reference: float
-    same_image: int
-    distractor_again: int | None
-    sampled: int
-    image_sizes: Mapping[tuple[int, int], int]
-
-
-def statistics(store: Store, subset: str) -> TripletStatistics:
-    """Count the triplets of a subset whose index is written, which is read as a stream."""
-    conditions, condition_words = Counter[str](), Counter[int]()
     # Of images, as reference or target: by 64-bit hash, since millions of whole ids or captions would fill the memory.
     places = Counter[int]()
     others, captions = set[int](), set[int]()
@@ -54,8 +33,6 @@ def statistics(store: Store, subset: str) -> TripletStatistics:
     for row in index_rows(store, subset, TRIPLET.described):
         reference, target, distractor = (row[f"{part}_id"] for part in PARTS)
         condition = words_of(row["condition"])
-        conditions[row["condition"][:LONGEST]] += 1
-        condition_words[len(condition)] += 1
         places.update((hash(reference), hash(target)))
         captions |= {hash(caption) for part in PARTS if (caption := row[f"{part}_caption"])}
         said += bool(condition) and condition[-1] in words_of(row["reference_caption"])
@@ -65,12 +42,9 @@ def statistics(store: Store, subset: str) -> TripletStatistics:
             distractors += 1
             again += distractor in (reference, target)
         count += 1
-    sampled: list[TripletRecord] = [one.json for one in of_kind(read_spread(store, subset, SAMPLED), TRIPLET, "this")]
-    return TripletStatistics(
-        condition_words=dict(sorted(condition_words.items())),
-        conditions=len(conditions),
-        frequent=most_frequent(conditions),
-        top_conditions_share=share_of_top(conditions.values(), 100),
+    sampled: list[TripletRecord] = records_of(store, subset, TRIPLET)
+    return SimpleNamespace(
+        **count_conditions(store, subset),
         image_triplets=how_often(places.values()),
         top_images_share=share_of_top(places.values(), 10),
         distinct_images=len(others | places.keys()),
@@ -98,13 +72,6 @@ def _block(triplet: Stored[TripletRecord]) -> Block:
     return Block(triplet.key, cells, len(cells), " | ".join([triplet.json.group, *shared, *scores]))
 
 
-def _panels(numbers: TripletStatistics, _group: str) -> list[Panel]:
-    return [
-        Histogram("conditions by number of words", numbers.condition_words),
-        Ranking("most frequent conditions", numbers.frequent),
-    ]
-
-
 TRIPLETS = CardKind(
     sample=TRIPLET,
     what=("triplets", "a reference image, a condition in words, and the target image that the condition leads to"),
@@ -119,5 +86,5 @@ TRIPLETS = CardKind(
     across=2,
     legend="A reference, the condition, the target that it leads to; a distractor has its object too.",
     statistics=statistics,
-    panels=_panels,
+    panels=condition_panels,
 )

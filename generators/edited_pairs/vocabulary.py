@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from manifests.errors import WrongUse
 from manifests.locations import VOCABULARIES
 from manifests.recipe.strict_yaml import load_yaml
-from manifests.settings import Settings
+from manifests.source import Settings
 
 #: Files by the name that recipes use.
 SHIPPED = {"figure-15": VOCABULARIES / "eq_sd.yaml", "small-world": VOCABULARIES / "small_world.yaml"}

@@ -5,39 +5,28 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from manifests.errors import WrongUse
-from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Encoding, Recipe, Subset
+from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from manifests.recipe.overrides import PARTS, absolute, cut, override, spelled_out
 from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
-from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from manifests.source import FilterSettings, SourceSettings
+from manifests.registry import FILTERS, SOURCES
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong at a key path. type: as pydantic names it. known: keys that are allowed there, where at hand."""
-
-    where: tuple[str, ...]
-    type: str
-    message: str
-    known: tuple[str, ...] = ()
-
-
 class InvalidRecipe(WrongUse, ValueError):
-    """A recipe that does not fit its models."""
+    """A recipe that does not fit its models. problems: as pydantic tells them, those of sources and filters first."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        super().__init__("; ".join(f"{'.'.join(one.where)}: {one.message}" for one in problems))
+    def __init__(self, error: ValidationError) -> None:
+        self.problems = sorted(error.errors(), key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
+        super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 
 def shipped_recipes() -> list[str]:
@@ -72,7 +61,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         return parse_recipe(raw)
     except InvalidRecipe as error:
         keys = [spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
-        raise WrongUse("\n".join(_explain(path, keys, problem) for problem in error.problems)) from error
+        raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.problems)) from error
 
 
 def recipe_from_json(content: bytes) -> Recipe:
@@ -85,72 +74,10 @@ def recipe_from_json(content: bytes) -> Recipe:
 
 def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
     """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`."""
-    problems: list[Problem] = []
-    parsed: dict[str, Any] = dict(raw)
-    for part in PARTS:
-        if isinstance(raw.get(part), Mapping):
-            parsed[part] = {name: _stage(one, (part, str(name)), problems) for name, one in raw[part].items()}
     try:
-        recipe = Recipe.model_validate(parsed)
+        return Recipe.model_validate(raw)
     except ValidationError as error:
-        problems += [Problem(tuple(map(str, one["loc"])), one["type"], one["msg"]) for one in error.errors()]
-        raise InvalidRecipe(problems) from error
-    if problems:
-        raise InvalidRecipe(problems)
-    return recipe
-
-
-def _stage(raw: Any, where: tuple[str, ...], problems: list[Problem]) -> Any:
-    """A stage with its source and filters as settings of their kinds; what is wrong with them goes to ``problems``."""
-    if not isinstance(raw, Mapping):
-        return raw
-    parsed = dict(raw)
-    if isinstance(raw.get("source"), Mapping):
-        parsed["source"] = _of_kind(SOURCES, raw["source"], (*where, "source"), problems)
-    if isinstance(raw.get("filters"), list | tuple):
-        filters = enumerate(raw["filters"])
-        parsed["filters"] = [_of_kind(FILTERS, one, (*where, "filters", str(n)), problems) for n, one in filters]
-    return parsed
-
-
-class _UnknownFilter(FilterSettings):
-    """Stands for a filter whose problems are known, so that the rest of the recipe is checked too."""
-
-    judges = "frames"
-
-
-def _of_kind(registry: Registry[Any], raw: Any, where: tuple[str, ...], problems: list[Problem]) -> Any:
-    """The settings of a source or filter; something that stands for them where they have problems."""
-    stand_in = SourceSettings.model_construct() if registry is SOURCES else _UnknownFilter.model_construct(kind="")
-    if not isinstance(raw, Mapping):
-        return raw
-    kind = raw.get("kind")
-    if not isinstance(kind, str):
-        problems.append(Problem((*where, "kind"), "missing" if kind is None else "kind", "a kind is a name"))
-        return stand_in
-    try:
-        settings = registry.find(kind)
-    except UnknownKind as error:
-        problems.append(Problem((*where, "kind"), "kind", str(error)))
-        return stand_in
-    try:
-        return settings.model_validate(raw)
-    except ValidationError as error:
-        for one in error.errors():
-            loc = tuple(map(str, one["loc"]))
-            known = _keys_at(settings, loc[:-1]) if one["type"] == "extra_forbidden" else ()
-            problems.append(Problem((*where, *loc), one["type"], one["msg"], known))
-        return stand_in
-
-
-def _keys_at(settings: type[BaseModel], where: tuple[str, ...]) -> tuple[str, ...]:
-    """Keys allowed at a key path within settings; none where it does not lead to settings."""
-    for name in where:
-        inner = settings.model_fields[name].annotation if name in settings.model_fields else None
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return ()
-        settings = inner
-    return tuple(settings.model_fields)
+        raise InvalidRecipe(error) from error
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:
@@ -163,26 +90,37 @@ def _locate(recipe: str) -> tuple[Path, Path]:
     raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped_recipes())}, or the path of a YAML file")
 
 
-def _explain(path: Path, keys: list[list[str]], problem: Problem) -> str:
+def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem: ErrorDetails) -> str:
     """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
-    place, message, hint = list(problem.where), problem.message, ""
-    if problem.type == "extra_forbidden":
-        known = sorted(problem.known or _known_keys(problem.where[:-1]))
+    place, message, hint = [*map(str, problem["loc"])], problem["msg"], ""
+    unknown = problem["type"] == "extra_forbidden"
+    if unknown:
+        known = sorted(_known_keys(raw, problem["loc"][:-1]))
         near = difflib.get_close_matches(place[-1], known, n=1)
         message = "unknown key"
         hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(known)}" if known else ""
-    elif problem.type == "missing":
+    elif problem["type"] == "missing":
         message, hint = "missing", "; add it to the recipe or pass it with --set"
-    asked = any(key == place[: len(key)] for key in keys)
     # An unknown key can be one that leads to what was set.
-    asked |= problem.type == "extra_forbidden" and any(place == key[: len(place)] for key in keys)
+    asked = any(key == place[: len(key)] or (unknown and place == key[: len(place)]) for key in keys)
     return f"{'--set ' if asked else f'{path}: '}{cut('.'.join(place)) or 'recipe'}: {cut(message)}{hint}"
 
 
-def _known_keys(where: tuple[str, ...]) -> Iterable[str]:
-    """Keys allowed at a key path that leads to no source or filter."""
-    if not where:
-        return Recipe.model_fields
-    if where[0] in PARTS:
-        return {2: Subset.model_fields, 3: Encoding.model_fields if where[-1] == "encoding" else {}}.get(len(where), {})
-    return ()
+def _known_keys(raw: Any, where: tuple[str | int, ...]) -> Iterable[str]:
+    """Keys allowed at a key path of a recipe; none where it does not lead to settings."""
+    settings: type[BaseModel] = Recipe
+    match where:
+        case (part, name, "source", *inner):
+            settings = SOURCES.find(raw[part][name]["source"]["kind"])
+        case (part, name, "filters", number, *inner):
+            settings = FILTERS.find(raw[part][name]["filters"][number]["kind"])
+        case (_, _, *inner):
+            settings = Subset
+        case inner:
+            pass
+    for key in inner:
+        field = settings.model_fields.get(str(key))
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return ()
+        settings = field.annotation
+    return settings.model_fields

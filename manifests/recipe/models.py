@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
-from manifests.settings import Settings
-from manifests.source import FilterSettings, SourceSettings
+from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
+from manifests.source import FilterSettings, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -27,6 +29,24 @@ class Encoding(Settings):
     quality: int = Field(default=95, ge=1, le=100)
 
 
+def _of_kind(registry: Registry[Any], raw: Any) -> Any:
+    """The settings of a source or filter, checked against the class of its kind."""
+    if not isinstance(raw, Mapping):
+        return raw
+    kind, problem = raw.get("kind"), "a kind is a name"
+    if isinstance(kind, str):
+        try:
+            return registry.find(kind).model_validate(raw)
+        except UnknownKind as error:
+            problem = str(error)
+    unknown = PydanticCustomError("missing" if kind is None else "kind", problem)
+    raise ValidationError.from_exception_data("kind", [{"type": unknown, "loc": ("kind",), "input": kind}])
+
+
+SourceOfKind = Annotated[SerializeAsAny[SourceSettings], BeforeValidator(partial(_of_kind, SOURCES))]
+FilterOfKind = Annotated[SerializeAsAny[FilterSettings], BeforeValidator(partial(_of_kind, FILTERS))]
+
+
 class Subset(Settings):
     """One stage of a build; a subset when it is published.
 
@@ -36,8 +56,8 @@ class Subset(Settings):
     pool: the work pool whose workers make it.
     """
 
-    source: SerializeAsAny[SourceSettings]
-    filters: tuple[SerializeAsAny[FilterSettings], ...] = ()
+    source: SourceOfKind
+    filters: tuple[FilterOfKind, ...] = ()
     encoding: Encoding = Encoding()
     count: int | None = Field(default=None, ge=1, le=MOST)
     shard_size: int = Field(default=256, ge=1, le=MOST)
@@ -45,13 +65,9 @@ class Subset(Settings):
     pool: Literal["cpu", "render", "gpu"] = "cpu"
 
     @model_validator(mode="after")
-    def _ends(self) -> Subset:
+    def _fits_its_source(self) -> Subset:
         if self.source.unbounded and self.count is None:
             raise ValueError(f"set count, the number of {self.source.makes}s to sample")
-        return self
-
-    @model_validator(mode="after")
-    def _filters_fit(self) -> Subset:
         for chosen in self.filters:
             if self.source.makes == "table":
                 raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
@@ -101,18 +117,16 @@ class Recipe(Settings):
 
     def only(self, names: Iterable[str]) -> Recipe:
         """The named subsets or stages alone, with the stages that they read; all when no name is given."""
-        waiting = list(names)
-        if not waiting:
+        if not (asked := list(names)):
             return self
-        for name in waiting:
+        for name in asked:
             if name not in self.stages and name not in self.subsets:
                 listed = ", ".join((*self.subsets, *self.stages))
                 raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
-        needed = set(waiting)
-        while waiting:
-            read = [one for one in self.reads(waiting.pop()) if one not in needed]
-            needed |= {*read}
-            waiting += read
+        needed = set(asked)
+        for name in reversed(self.all):  # a stage comes after all that read it
+            if name in needed:
+                needed |= {*self.reads(name)}
         parts = {"stages": self.stages, "subsets": self.subsets}
         return self.model_copy(
             update={part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}

@@ -22,8 +22,8 @@ def absolute(raw: Mapping[str, Any], base: Path) -> None:
     for part in PARTS:
         stages = raw.get(part)
         for stage in stages.values() if isinstance(stages, dict) else ():
-            filters = stage.get("filters") if isinstance(stage, dict) else None
-            for settings in (stage.get("source") if isinstance(stage, dict) else None, *(filters or ())):
+            source, filters = (stage.get("source"), stage.get("filters")) if isinstance(stage, dict) else (None, None)
+            for settings in (source, *(filters if isinstance(filters, list) else ())):
                 if isinstance(settings, dict):
                     settings.update({key: _located(settings, key, value, base) for key, value in settings.items()})
 
@@ -45,15 +45,13 @@ def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any
 
 
 def _what(source: Mapping[str, Any], key: str) -> str:
-    """What kind of place a setting of a source is: of `manifests.source.Place`, or ``stage``; empty for none."""
+    """As `manifests.source.PlacedSettings.leads_to`, for a source or filter as it stands in a recipe."""
     kind = source.get("kind")
     for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
         try:
-            settings = registry.find(str(kind))
+            return registry.find(str(kind)).leads_to(key)
         except WrongUse:
             continue  # said when the recipe is checked
-        place = settings.place(key)
-        return place.what if place is not None else "stage" if settings.is_stage(key) else ""
     return ""
 
 
@@ -61,8 +59,12 @@ def override(raw: dict[str, Any], setting: str) -> None:
     """Put one ``KEY.PATH=VALUE`` into a recipe; raises `WrongUse` when there is no such place."""
     key, equals, value = setting.partition("=")
     parts = spelled_out(key.split("."))
-    source = _source_of(raw, parts)
-    what = _what(source, parts[-1]) if source is not None else ""
+    *where, last = parts
+    here: Any = raw
+    for depth, part in enumerate(where if equals and all(parts) else ()):
+        here = _step(here, part, setting, ".".join(parts[:depth]))
+    of_source = (len(parts), parts[2:3]) in ((4, ["source"]), (5, ["filters"]))
+    what = _what(here, last) if of_source and isinstance(here, dict) else ""
     if not equals or not all(parts) or (what and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
@@ -70,31 +72,15 @@ def override(raw: dict[str, Any], setting: str) -> None:
         setting.encode("utf-8")  # a location is taken as it stands, and must be text too
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
-    if source is not None and what and parsed is not None:
-        parsed = _located(source, parts[-1], parsed if isinstance(parsed, list) else value, Path.cwd())
-    here: Any = raw
-    for depth, part in enumerate(parts[:-1]):
-        here = _step(here, part, setting, ".".join(parts[:depth]))
+    if what and parsed is not None:
+        parsed = _located(here, last, parsed if isinstance(parsed, list) else value, Path.cwd())
     if isinstance(here, list):
-        _step(here, parts[-1], setting, ".".join(parts[:-1]))
-        here[int(parts[-1])] = parsed
+        _step(here, last, setting, ".".join(where))
+        here[int(last)] = parsed
     elif isinstance(here, dict):
-        here[parts[-1]] = parsed
+        here[last] = parsed
     else:
-        raise WrongUse(f"--set {setting!r}: {'.'.join(parts[:-1])} holds a value, not keys")
-
-
-def _source_of(raw: Mapping[str, Any], parts: list[str]) -> Mapping[str, Any] | None:
-    """The source or filter that a key path leads into, as it stands in the recipe."""
-    if len(parts) not in (4, 5) or parts[2] != ("source" if len(parts) == 4 else "filters"):
-        return None
-    here: Any = raw
-    for part in parts[:-1]:
-        if isinstance(here, list) and part.isdecimal() and len(part) < 10:
-            here = here[int(part)] if int(part) < len(here) else None
-        else:
-            here = here.get(part) if isinstance(here, Mapping) else None
-    return here if isinstance(here, Mapping) else None
+        raise WrongUse(f"--set {setting!r}: {'.'.join(where)} holds a value, not keys")
 
 
 def spelled_out(parts: list[str]) -> list[str]:

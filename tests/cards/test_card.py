@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from cards.card import card
-from cards.kinds.pair import PairStatistics
 from cards.summary import IndexSummary
 from cards.word_balance import WordUse
 from manifests.canonical import digest
@@ -23,7 +23,11 @@ from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, TASKS
 
-NUMBERS = PairStatistics({1: 2}, {1: 1}, 1.0, (WordUse("a|b\n<b>", 1, 0, 1),), (), 12, 0.0, 1, 1, 0, {}, {}, None)
+NUMBERS = SimpleNamespace(
+    caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
+    lopsided=(), fewest=12, longer0=0.0, distinct_captions=1, distinct_images=1, sampled=0, image_sizes={}, changes={},
+    earlier0=None,
+)  # fmt: skip
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from cards.kinds import pair, template, triplet
 from cards.kinds.kind import FREQUENT, LONGEST
-from cards.plots import MOST_BARS, Histogram, Ranking, bin_edges, histograms
+from cards.plots import MOST_BARS, bin_edges, histograms
 from cards.word_balance import WordUse, fewest, lopsided, sign_test
 from tests import made_samples
 from tests.made_datasets import MadeDataset
@@ -105,7 +105,7 @@ def test_bins_cover_every_value_once(values: range | list[int]) -> None:
 
 @pytest.mark.parametrize("name", [HOSTILE, LONG, "", "$\\frac{1}{", "\u202eabc\x00\ud800", "a\nb\tc", "👩‍🍳 and עברית"])
 def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
-    panels = [Histogram("numbers", {1: 2, 7: 1}), Ranking("names", {name: 3, "other": 1}), Ranking("none", {})]
+    panels = {"numbers": {1: 2, 7: 1}, "names": {name: 3, "other": 1}, "none": {}}
     content = histograms(panels)
     assert Image.open(io.BytesIO(content)).size == (3 * 620, 360)
     assert histograms(panels) == content and b"Software" not in content
@@ -113,7 +113,7 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
 
 def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    panels = [Histogram("numbers", {1: 2, 7: 1})]
+    panels = {"numbers": {1: 2, 7: 1}}
     content = histograms(panels)
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "savefig.dpi": 50}):
         assert histograms(panels) == content

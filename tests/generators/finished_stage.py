@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manifests.canonical import digest, sha256_of_file
-from manifests.index_record import IndexRecord
+from manifests.receipt import IndexRecord
 from manifests.stage import Stage
 from shards.contracts import Context, Generator, Source
 from shards.earlier import Earlier

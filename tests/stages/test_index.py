@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.errors import BuildFailed
-from manifests.index_record import IndexRecord
-from manifests.receipt import parsed
+from manifests.receipt import IndexRecord, parsed
 from shards.storage.store import Store
 from stages.finalise import disagreeing
 from stages.index import is_indexed, receipts_digest, summarise, write_index

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from manifests.errors import WrongUse
 from manifests.locations import VOCABULARIES
 from manifests.recipe.strict_yaml import load_yaml
-from manifests.settings import Settings
+from manifests.source import Settings
 
 SHIPPED = VOCABULARIES / "eq_kubric.yaml"
 
