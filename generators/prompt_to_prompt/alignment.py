@@ -10,7 +10,8 @@ A pairs the tokens both captions share, b = 1 at new tokens. Re-weighting scales
 steps in, ``attention`` makes use of the linearity.
 
 Two rules, chosen as the published code's examples choose: *replacement* (word for word) when both captions have as
-many words, else *refinement* (the longest common sequence of tokens).
+many words, else *refinement*: the longest common sequence of tokens, start and end marks included, takes the source's
+attention, new tokens keep their own.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ import torch
 from transformers import CLIPTokenizer
 
 from generators.prompt_to_prompt.edits import Edit, EditError, occurrences
-
-Kind = Literal["replacement", "refinement"]
 
 
 @dataclass(frozen=True)
@@ -64,51 +63,39 @@ class Tokens:
 class Alignment:
     """source: A, (length, length) float32, rows source tokens; edited: b, (length,) float32; both on the CPU."""
 
-    kind: Kind
+    kind: Literal["replacement", "refinement"]
     source: torch.Tensor
     edited: torch.Tensor
     captions: tuple[Tokens, Tokens]
 
 
 def align(captions: tuple[str, str], tokenizer: CLIPTokenizer) -> Alignment:
-    """The alignment of an edited caption with its source. Raises EditError if a caption is too long for the model."""
-    source, edited = tokens = Tokens.of(captions[0], tokenizer), Tokens.of(captions[1], tokenizer)
-    swap = len(source.words()) == len(edited.words())
-    matrix = replacement(source, edited) if swap else refinement(source, edited)
-    padding = torch.arange(len(edited.ids), edited.length)
-    matrix[padding, padding] = 1  # by position, as in the published code
-    if swap:
-        return Alignment("replacement", matrix, torch.zeros(edited.length), tokens)
-    return Alignment("refinement", matrix, (matrix.sum(0) == 0).float(), tokens)
-
-
-def replacement(source: Tokens, edited: Tokens) -> torch.Tensor:
-    """A of a word swap: word takes from word.
+    """The alignment of an edited caption with its source. Raises EditError if a caption is too long for the model.
 
     A changed word with as many tokens takes token from token; else each of its tokens takes an equal share of what
-    all tokens of the source's word have. The published code sends what follows the last changed word by position;
-    where a word of other length moved it, that is another word's place, so here it goes by word. With as many tokens
-    in both captions the two agree.
+    all tokens of the source's word have. Padding goes by position. The published code sends what follows the last
+    changed word by position too; where a word of other length moved it, that is another word's place, so here it goes
+    by word. With as many tokens in both captions the two agree.
     """
+    source, edited = tokens = Tokens.of(captions[0], tokenizer), Tokens.of(captions[1], tokenizer)
+    swap = len(source.words()) == len(edited.words())
+    if swap:
+        pairs = zip(source.words(), edited.words(), strict=True)
+        blocks = [(tokens0, tokens1) for (_, tokens0), (_, tokens1) in pairs]
+        blocks += [([0], [0]), ([len(source.ids) - 1], [len(edited.ids) - 1])]  # start and end marks
+    else:
+        blocks = [([at0], [at1]) for at0, at1 in _longest_common_subsequence(source.ids, edited.ids)]
     matrix = torch.zeros(source.length, edited.length)
-    pairs = zip(source.words(), edited.words(), strict=True)
-    blocks = [(tokens0, tokens1) for (_, tokens0), (_, tokens1) in pairs]
-    marks = [([0], [0]), ([len(source.ids) - 1], [len(edited.ids) - 1])]
-    for tokens0, tokens1 in blocks + marks:
+    for tokens0, tokens1 in blocks:
         if len(tokens0) == len(tokens1):
             matrix[tokens0, tokens1] = 1
         elif tokens0 and tokens1:
             matrix[torch.tensor(tokens0)[:, None], torch.tensor(tokens1)] = 1 / len(tokens1)
-    return matrix
-
-
-def refinement(source: Tokens, edited: Tokens) -> torch.Tensor:
-    """A of added or removed words: tokens of a longest common subsequence, start and end marks included, take the
-    source's attention, new ones none of it."""
-    matrix = torch.zeros(source.length, edited.length)
-    for at0, at1 in _longest_common_subsequence(source.ids, edited.ids):
-        matrix[at0, at1] = 1
-    return matrix
+    padding = torch.arange(len(edited.ids), edited.length)
+    matrix[padding, padding] = 1
+    if swap:
+        return Alignment("replacement", matrix, torch.zeros(edited.length), tokens)
+    return Alignment("refinement", matrix, (matrix.sum(0) == 0).float(), tokens)
 
 
 def _longest_common_subsequence(ids0: Sequence[int], ids1: Sequence[int]) -> list[tuple[int, int]]:

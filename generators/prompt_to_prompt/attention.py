@@ -37,11 +37,7 @@ class Injection:
         self.step = Step()
 
     def __call__(
-        self,
-        attn: Any,
-        hidden_states: torch.Tensor,
-        encoder_hidden_states: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
+        self, attn: Any, hidden_states: torch.Tensor, encoder_hidden_states: Any = None, attention_mask: Any = None
     ) -> torch.Tensor:
         """One attention layer of a transformer block (diffusers' ``attn1`` and ``attn2``)."""
         context = hidden_states if encoder_hidden_states is None else encoder_hidden_states

@@ -81,23 +81,13 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         self.register_to_config(force_zeros_for_empty_prompt=force_zeros_for_empty_prompt)
 
     @torch.inference_mode()
-    def __call__(
-        self,
-        edits: Sequence[Edit],
-        noise: torch.Tensor,
-        *,
-        steps: int,
-        guidance: float,
-        map_side: int = MAP_SIDE,
-        max_self_tokens: int | None = None,
-    ) -> Made:
+    def __call__(self, edits: Sequence[Edit], noise: torch.Tensor, *, steps: int, guidance: float) -> Made:
         """Draws one pair an edit, both images of a pair from one noise.
 
         noise: (n, channels, height, width) of the latents, standard normal, float32 on the CPU.
         steps: denoising steps. guidance: scale of classifier-free guidance; at 1 or less there is none.
-        map_side: local blend reads the cross-attention maps whose size is nearest to map_side x map_side.
-        max_self_tokens: pixels of the largest feature map whose self-attention is injected; None: that of the maps
-            which local blend would read, but at least 256 (the published code's limit).
+        Local blend reads the cross-attention maps whose size is nearest to 16 x 16. Self-attention is injected in
+        feature maps up to that size, and where they have up to 256 pixels.
         Raises EditError if a caption does not fit the model, torch.OutOfMemoryError if the batch does not.
         """
         n, _, height, width = noise.shape
@@ -109,10 +99,10 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         alignments = [self.align(edit) for edit in edits]
         schedule = Schedule(edits, alignments, len(scheduler.timesteps))
         sizes = cross_attention_sizes(self.unet, height, width)
-        size = min(sizes, key=lambda size: abs(size[0] * size[1] - map_side**2))
+        size = min(sizes, key=lambda size: abs(size[0] * size[1] - MAP_SIDE**2))
         located = any(edit.where is not None for edit in edits)
         blend = LocalBlend(edits, alignments, size, device) if located else None
-        injection = Injection(n, max_self_tokens or max(size[0] * size[1], MAP_SIDE**2), blend)
+        injection = Injection(n, max(size[0] * size[1], MAP_SIDE**2), blend)
 
         captions = [edit.captions[0] for edit in edits] + [edit.captions[1] for edit in edits]
         enlarged = 2 ** (len(self.vae.config.block_out_channels) - 1)
