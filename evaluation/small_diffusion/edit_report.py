@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from evaluation.small_diffusion.edits import How, Outcome, WorldEdit, draw_edits, make, outcome
-from evaluation.small_diffusion.report import SHIPPED, Cell, Share, options, picture_sheet, write
+from evaluation.small_diffusion.report import SHIPPED, Cell, Share, options, write
 from generators.edited_pairs.vocabulary import KINDS
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.models import load_model
@@ -98,11 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cells += [_cell(edit, {way: made[n] for way, made in pairs.items()}) for n, edit in enumerate(edits[:ON_SHEET])]
     best = choose(grid)
     print(f"{len(KINDS)} x {given.edits} edits in {time.monotonic() - began:.0f} s")
-    sheet = write(given, "edits", {"rows": rows, "chosen": best})
-    picture_sheet(cells, columns=4).save(sheet, optimize=True)
+    write(given, "edits", {"rows": rows, "chosen": best}, cells, columns=4)
     if len(grid) > 2:
         print(f"chosen: cross_replace_steps {best[0]}, self_replace_steps {best[1]}")
-        _plot(grid, best, sheet.with_name("sweep.png"))
+        _plot(grid, best, given.out / "sweep.png")
 
 
 def change_ratios(grid: Grid, steps: Steps) -> dict[str, float]:

@@ -42,15 +42,6 @@ def options(description: str | None, out: str, batch: int) -> argparse.ArgumentP
     return parser
 
 
-def write(given: argparse.Namespace, name: str, found: dict[str, Any]) -> Path:
-    """Write OUT/NAME.json with the settings and what was found, shares too; returns the path of a picture beside it."""
-    settings = {key: value for key, value in vars(given).items() if key not in ("model", "out")}
-    given.out.mkdir(parents=True, exist_ok=True)
-    report = json.dumps({"settings": settings, **found}, indent=2, default=Share.as_json)
-    (given.out / f"{name}.json").write_text(report + "\n")
-    return Path(given.out / f"{name}.png")
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
     """right of ``of`` independent trials."""
@@ -103,7 +94,16 @@ class Cell:
     wrong: bool
 
 
-def picture_sheet(cells: Sequence[Cell], columns: int) -> Image.Image:
+def write(given: argparse.Namespace, name: str, found: dict[str, Any], cells: Sequence[Cell], columns: int) -> None:
+    """Write OUT/NAME.json with the settings and what was found, shares too, and OUT/NAME.png with the cells."""
+    settings = {key: value for key, value in vars(given).items() if key not in ("model", "out")}
+    given.out.mkdir(parents=True, exist_ok=True)
+    report = json.dumps({"settings": settings, **found}, indent=2, default=Share.as_json)
+    (given.out / f"{name}.json").write_text(report + "\n")
+    _picture_sheet(cells, columns).save(given.out / f"{name}.png", optimize=True)
+
+
+def _picture_sheet(cells: Sequence[Cell], columns: int) -> Image.Image:
     """Cells row by row; pixels are enlarged without smoothing, so that each is seen as it was drawn."""
     strips = [Image.fromarray(np.concatenate(list(cell.pictures), axis=1)) for cell in cells]
     width, height = (side * ENLARGED for side in strips[0].size)

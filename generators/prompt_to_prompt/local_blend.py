@@ -48,9 +48,11 @@ class LocalBlend:
         tokens, channels). The edited image's is that after the edit, as published."""
         if q.shape[2] != self.size[0] * self.size[1]:
             return
-        rows = slice(-2 * self.pairs, None)
-        probabilities = (q[rows].float() @ k[rows].float().transpose(-1, -2) * scale).softmax(-1)
-        of_source, of_edited = probabilities.mean(1).chunk(2)  # (n, pixels, tokens), the mean over heads
+        n = self.pairs
+        of_source, of_edited = (  # (n, pixels, tokens) float32, the mean over heads
+            (q[rows].float() @ k[rows].float().transpose(-1, -2) * scale).softmax(-1).mean(1)
+            for rows in (slice(-2 * n, -n), slice(-n, None))
+        )
         words0, words1 = self._words
         if step.source is None:
             maps1 = of_edited @ words1
