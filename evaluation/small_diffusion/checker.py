@@ -10,16 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.small_diffusion.backdrop import (
-    SOFTNESS,
-    Backdrop,
-    Mask,
-    Picture,
-    eroded,
-    grown,
-    nearest_colour,
-    read_backdrop,
-)
+from evaluation.small_diffusion.backdrop import SOFTNESS, Backdrop, Mask, eroded, grown, nearest_colour, read_backdrop
 from generators.builtin.small_diffusion.painter import SILHOUETTES, SIZE
 from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, OBJECTS, Scene
 from shards.kinds.samples import Pixels
@@ -165,7 +156,7 @@ def _thing(pixels: Pixels, mask: Mask, backdrop: Backdrop) -> Thing:
     return Thing(shape, named, centre, extent)
 
 
-def _match(cover: Picture, window: tuple[slice, slice]) -> tuple[str | None, NDArray[np.float64], float]:
+def _match(cover: NDArray[np.float32], window: tuple[slice, slice]) -> tuple[str | None, NDArray[np.float64], float]:
     """Shape, centre and extent of a `Thing` from the share of each pixel that it covers, (64, 64), 0..1.
 
     Each silhouette is laid over the patch with the same area and centroid; the greatest overlap decides: the sum of the
@@ -190,7 +181,7 @@ def _match(cover: Picture, window: tuple[slice, slice]) -> tuple[str | None, NDA
     return shape if overlap >= LEAST_OVERLAP else None, centre, extent
 
 
-def _drawn(name: str, centre: NDArray[np.float64], extent: float) -> Picture:
+def _drawn(name: str, centre: NDArray[np.float64], extent: float) -> NDArray[np.float32]:
     canvas = np.zeros((SIZE * _FINER, SIZE * _FINER), np.float32)
     for outline in SILHOUETTES[name]:
         cv2.fillPoly(canvas, [((outline * extent + centre) * _FINER).round().astype(np.int32)], 1.0)
@@ -206,7 +197,7 @@ def _moments(name: str) -> tuple[float, NDArray[np.float64]]:
     return area / extent**2, (_centroid(drawn, area) - SIZE / 2) / extent
 
 
-def _centroid(cover: Picture, area: float) -> NDArray[np.float64]:
+def _centroid(cover: NDArray[np.float32], area: float) -> NDArray[np.float64]:
     places = np.arange(SIZE) + 0.5
     return np.array([cover.sum(0) @ places, cover.sum(1) @ places]) / max(area, 1e-6)
 

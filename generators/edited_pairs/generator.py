@@ -138,7 +138,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         return {
             # Where a folder lies is no part of what is made.
             "model": "a folder" if is_model_folder(source.model) else source.model,
-            "weights": self._model,
+            "weights": self._painter.digest,
             **{name: getattr(source, name) for name in settings},
             "alignment": painted.alignment,
             "blend0": candidate.region0 if source.blend else "",
@@ -148,10 +148,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
             "words1": candidate.words1,
             "seed": self.seed,
         }
-
-    @cached_property
-    def _model(self) -> str:
-        return model_digest(model_name(self.source.model))
 
     @cached_property
     def _painter(self) -> Painter:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from generators.edited_pairs.source import StableDiffusion
 from generators.prompt_to_prompt.edits import Edit, EditError
-from generators.prompt_to_prompt.model_files import model_folder, weights_digest
+from generators.prompt_to_prompt.model_files import model_digest, model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
 from manifests.canonical import generator_for
 from manifests.errors import BuildFailed, WrongUse
@@ -25,7 +25,7 @@ from shards.models.device import GPU, within_memory
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
-    from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
+    from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
 T = TypeVar("T")
 
@@ -48,7 +48,8 @@ class Painted:
 class Painter:
     """A loaded model.
 
-    files: the weights that draw, the UNet's first, by their paths in the model's folder.
+    files: the weights that draw, the UNet's first, by their paths in the model's folder. digest: of all that it draws
+    with.
     """
 
     def __init__(self, name: str, source: StableDiffusion, seed: int) -> None:
@@ -66,7 +67,7 @@ class Painter:
                 "else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
             ) from error
         self._shape = self._latents()
-        self.files = _files(model_name(source.model))
+        self.files, self.digest = _files(model_name(source.model)), model_digest(model_name(source.model))
 
     def _load(self) -> PromptToPromptPipeline:
         source = self._source
@@ -92,7 +93,11 @@ class Painter:
             # The last bits of a pair depend on how many are drawn with it: a short pass is filled up, so that neither
             # captions that do not fit nor a larger count change the others' bytes.
             full = chosen + chosen[-1:] * (size - len(chosen))
-            made = within_memory(lambda: self._draw(full, [fit[one.key][0] for one in full]))
+            # The noise of both images of a pair comes from the sample's key, on the CPU, so that machines begin alike.
+            random = [generator_for(self._seed, self._name, one.key) for one in full]
+            noise = torch.from_numpy(np.stack([one.standard_normal(self._shape, dtype=np.float32) for one in random]))
+            edits, source = [fit[one.key][0] for one in full], self._source
+            made = within_memory(lambda: self._pipeline(edits, noise, steps=source.steps, guidance=source.guidance))
             for number, one in enumerate(chosen):
                 plain, edited = made.images[number]
                 results[one.key] = Painted(
@@ -102,13 +107,6 @@ class Painter:
                     fit[one.key][1],
                 )
         return [results[one.key] for one in candidates]
-
-    def _draw(self, candidates: Sequence[EditedCandidate], edits: Sequence[Edit]) -> Made:
-        # The noise of both images of a pair comes from the sample's key, on the CPU, so that machines begin alike.
-        random = [generator_for(self._seed, self._name, one.key) for one in candidates]
-        noise = np.stack([one.standard_normal(self._shape, dtype=np.float32) for one in random])
-        steps, guidance = self._source.steps, self._source.guidance
-        return self._pipeline(edits, torch.from_numpy(noise), steps=steps, guidance=guidance)
 
     def _edit(self, candidate: EditedCandidate) -> Edit:
         region = _in_order(candidate.region0, candidate.region1, candidate.plain) if candidate.region0 else None

@@ -6,16 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import diffusers
 import numpy as np
 import torch
-from diffusers import (
-    AutoencoderKL,
-    AutoencoderTiny,
-    DDIMScheduler,
-    DiffusionPipeline,
-    DPMSolverMultistepScheduler,
-    UNet2DConditionModel,
-)
 from numpy.typing import NDArray
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
@@ -42,7 +35,7 @@ class Made:
     masks: NDArray[np.bool_] | None
 
 
-class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffusers is untyped in parts
+class PromptToPromptPipeline(diffusers.DiffusionPipeline):  # type: ignore[misc]  # diffusers is untyped in parts
     """Draws pairs with a UNet2DConditionModel that has cross-attention: Stable Diffusion 1.x and 2.x, SDXL, small ones.
 
     Two text encoders make it SDXL's. Components are diffusers' own; the processors are the UNet's only during a call,
@@ -59,11 +52,11 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
 
     def __init__(
         self,
-        vae: AutoencoderKL | AutoencoderTiny,
+        vae: diffusers.AutoencoderKL | diffusers.AutoencoderTiny,
         text_encoder: CLIPTextModel,
         tokenizer: CLIPTokenizer,
-        unet: UNet2DConditionModel,
-        scheduler: DDIMScheduler | DPMSolverMultistepScheduler,
+        unet: diffusers.UNet2DConditionModel,
+        scheduler: diffusers.DDIMScheduler | diffusers.DPMSolverMultistepScheduler,
         text_encoder_2: CLIPTextModelWithProjection | None = None,
         tokenizer_2: CLIPTokenizer | None = None,
         force_zeros_for_empty_prompt: bool = False,
