@@ -137,12 +137,6 @@ def draw_edits(vocabulary: CaptionVocabulary, seed: int, subset: str) -> Iterato
                 given.append((*given, chosen[slot]))
         sides = [{**chosen, row.changes: word} for word in words]
         plain = words.index("") if "" in words else balance.pick("plain", (0, 1), kind)
-        yield DrawnEdit(
-            index,
-            kind,
-            number,
-            (row.caption(sides[0]), row.caption(sides[1])),
-            words,
-            None if row.region is None else (sides[0][row.region], sides[1][row.region]),
-            1 if plain else 0,
-        )
+        captions = (row.caption(sides[0]), row.caption(sides[1]))
+        region = None if row.region is None else (sides[0][row.region], sides[1][row.region])
+        yield DrawnEdit(index, kind, number, captions, words, region, 1 if plain else 0)
