@@ -22,8 +22,7 @@ WOOD_DISTANCE = 22.0
 BESIDE = 55.0
 INDOORS = "wall"  # instead of a time
 SOFTNESS = 0.6  # sigma in pixels of the smoothing under which objects are found
-#: Rows about the horizon, where a pixel may show sky or ground.
-_MEETING = slice(HORIZON - 4, HORIZON + 5)
+_PALETTE = np.asarray(list(COLOURS.values()), np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +52,16 @@ def read_backdrop(pixels: Pixels) -> Backdrop:
     # Wide areas bear more smoothing than objects do, and need it: noise of equal grey levels tells most in the dark.
     fine, wide = _smooth(pixels, window, SOFTNESS), _smooth(pixels, window, 1.5)
 
-    sky_name, sky = _nearest(wide, inside, slice(0, _MEETING.start), _skies())
-    ground_name, ground = _nearest(wide, inside, slice(_MEETING.stop, SIZE), _grounds(sky_name))
+    rows = np.arange(SIZE)[:, None]
+    above, below = inside & (rows < HORIZON - 4), inside & (rows > HORIZON + 4)
+    sky_name, sky = _nearest(wide, above, _skies())
+    ground_name, ground = _nearest(wide, below, _grounds(sky_name))
     before_sky, before_ground = _shares(fine, sky) * inside, _shares(fine, ground) * inside
-    shares = np.minimum(before_sky, before_ground)  # about the horizon, what is neither sky nor ground
-    shares[:, : _MEETING.start] = before_sky[:, : _MEETING.start]
-    shares[:, _MEETING.stop :] = before_ground[:, _MEETING.stop :]
+    # About the horizon a pixel may show sky or ground: an object is what is neither.
+    shares = np.where(above, before_sky, np.where(below, before_ground, np.minimum(before_sky, before_ground)))
     objects = shares.max(0) >= 0.5
     free = inside & ~grown(objects | ~inside, 3)
-    sky_fits = _fits(wide, free, slice(0, _MEETING.start), sky)
-    ground_fits = _fits(wide, free, slice(_MEETING.stop, SIZE), ground)
+    sky_fits, ground_fits = _fits(wide, free & above, sky), _fits(wide, free & below, ground)
     place = ground_name if ground_fits and (sky_fits or ground_name) else None  # indoors, the wall is half the place
     time = sky_name.removeprefix(INDOORS) if sky_fits else None
     return Backdrop(style, place, time, window, shares, objects)
@@ -70,7 +69,7 @@ def read_backdrop(pixels: Pixels) -> Backdrop:
 
 def nearest_colour(colours: Picture) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """Index into COLOURS and distance of the colour of an object that is nearest to each of (n, 3) colours."""
-    apart = np.linalg.norm(_lab(colours)[:, None] - _lab(np.asarray(list(COLOURS.values()), np.float32)), axis=2)
+    apart = np.linalg.norm(_lab(colours)[:, None] - _lab(_PALETTE), axis=2)
     return apart.argmin(1), apart.min(1)
 
 
@@ -96,41 +95,40 @@ def _smooth(pixels: Pixels, window: tuple[slice, slice], sigma: float) -> Pictur
 
 def _skies() -> dict[str, Picture]:
     """(64, 1, 3) colours of each row, by time; the wall's for indoors."""
-    down = np.clip(np.arange(SIZE, dtype=np.float32) / HORIZON, 0, 1)[:, None, None]
-    skies = {INDOORS: np.broadcast_to(np.asarray(WALL, np.float32), (SIZE, 1, 3))}
+    down = np.clip(np.arange(SIZE, dtype=np.float32) / np.float32(HORIZON), 0, 1)[:, None, None]
+    skies = {INDOORS: _even(WALL)}
     for time in TIMES:
-        above, below = np.asarray(SKY[time][0], np.float32), np.asarray(SKY[time][1], np.float32)
-        skies[time] = (above * (1 - down) + below * down).astype(np.float32)
+        above, below, _, _ = SKY[time]
+        skies[time] = _even(above) * (1 - down) + _even(below) * down
     return skies
 
 
 def _grounds(sky: str) -> dict[str, Picture]:
     """The same for what can lie under a sky, by place."""
     if sky == INDOORS:
-        return {"": np.broadcast_to(np.asarray(FLOOR, np.float32), (SIZE, 1, 3))}
+        return {"": _even(FLOOR)}
     _, _, tint, share = SKY[sky]
-    grounds = {}
-    for place in PLACES[1:]:
-        colour = np.asarray(GROUND[place], np.float32) * (1 - share) + np.asarray(tint, np.float32) * share
-        grounds[place] = np.broadcast_to(colour.astype(np.float32), (SIZE, 1, 3))
-    return grounds
+    return {place: _even(GROUND[place]) * (1 - share) + _even(tint) * share for place in PLACES[1:]}
 
 
-def _nearest(picture: Picture, inside: Mask, rows: slice, choices: dict[str, Picture]) -> tuple[str, Picture]:
-    """The choice nearest to these rows. Objects cover up to 41 % of sky or ground: the nearest third decides."""
-    seen = inside[rows]
-    near = {
-        name: np.percentile(np.linalg.norm(_lab(picture[rows]) - _lab(colours[rows]), axis=2)[seen], 33)
-        for name, colours in choices.items()
-    }
-    name = min(near, key=lambda name: near[name])
+def _even(colour: tuple[float, float, float]) -> Picture:
+    return np.broadcast_to(np.asarray(colour, np.float32), (SIZE, 1, 3))
+
+
+def _nearest(picture: Picture, seen: Mask, choices: dict[str, Picture]) -> tuple[str, Picture]:
+    """The choice nearest to these pixels. Objects cover up to 41 % of sky or ground: the nearest third decides."""
+    name = min(choices, key=lambda name: np.percentile(_apart(picture, choices[name])[seen], 33))
     return name, choices[name]
 
 
-def _fits(picture: Picture, free: Mask, rows: slice, colours: Picture) -> bool:
+def _fits(picture: Picture, seen: Mask, colours: Picture) -> bool:
     """Whether most of what no object covers has these colours; the rest is for clouds, stars and the sun."""
-    apart = np.linalg.norm(_lab(picture[rows]) - _lab(colours[rows]), axis=2)[free[rows]]
-    return apart.size > 0 and bool(np.percentile(apart, 70) < BACKGROUND_DISTANCE)
+    return bool(seen.any() and np.percentile(_apart(picture, colours)[seen], 70) < BACKGROUND_DISTANCE)
+
+
+def _apart(picture: Picture, colours: Picture) -> Picture:
+    """(64, 64) distances of a picture from the colours of each row."""
+    return np.asarray(np.linalg.norm(_lab(picture) - _lab(colours), axis=2), np.float32)
 
 
 def _shares(picture: Picture, behind: Picture) -> Picture:
@@ -142,14 +140,10 @@ def _shares(picture: Picture, behind: Picture) -> Picture:
 
     What lies far beside the line from b to c is something else.
     """
-    shares = np.empty((len(COLOURS), *picture.shape[:2]), np.float32)
-    offset = picture - behind
-    for index, colour in enumerate(COLOURS.values()):
-        line = np.asarray(colour, np.float32) - behind
-        share = (offset * line).sum(2) / (line * line).sum(2)
-        beside = np.linalg.norm(offset - share[..., None] * line, axis=2)
-        shares[index] = np.where(beside < BESIDE, share.clip(0, 1), 0)
-    return shares
+    offset, lines = picture - behind, _PALETTE[:, None, None] - behind
+    shares = (offset * lines).sum(3) / (lines * lines).sum(3)
+    beside = np.linalg.norm(offset - shares[..., None] * lines, axis=3)
+    return np.where(beside < BESIDE, shares.clip(0, 1), np.float32(0))
 
 
 def grown(mask: Mask, by: int) -> Mask:

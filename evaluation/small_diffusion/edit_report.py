@@ -11,18 +11,16 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from evaluation.small_diffusion.edits import How, Outcome, WorldEdit, draw_edits, make, outcome
-from evaluation.small_diffusion.report import SHIPPED, Cell, options, picture_sheet, write
-from evaluation.small_diffusion.shares import Share
+from evaluation.small_diffusion.report import SHIPPED, Cell, Share, options, write
 from generators.edited_pairs.vocabulary import KINDS
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.models import load_model
@@ -32,35 +30,25 @@ TOLERATED = 0.05  # of plain's success
 BLENDED = "with local blend"
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What came of many edits: shares of the answers of `Outcome`, and the mean change of the rest (grey levels).
 
-    unseen: edits that left nothing to compare, because no object was found; they are not in the mean.
+    Edits that left nothing to compare, because no object was found, are not in the mean.
     """
 
-    first: Share
     second: Share
     edited: Share
     change: float
-    unseen: int
 
     @classmethod
     def of(cls, outcomes: Sequence[Outcome]) -> Self:
         """Of at least one."""
         changes = [one.change for one in outcomes if not math.isnan(one.change)]
         return cls(
-            Share.count(one.first for one in outcomes),
             Share.count(one.second for one in outcomes),
             Share.count(one.edited for one in outcomes),
             float(np.mean(changes)) if changes else math.nan,
-            len(outcomes) - len(changes),
         )
-
-    def as_json(self) -> dict[str, object]:
-        """Numbers as reports keep them."""
-        shares = {name: getattr(self, name).as_json() for name in ("first", "second", "edited")}
-        return {**shares, "change": None if math.isnan(self.change) else round(self.change, 3), "unseen": self.unseen}
 
 
 Steps = tuple[float, float]  # cross_replace_steps, self_replace_steps
@@ -103,17 +91,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 pairs.setdefault(way, made)
                 grid[steps][kind] = found = Summary.of([outcome(*both) for both in zip(edits, made, strict=True)])
                 named = {"kind": kind, "way": way, "cross_replace_steps": steps[0], "self_replace_steps": steps[1]}
-                rows.append({**named, **found.as_json()})
+                change = None if math.isnan(found.change) else round(found.change, 3)
+                rows.append({**named, **found._asdict(), "change": change})
                 print(f"{kind:9} {way:16} {steps[0]:.1f} {steps[1]:.1f} second right {found.second}", end="   ")
                 print(f"changed word {found.edited}   change elsewhere {found.change:.2f} grey levels", flush=True)
         cells += [_cell(edit, {way: made[n] for way, made in pairs.items()}) for n, edit in enumerate(edits[:ON_SHEET])]
     best = choose(grid)
     print(f"{len(KINDS)} x {given.edits} edits in {time.monotonic() - began:.0f} s")
-    sheet = write(given, "edits", {"rows": rows, "chosen": best})
-    picture_sheet(cells, columns=4).save(sheet, optimize=True)
+    write(given, "edits", {"rows": rows, "chosen": best}, cells, columns=4)
     if len(grid) > 2:
         print(f"chosen: cross_replace_steps {best[0]}, self_replace_steps {best[1]}")
-        _plot(grid, best, sheet.with_name("sweep.png"))
+        _plot(grid, best, given.out / "sweep.png")
 
 
 def change_ratios(grid: Grid, steps: Steps) -> dict[str, float]:

@@ -14,7 +14,7 @@ from evaluation.small_diffusion.backdrop import Mask, eroded, object_mask
 from evaluation.small_diffusion.checker import judge, read_picture
 from generators.builtin.small_diffusion.painter import FRAME, SIZE
 from generators.builtin.small_diffusion.scenes import Scene, read_caption
-from generators.edited_pairs.vocabulary import SHIPPED, CaptionRow, Kind, load_captions
+from generators.edited_pairs.vocabulary import SHIPPED, Kind, load_captions
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from shards.kinds.samples import Pixels
@@ -64,21 +64,17 @@ def draw_edits(kind: Kind, number: int, seed: int) -> list[WorldEdit]:
     vocabulary = load_captions(SHIPPED["small-world"])
     rows = [vocabulary.rows[row] for row in vocabulary.of_kind(kind)]
     rng = np.random.default_rng([seed, *kind.encode()])
-    return [_draw_edit(rows[rng.integers(len(rows))], rng) for _ in range(number)]
-
-
-def _draw_edit(row: CaptionRow, rng: np.random.Generator) -> WorldEdit:
-    chosen = {slot: str(rng.choice(words)) for slot, words in row.words.items()}
-    pair = [str(word) for word in rng.choice(row.words[row.changes], 2, replace=False)]
-    pair.sort(key=bool)  # stable: only "" moves, to the front
-    sides = [{**chosen, row.changes: word} for word in pair]
-    return WorldEdit(
-        row.kind,
-        row.changes,
-        (row.caption(sides[0]), row.caption(sides[1])),
-        None if row.region is None else (sides[0][row.region], sides[1][row.region]),
-        int(rng.integers(2**62)),
-    )
+    edits = []
+    for _ in range(number):
+        row = rows[rng.integers(len(rows))]
+        chosen = {slot: str(rng.choice(words)) for slot, words in row.words.items()}
+        pair = [str(word) for word in rng.choice(row.words[row.changes], 2, replace=False)]
+        pair.sort(key=bool)  # stable: only "" moves, to the front
+        sides = [{**chosen, row.changes: word} for word in pair]
+        captions = (row.caption(sides[0]), row.caption(sides[1]))
+        region = None if row.region is None else (sides[0][row.region], sides[1][row.region])
+        edits.append(WorldEdit(kind, row.changes, captions, region, int(rng.integers(2**62))))
+    return edits
 
 
 def make(

@@ -16,8 +16,7 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 
 from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
-from evaluation.small_diffusion.report import Cell, options, picture_sheet, write
-from evaluation.small_diffusion.shares import Share
+from evaluation.small_diffusion.report import Cell, Share, options, write
 from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from manifests.errors import WrongUse
 
@@ -38,9 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, share in shares.items():
         print(f"{name:34} {share}")
     print(f"{len(scenes)} pictures in {seconds:.0f} s, {given.steps} steps, guidance {given.guidance}")
-    picture = write(given, "fidelity", {"shares": {name: share.as_json() for name, share in shares.items()}})
-    shown = zip(pictures[:ON_SHEET], scenes, verdicts, strict=False)
-    picture_sheet([_cell(*one) for one in shown], columns=10).save(picture, optimize=True)
+    cells = []
+    for shown, scene, right in zip(pictures[:ON_SHEET], scenes, verdicts, strict=False):
+        wrong = ", ".join(name for name, is_right in right.items() if not is_right)
+        cells.append(Cell([shown], scene.caption(), f"not right: {wrong}" if wrong else "right", bool(wrong)))
+    write(given, "fidelity", {"shares": shares}, cells, columns=10)
 
 
 def held_out_scenes(number: int, seed: int) -> list[Scene]:
@@ -94,11 +95,6 @@ def fidelity(scenes: Sequence[Scene], verdicts: Sequence[dict[str, bool]]) -> di
     shares["all that the caption says"] = Share.count(said)
     shares["all, with what it leaves out"] = Share.count(all(right.values()) for _, right in judged)
     return shares
-
-
-def _cell(picture: NDArray[np.uint8], scene: Scene, right: dict[str, bool]) -> Cell:
-    wrong = [name for name, is_right in right.items() if not is_right]
-    return Cell([picture], scene.caption(), "not right: " + ", ".join(wrong) if wrong else "right", bool(wrong))
 
 
 if __name__ == "__main__":

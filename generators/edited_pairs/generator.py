@@ -8,25 +8,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from generators.edited_pairs.caption_sampling import draw_edits
-from generators.edited_pairs.checks import broken, similarity
+import numpy as np
+from numpy.typing import NDArray
+
 from generators.edited_pairs.source import StableDiffusion
-from generators.edited_pairs.vocabulary import SHIPPED, load_captions
+from generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
 from generators.prompt_to_prompt.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.locations import is_model_folder, model_name
 from shards.contracts import Context, Generator
 from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Json, Rejected
+from shards.kinds.samples import Frame, Json, Pixels, Rejected
 
 if TYPE_CHECKING:
     from generators.edited_pairs.painter import Painted, Painter
 
+LEVELS = 255  # of a colour channel
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedCandidate(CaptionedCandidate):
-    """A drawn pair of captions (`generators.edited_pairs.caption_sampling.DrawnEdit`).
+    """A drawn pair of captions (`generators.edited_pairs.vocabulary.DrawnEdit`).
 
     change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
     thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.
@@ -98,7 +101,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
-        cannot read, and the reasons of `generators.edited_pairs.checks.broken`.
+        cannot read, and the reasons of `broken`.
 
         Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
         """
@@ -131,18 +134,15 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def _provenance(self, candidate: EditedCandidate, painted: Painted) -> dict[str, Json]:
         source = self.source
+        settings = ("scheduler", "steps", "guidance", "cross_replace_steps", "self_replace_steps")
         return {
             # Where a folder lies is no part of what is made.
             "model": "a folder" if is_model_folder(source.model) else source.model,
-            "weights": self._model,
-            "scheduler": source.scheduler,
-            "steps": source.steps,
-            "guidance": source.guidance,
-            "cross_replace_steps": source.cross_replace_steps,
-            "self_replace_steps": source.self_replace_steps,
+            "weights": self._painter.digest,
+            **{name: getattr(source, name) for name in settings},
             "alignment": painted.alignment,
-            "blend0": painted.blend[0],
-            "blend1": painted.blend[1],
+            "blend0": candidate.region0 if source.blend else "",
+            "blend1": candidate.region1 if source.blend else "",
             "plain": candidate.plain,
             "words0": candidate.words0,
             "words1": candidate.words1,
@@ -150,12 +150,39 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         }
 
     @cached_property
-    def _model(self) -> str:
-        return model_digest(model_name(self.source.model))
-
-    @cached_property
     def _painter(self) -> Painter:
         # Torch is heavy: a plan does without it.
         from generators.edited_pairs.painter import Painter
 
         return Painter(self.name, self.source, self.seed)
+
+
+def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
+    """The reason why a pair cannot be used whatever its captions say, or "". Images are (height, width, 3).
+
+    No limit is drawn that a good picture could fall short of: a picture is ``blank`` when all its pixels are equal, and
+    a pair ``identical`` when no pixel differs.
+    """
+    if not finite:
+        return "not-finite"
+    if any((image == image[0, 0]).all() for image in (image0, image1)):
+        return "blank"
+    return "identical" if np.array_equal(image0, image1) else ""
+
+
+def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dict[str, float]:
+    """How much of the picture the edited thing takes, and how alike the two images are within and without.
+
+    region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
+    the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
+    ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
+    is equal; 1 also where there is nothing to compare. A good edit of a thing is less alike inside than outside; an
+    edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for the same
+    images.
+    """
+    differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
+    inside, outside = (
+        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else 1.0
+        for part in (differences[region], differences[~region])
+    )
+    return {"region": float(region.mean()), "similarity_inside": inside, "similarity_outside": outside}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import diffusers
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from generators.edited_pairs.source import StableDiffusion
 from generators.prompt_to_prompt.edits import Edit, EditError
-from generators.prompt_to_prompt.model_files import model_folder, weights_digest
+from generators.prompt_to_prompt.model_files import model_digest, model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
 from manifests.canonical import generator_for
 from manifests.errors import BuildFailed, WrongUse
@@ -25,7 +25,9 @@ from shards.models.device import GPU, within_memory
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
-    from generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
+    from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +36,24 @@ class Painted:
 
     images: of caption 0 and caption 1, (height, width, 3). finite: False where the network's numbers were not.
     region: (height, width), where the edited thing is; everywhere where the whole picture changes. alignment: how the
-    captions' words were matched. blend: the words that the edit was kept to, of caption 0 and caption 1; "" without
-    local blend.
+    captions' words were matched.
     """
 
     images: tuple[Pixels, Pixels]
     finite: bool
     region: NDArray[np.bool_]
     alignment: str
-    blend: tuple[str, str]
 
 
 class Painter:
     """A loaded model.
 
-    files: the weights that draw, the UNet's first, by their paths in the model's folder.
+    files: the weights that draw, the UNet's first, by their paths in the model's folder. digest: of all that it draws
+    with.
     """
 
     def __init__(self, name: str, source: StableDiffusion, seed: int) -> None:
-        _be_quiet()
+        be_quiet()
         torch.set_num_threads(source.threads)
         # The fastest convolution is found by trying, which can end differently from run to run.
         torch.backends.cudnn.benchmark = False
@@ -66,7 +67,7 @@ class Painter:
                 "else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
             ) from error
         self._shape = self._latents()
-        self.files = _files(model_name(source.model))
+        self.files, self.digest = _files(model_name(source.model)), model_digest(model_name(source.model))
 
     def _load(self) -> PromptToPromptPipeline:
         source = self._source
@@ -79,53 +80,43 @@ class Painter:
 
         All are drawn in one pass of ``size`` pairs; raises `OutOfMemory` when that needs more memory than there is.
         """
-        edits: dict[str, Edit] = {}
+        fit: dict[str, tuple[Edit, str]] = {}
         results: dict[str, Painted | str] = {}
-        alignments: dict[str, str] = {}
         for one in candidates:
             try:
                 edit = self._edit(one)
-                alignments[one.key] = self._pipeline.align(edit).kind
-                edits[one.key] = edit
+                fit[one.key] = edit, self._pipeline.align(edit).kind
             except EditError as error:
                 results[one.key] = str(error)
-        chosen = [one for one in candidates if one.key in edits]
+        chosen = [one for one in candidates if one.key in fit]
         if chosen:
             # The last bits of a pair depend on how many are drawn with it: a short pass is filled up, so that neither
             # captions that do not fit nor a larger count change the others' bytes.
             full = chosen + chosen[-1:] * (size - len(chosen))
-            made = self._draw([edits[one.key] for one in full], np.stack([self._noise(one.key) for one in full]))
+            # The noise of both images of a pair comes from the sample's key, on the CPU, so that machines begin alike.
+            random = [generator_for(self._seed, self._name, one.key) for one in full]
+            noise = torch.from_numpy(np.stack([one.standard_normal(self._shape, dtype=np.float32) for one in random]))
+            edits, source = [fit[one.key][0] for one in full], self._source
+            made = within_memory(lambda: self._pipeline(edits, noise, steps=source.steps, guidance=source.guidance))
             for number, one in enumerate(chosen):
                 plain, edited = made.images[number]
-                everywhere = np.ones(plain.shape[:2], np.bool_)
                 results[one.key] = Painted(
-                    (edited, plain) if one.plain else (plain, edited),
+                    _in_order(plain, edited, one.plain),
                     bool(made.finite[number]),
-                    everywhere if made.masks is None else made.masks[number],
-                    alignments[one.key],
-                    _in_order(edits[one.key].blend or ("", ""), one.plain),
+                    np.ones(plain.shape[:2], np.bool_) if made.masks is None else made.masks[number],
+                    fit[one.key][1],
                 )
         return [results[one.key] for one in candidates]
 
-    def _draw(self, edits: Sequence[Edit], noise: NDArray[np.float32]) -> Made:
-        steps, guidance = self._source.steps, self._source.guidance
-        return within_memory(lambda: self._pipeline(edits, torch.from_numpy(noise), steps=steps, guidance=guidance))
-
     def _edit(self, candidate: EditedCandidate) -> Edit:
-        region = None
-        if candidate.region0:
-            region = _in_order((candidate.region0, candidate.region1), candidate.plain)
+        region = _in_order(candidate.region0, candidate.region1, candidate.plain) if candidate.region0 else None
         return Edit(
-            captions=_in_order((candidate.captions0[0], candidate.captions1[0]), candidate.plain),
+            captions=_in_order(candidate.captions0[0], candidate.captions1[0], candidate.plain),
             cross_replace_steps=self._source.cross_replace_steps,
             self_replace_steps=self._source.self_replace_steps,
             blend=region if self._source.blend else None,
             region=region,
         )
-
-    def _noise(self, key: str) -> NDArray[np.float32]:
-        """Of both images of a pair: drawn on the CPU from the sample's key, so that machines begin alike."""
-        return generator_for(self._seed, self._name, key).standard_normal(self._shape, dtype=np.float32)
 
     def _latents(self) -> tuple[int, int, int]:
         unet, vae = self._pipeline.unet.config, self._pipeline.vae.config
@@ -139,16 +130,16 @@ class Painter:
         return unet.in_channels, side, side
 
 
-def _in_order(both: tuple[str, str], plain: int) -> tuple[str, str]:
+def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
     """From image 0 and image 1 to the plain image and the edited one, or back."""
-    return (both[1], both[0]) if plain else both
+    return (second, first) if plain else (first, second)
 
 
-def _be_quiet() -> None:
-    """No bars of their own where a build shows one; errors stay."""
-    diffusers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
+def be_quiet() -> None:
+    """No bars and remarks of the libraries where a build or a report shows its own; errors stay."""
+    for library in (diffusers.utils.logging, transformers.utils.logging):
+        library.set_verbosity_error()
+        library.disable_progress_bar()
 
 
 def _files(model: str) -> tuple[Source, ...]:

@@ -26,7 +26,7 @@ OF_MODEL: dict[str, dict[str, Any]] = {
         "scheduler": "dpm-solver++",
         "steps": 20,
         "guidance": 3.0,
-        "self_replace_steps": 0.0,  # more makes edits fail and keeps no more: evaluation/small_diffusion/sweep.py
+        "self_replace_steps": 0.0,  # more makes edits fail and keeps no more: evaluation/small_diffusion/edit_report.py
         "blend": True,
         "licence": "CC0-1.0 (drawn by the model of twinset)",
     },

@@ -1,4 +1,4 @@
-"""Which token of the source caption each token of the edited caption takes its cross-attention from.
+"""Which token of the source caption each token of the edited caption takes its attention from, and at which steps.
 
 Let P be the source's attention probabilities (pixels x tokens) and P* those of the edited image. Each edit of
 arXiv 2208.01626, section 3.2 gives the edited image probabilities that are linear in both:
@@ -6,11 +6,12 @@ arXiv 2208.01626, section 3.2 gives the edited image probabilities that are line
     P_edited = P A + P* diag(b)
 
 with A (source tokens x edited tokens) and b (edited tokens). Word swap: A pairs the words, b = 0. Adding a phrase:
-A pairs the tokens both captions share, b = 1 at new tokens. Re-weighting scales the columns. ``schedule`` puts the
+A pairs the tokens both captions share, b = 1 at new tokens. Re-weighting scales the columns. `Schedule` puts the
 steps in, ``attention`` makes use of the linearity.
 
 Two rules, chosen as the published code's examples choose: *replacement* (word for word) when both captions have as
-many words, else *refinement* (the longest common sequence of tokens).
+many words, else *refinement*: the longest common sequence of tokens, start and end marks included, takes the source's
+attention, new tokens keep their own.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ from typing import Literal
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.edits import EditError, occurrences
-
-Kind = Literal["replacement", "refinement"]
+from generators.prompt_to_prompt.edits import Edit, EditError, occurrences
 
 
 @dataclass(frozen=True)
@@ -64,58 +63,39 @@ class Tokens:
 class Alignment:
     """source: A, (length, length) float32, rows source tokens; edited: b, (length,) float32; both on the CPU."""
 
-    kind: Kind
+    kind: Literal["replacement", "refinement"]
     source: torch.Tensor
     edited: torch.Tensor
     captions: tuple[Tokens, Tokens]
 
 
 def align(captions: tuple[str, str], tokenizer: CLIPTokenizer) -> Alignment:
-    """The alignment of an edited caption with its source. Raises EditError if a caption is too long for the model."""
-    tokens = (Tokens.of(captions[0], tokenizer), Tokens.of(captions[1], tokenizer))
-    if len(tokens[0].words()) == len(tokens[1].words()):
-        return Alignment("replacement", *replacement(*tokens), tokens)
-    return Alignment("refinement", *refinement(*tokens), tokens)
-
-
-def replacement(source: Tokens, edited: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
-    """A and b of a word swap: word takes from word, so b is 0.
+    """The alignment of an edited caption with its source. Raises EditError if a caption is too long for the model.
 
     A changed word with as many tokens takes token from token; else each of its tokens takes an equal share of what
     all tokens of the source's word have. Padding goes by position. The published code sends what follows the last
     changed word by position too; where a word of other length moved it, that is another word's place, so here it goes
     by word. With as many tokens in both captions the two agree.
     """
+    source, edited = tokens = Tokens.of(captions[0], tokenizer), Tokens.of(captions[1], tokenizer)
+    swap = len(source.words()) == len(edited.words())
+    if swap:
+        pairs = zip(source.words(), edited.words(), strict=True)
+        blocks = [(tokens0, tokens1) for (_, tokens0), (_, tokens1) in pairs]
+        blocks += [([0], [0]), ([len(source.ids) - 1], [len(edited.ids) - 1])]  # start and end marks
+    else:
+        blocks = [([at0], [at1]) for at0, at1 in _longest_common_subsequence(source.ids, edited.ids)]
     matrix = torch.zeros(source.length, edited.length)
-    pairs = zip(source.words(), edited.words(), strict=True)
-    blocks = [(tokens0, tokens1) for (_, tokens0), (_, tokens1) in pairs]
-    marks = [([0], [0]), ([len(source.ids) - 1], [len(edited.ids) - 1])]
-    for tokens0, tokens1 in blocks + marks:
+    for tokens0, tokens1 in blocks:
         if len(tokens0) == len(tokens1):
             matrix[tokens0, tokens1] = 1
         elif tokens0 and tokens1:
             matrix[torch.tensor(tokens0)[:, None], torch.tensor(tokens1)] = 1 / len(tokens1)
-    _pad_by_position(matrix, len(edited.ids))
-    return matrix, torch.zeros(edited.length)
-
-
-def refinement(source: Tokens, edited: Tokens) -> tuple[torch.Tensor, torch.Tensor]:
-    """A and b of added or removed words: shared tokens take the source's attention, new ones keep their own.
-
-    Shared are those of a longest common subsequence of token ids, start and end marks included. Padding goes by
-    position, as in the published code.
-    """
-    matrix, own = torch.zeros(source.length, edited.length), torch.ones(edited.length)
-    for at0, at1 in _longest_common_subsequence(source.ids, edited.ids):
-        matrix[at0, at1] = 1
-    _pad_by_position(matrix, len(edited.ids))
-    own[matrix.sum(0) > 0] = 0
-    return matrix, own
-
-
-def _pad_by_position(matrix: torch.Tensor, start: int) -> None:
-    padding = torch.arange(start, matrix.shape[1])
+    padding = torch.arange(len(edited.ids), edited.length)
     matrix[padding, padding] = 1
+    if swap:
+        return Alignment("replacement", matrix, torch.zeros(edited.length), tokens)
+    return Alignment("refinement", matrix, (matrix.sum(0) == 0).float(), tokens)
 
 
 def _longest_common_subsequence(ids0: Sequence[int], ids1: Sequence[int]) -> list[tuple[int, int]]:
@@ -136,3 +116,61 @@ def _longest_common_subsequence(ids0: Sequence[int], ids1: Sequence[int]) -> lis
             i, j = i - 1, j - 1
             pairs.append((i, j))
     return pairs[::-1]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one denoising step injects into a batch of n pairs. What is None, layers can skip.
+
+    source: A, (n, tokens, tokens): what edited images take of the source's cross-attention. None: this
+        step edits no cross-attention.
+    edited: b, (n, tokens): what they keep of their own. None, with a ``source``: nothing.
+    self_attention: (n,) bool, which pairs' edited images take the source's self-attention. None: none.
+    """
+
+    source: torch.Tensor | None = None
+    edited: torch.Tensor | None = None
+    self_attention: torch.Tensor | None = None
+
+
+class Schedule:
+    """The steps of a batch of edits. All that depends on captions is computed once, on the CPU in float32."""
+
+    def __init__(self, edits: Sequence[Edit], alignments: Sequence[Alignment], steps: int) -> None:
+        self.steps = steps
+        self._replaced = torch.stack([replaced_steps(*pair, steps) for pair in zip(edits, alignments, strict=True)], 1)
+        weights = torch.stack([equalizer(*pair) for pair in zip(edits, alignments, strict=True)])
+        self._source = torch.stack([alignment.source for alignment in alignments]) * weights[:, None, :]
+        self._edited = torch.stack([alignment.edited for alignment in alignments]) * weights
+        # int() as the published code has it, which counts steps for self-attention and steps + 1 for cross-attention.
+        self._self_until = torch.tensor([int(steps * edit.self_replace_steps) for edit in edits])
+
+    def step(self, index: int, device: torch.device, dtype: torch.dtype) -> Step:
+        """What step ``index`` (0-based) injects, its matrices on the UNet's device in the UNet's dtype."""
+        replaced = self._replaced[index]
+        source = self._source * replaced[:, None, :]
+        edited = self._edited * replaced + (1 - replaced)
+        self_attention = index < self._self_until
+        return Step(
+            source=source.to(device, dtype) if replaced.any() else None,
+            edited=edited.to(device, dtype) if replaced.any() and edited.any() else None,
+            self_attention=self_attention.to(device) if self_attention.any() else None,
+        )
+
+
+def replaced_steps(edit: Edit, alignment: Alignment, steps: int) -> torch.Tensor:
+    """(steps, tokens) of 0 and 1: whether a step replaces the attention of a token of the edited caption."""
+    edited = alignment.captions[1]
+    until = torch.full((edited.length,), int(edit.cross_replace_steps * (steps + 1)))
+    for word, share in edit.word_replace_steps.items():
+        until[edited.of_word(word)] = int(share * (steps + 1))
+    return (torch.arange(steps)[:, None] < until).float()
+
+
+def equalizer(edit: Edit, alignment: Alignment) -> torch.Tensor:
+    """(tokens,) factors on the attention of the edited caption's tokens: 1 where nothing else is asked."""
+    edited = alignment.captions[1]
+    factors = torch.ones(edited.length)
+    for word, factor in edit.weights.items():
+        factors[edited.of_word(word)] = factor
+    return factors

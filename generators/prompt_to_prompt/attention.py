@@ -20,12 +20,12 @@ import torch
 from diffusers import UNet2DConditionModel
 from torch.nn.functional import scaled_dot_product_attention
 
+from generators.prompt_to_prompt.alignment import Step
 from generators.prompt_to_prompt.local_blend import LocalBlend
-from generators.prompt_to_prompt.schedule import Step
 
 
 class Injection:
-    """What all attention layers of a UNet do for a batch of n pairs at the present step.
+    """The processor of all attention layers of a UNet, for a batch of n pairs at the present step.
 
     max_self_tokens: pixels of the largest feature map whose self-attention is injected.
     """
@@ -34,7 +34,21 @@ class Injection:
         self.pairs = pairs
         self.max_self_tokens = max_self_tokens
         self.blend = blend
-        self.step = Step(None, None, None)
+        self.step = Step()
+
+    def __call__(
+        self, attn: Any, hidden_states: torch.Tensor, encoder_hidden_states: Any = None, attention_mask: Any = None
+    ) -> torch.Tensor:
+        """One attention layer of a transformer block (diffusers' ``attn1`` and ``attn2``)."""
+        context = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        q, k, v = (
+            projected.unflatten(-1, (attn.heads, -1)).transpose(1, 2)
+            for projected in (attn.to_q(hidden_states), attn.to_k(context), attn.to_v(context))
+        )
+        attend = self.self_attention if encoder_hidden_states is None else self.cross_attention
+        linear, dropout = attn.to_out
+        out: torch.Tensor = dropout(linear(attend(q, k, v, attn.scale).transpose(1, 2).flatten(2)))
+        return out
 
     def self_attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
         """q, k, v: (rows, heads, pixels, channels of a head)."""
@@ -62,37 +76,12 @@ class Injection:
         return out
 
 
-class InjectedAttention:
-    """The processor of one attention layer of a transformer block (diffusers' ``attn1`` and ``attn2``)."""
-
-    def __init__(self, injection: Injection) -> None:
-        self.injection = injection
-
-    def __call__(
-        self,
-        attn: Any,
-        hidden_states: torch.Tensor,
-        encoder_hidden_states: torch.Tensor | None = None,
-        attention_mask: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        context = hidden_states if encoder_hidden_states is None else encoder_hidden_states
-        q, k, v = (
-            projected.unflatten(-1, (attn.heads, -1)).transpose(1, 2)
-            for projected in (attn.to_q(hidden_states), attn.to_k(context), attn.to_v(context))
-        )
-        attend = self.injection.self_attention if encoder_hidden_states is None else self.injection.cross_attention
-        linear, dropout = attn.to_out
-        out: torch.Tensor = dropout(linear(attend(q, k, v, attn.scale).transpose(1, 2).flatten(2)))
-        return out
-
-
 @contextmanager
 def injected(unet: UNet2DConditionModel, injection: Injection) -> Iterator[None]:
     """The UNet with its transformer blocks' attention under ``injection``; its own processors come back afterwards."""
     own = dict(unet.attn_processors)
     blocks = ("attn1.processor", "attn2.processor")
-    ours = {name: InjectedAttention(injection) if name.endswith(blocks) else own[name] for name in own}
-    unet.set_attn_processor(dict(ours))
+    unet.set_attn_processor({name: injection if name.endswith(blocks) else own[name] for name in own})
     try:
         yield
     finally:
@@ -102,18 +91,13 @@ def injected(unet: UNet2DConditionModel, injection: Injection) -> Iterator[None]
 def cross_attention_sizes(unet: UNet2DConditionModel, height: int, width: int) -> list[tuple[int, int]]:
     """Sizes (height, width) of the feature maps that have cross-attention, for latents of height x width, largest
     first. Every down block but the last halves, rounding up."""
-    blocks = len(unet.config.down_block_types)
-    levels = {_level(name, blocks) for name in unet.attn_processors if name.endswith("attn2.processor")}
+    last = len(unet.config.down_block_types) - 1
+    levels = set()  # how often feature maps were halved
+    for name in unet.attn_processors:
+        if name.endswith("attn2.processor"):
+            place, number, *_ = name.split(".")  # as in down_blocks.1.attentions.0, mid_block.attentions.0
+            if place == "down_blocks":
+                levels.add(int(number))
+            else:
+                levels.add(last - int(number) if place == "up_blocks" else last)
     return [(-(-height // 2**level), -(-width // 2**level)) for level in sorted(levels)]
-
-
-def _level(processor: str, blocks: int) -> int:
-    """How often the feature map of a layer (``up_blocks.1.attentions.0...``) was halved."""
-    place, number, *_ = processor.split(".")
-    match place:
-        case "down_blocks":
-            return int(number)
-        case "up_blocks":
-            return blocks - 1 - int(number)
-        case _:
-            return blocks - 1

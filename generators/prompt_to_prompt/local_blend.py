@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch.nn.functional import interpolate, max_pool2d
 
-from generators.prompt_to_prompt.alignment import Alignment
+from generators.prompt_to_prompt.alignment import Alignment, Step
 from generators.prompt_to_prompt.edits import Edit
-from generators.prompt_to_prompt.schedule import Step
 
 THRESHOLD = 0.3  # of a map's greatest value
 START = 0.2  # of the steps, before which attention is too vague to cut at
@@ -35,7 +34,7 @@ class LocalBlend:
     ) -> None:
         self.size = size
         self.pairs = len(edits)
-        words = torch.zeros(2, len(edits), alignments[0].captions[0].length)
+        words = torch.zeros(2, len(edits), alignments[0].captions[0].length, 1)
         for n, (edit, alignment) in enumerate(zip(edits, alignments, strict=True)):
             for side, word in enumerate(edit.where or ()):
                 words[side, n, alignment.captions[side].of_word(word)] = 1
@@ -50,18 +49,18 @@ class LocalBlend:
         if q.shape[2] != self.size[0] * self.size[1]:
             return
         n = self.pairs
-        of_source, of_edited = (
-            _mean_probabilities(q[rows], k[rows], scale) for rows in (slice(-2 * n, -n), slice(-n, None))
+        of_source, of_edited = (  # (n, pixels, tokens) float32, the mean over heads
+            (q[rows].float() @ k[rows].float().transpose(-1, -2) * scale).softmax(-1).mean(1)
+            for rows in (slice(-2 * n, -n), slice(-n, None))
         )
         words0, words1 = self._words
         if step.source is None:
-            maps1 = _of_words(of_edited, words1)
+            maps1 = of_edited @ words1
         else:  # (P A + P* diag(b)) w, as P (A w) + P* (b w)
-            maps1 = _of_words(of_source, (step.source.float() @ words1[:, :, None])[:, :, 0])
+            maps1 = of_source @ (step.source.float() @ words1)
             if step.edited is not None:
-                maps1 = maps1 + _of_words(of_edited, step.edited.float() * words1)
-        maps0 = _of_words(of_source, words0)
-        self.maps += torch.stack([maps0, maps1]).reshape(self.maps.shape)
+                maps1 = maps1 + of_edited @ (step.edited.float()[:, :, None] * words1)
+        self.maps += torch.stack([of_source @ words0, maps1]).reshape(self.maps.shape)
 
     def masks(self, size: tuple[int, int]) -> torch.Tensor:
         """(n, *size) bool of where each pair's change is, from the maps so far; everywhere for a pair without words."""
@@ -77,13 +76,3 @@ class LocalBlend:
         source, edited = latents.chunk(2)
         kept = self.masks((latents.shape[2], latents.shape[3])) | self._never_reset[:, None, None]
         return torch.cat([source, torch.where(kept[:, None], edited, source)])
-
-
-def _mean_probabilities(q: torch.Tensor, k: torch.Tensor, scale: float) -> torch.Tensor:
-    """(rows, pixels, tokens) float32, the mean over heads."""
-    return (q.float() @ k.float().transpose(-1, -2) * scale).softmax(-1).mean(1)
-
-
-def _of_words(probabilities: torch.Tensor, words: torch.Tensor) -> torch.Tensor:
-    """(rows, pixels): the attention of some tokens, (rows, tokens) weights."""
-    return (probabilities @ words[:, :, None])[:, :, 0]

@@ -21,15 +21,19 @@ WEIGHTS = {
     "text_encoder": "model",
     "text_encoder_2": "model",
 }
+LAYOUT = (
+    "A model folder holds model_index.json, scheduler/scheduler_config.json, tokenizer/vocab.json and merges.txt, "
+    + ", ".join(f"{part}/{file}.safetensors" for part, file in list(WEIGHTS.items())[:3])
+    + " with a config.json beside each; SDXL's also text_encoder_2 and tokenizer_2 (weights as safetensors only)"
+)
 CONFIGS = ("model_index.json", "scheduler/scheduler_config.json", *(f"{part}/config.json" for part in WEIGHTS))
 
 
 def model_folder(name: str) -> Path:
     """The folder of a model by its path or its hub id, with all files that loading needs; else ModelMissing."""
-    folder = local_folder(name, _layout())
-    missing = _missing(folder)
-    if missing:
-        raise ModelMissing(f"the model {name} lacks {', '.join(missing)}: put them into {folder}. {_layout()}")
+    folder = local_folder(name, LAYOUT)
+    if missing := _missing(folder):
+        raise ModelMissing(f"the model {name} lacks {', '.join(missing)}: put them into {folder}. {LAYOUT}")
     return folder
 
 
@@ -37,7 +41,7 @@ def weights_digest(name: str) -> dict[str, str]:
     """sha256 of each file that makes a model draw what it draws (weights, configurations, tokenizers), by its path."""
     folder = model_folder(name)
     tokenizers = {folder / part / file for part in ("tokenizer", "tokenizer_2") for file in TOKENIZERS}
-    weights = {path for part in WEIGHTS for path in weights_of(folder, part, "") or weights_of(folder, part, ".fp16")}
+    weights = {path for part in WEIGHTS for path in weights_of(folder, part)[1]}
     configs = {folder / file for file in CONFIGS}
     used = sorted(path for path in tokenizers | weights | configs if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256_once(path) for path in used}
@@ -56,50 +60,43 @@ def _missing(folder: Path) -> list[str]:
     parts = [part for part in WEIGHTS if two or part != "text_encoder_2"]
     needed = ["scheduler/scheduler_config.json", *(f"{part}/config.json" for part in parts)]
     missing = [file for file in needed if not (folder / file).is_file()]
-    for part in parts:
-        if not weights_of(folder, part, "") and not weights_of(folder, part, ".fp16"):
-            missing.append(f"{part}/{WEIGHTS[part]}.safetensors")
+    missing += [f"{part}/{WEIGHTS[part]}.safetensors" for part in parts if not weights_of(folder, part)[1]]
     for part in ("tokenizer", "tokenizer_2") if two else ("tokenizer",):
         missing += [f"{part}/{file}" for file in missing_tokenizer(folder / part)]
     return missing
 
 
-def weights_of(folder: Path, part: str, variant: str) -> list[Path]:
-    """The safetensors of a part, whole or in pieces with their index; empty if they are not all there."""
-    whole = folder / part / f"{WEIGHTS[part]}{variant}.safetensors"
-    if whole.is_file():
-        return [whole]
-    index = folder / part / f"{WEIGHTS[part]}.safetensors.index{variant}.json"
-    if not index.is_file():
-        return []
-    pieces = [_piece(index, name) for name in _pieces(index)]
-    return [index, *pieces] if all(piece.is_file() for piece in pieces) else []
+def weights_of(folder: Path, part: str) -> tuple[str | None, list[Path]]:
+    """The safetensors of a part, whole or in pieces with their index, after their variant (None: full precision).
+
+    Without files if they are not all there.
+    """
+    for variant, suffix in ((None, ""), ("fp16", ".fp16")):
+        whole = folder / part / f"{WEIGHTS[part]}{suffix}.safetensors"
+        if whole.is_file():
+            return variant, [whole]
+        index = folder / part / f"{WEIGHTS[part]}.safetensors.index{suffix}.json"
+        pieces = _pieces(index) if index.is_file() else []
+        if pieces and all(piece.is_file() for piece in pieces):
+            return variant, [index, *pieces]
+    return None, []
 
 
-def _pieces(index: Path) -> list[str]:
+def _pieces(index: Path) -> list[Path]:
     named = read_json(index).get("weight_map")
     if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):
         raise WrongUse(f"{index}: weight_map must give the file of each tensor; get the file again")
-    return sorted(set(named.values()))
-
-
-def _piece(index: Path, name: str) -> Path:
-    try:
-        piece = inside(index.parent, name)
-    except EscapesRoot as error:
-        raise WrongUse(f"{index}: {name!r} leaves the folder; take the model from a place that you trust") from error
-    if piece.suffix != ".safetensors":
-        raise WrongUse(f"{index}: {name!r} is no safetensors file; get the model's safetensors")
-    return piece
-
-
-def _layout() -> str:
-    weights = ", ".join(f"{part}/{file}.safetensors" for part, file in list(WEIGHTS.items())[:3])
-    return (
-        f"A model folder holds model_index.json, scheduler/scheduler_config.json, tokenizer/vocab.json and merges.txt, "
-        f"{weights} with a config.json beside each; SDXL's also text_encoder_2 and tokenizer_2 (weights as safetensors "
-        "only)"
-    )
+    pieces = []
+    for name in sorted(set(named.values())):
+        try:
+            pieces.append(inside(index.parent, name))
+        except EscapesRoot as error:
+            raise WrongUse(
+                f"{index}: {name!r} leaves the folder; take the model from a place that you trust"
+            ) from error
+        if pieces[-1].suffix != ".safetensors":
+            raise WrongUse(f"{index}: {name!r} is no safetensors file; get the model's safetensors")
+    return pieces
 
 
 def has_part(index: Mapping[str, Any], part: str) -> bool:

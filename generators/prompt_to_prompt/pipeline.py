@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import diffusers
 import numpy as np
 import torch
-from diffusers import (
-    AutoencoderKL,
-    AutoencoderTiny,
-    DDIMScheduler,
-    DiffusionPipeline,
-    DPMSolverMultistepScheduler,
-    UNet2DConditionModel,
-)
 from numpy.typing import NDArray
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import Alignment, align
+from generators.prompt_to_prompt.alignment import Alignment, Schedule, align
 from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
-from generators.prompt_to_prompt.conditioning import Conditioning, encode, guided, zeros
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.local_blend import LocalBlend
-from generators.prompt_to_prompt.schedule import Schedule
 
 MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet
@@ -43,7 +35,7 @@ class Made:
     masks: NDArray[np.bool_] | None
 
 
-class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffusers is untyped in parts
+class PromptToPromptPipeline(diffusers.DiffusionPipeline):  # type: ignore[misc]  # diffusers is untyped in parts
     """Draws pairs with a UNet2DConditionModel that has cross-attention: Stable Diffusion 1.x and 2.x, SDXL, small ones.
 
     Two text encoders make it SDXL's. Components are diffusers' own; the processors are the UNet's only during a call,
@@ -60,11 +52,11 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
 
     def __init__(
         self,
-        vae: AutoencoderKL | AutoencoderTiny,
+        vae: diffusers.AutoencoderKL | diffusers.AutoencoderTiny,
         text_encoder: CLIPTextModel,
         tokenizer: CLIPTokenizer,
-        unet: UNet2DConditionModel,
-        scheduler: DDIMScheduler | DPMSolverMultistepScheduler,
+        unet: diffusers.UNet2DConditionModel,
+        scheduler: diffusers.DDIMScheduler | diffusers.DPMSolverMultistepScheduler,
         text_encoder_2: CLIPTextModelWithProjection | None = None,
         tokenizer_2: CLIPTokenizer | None = None,
         force_zeros_for_empty_prompt: bool = False,
@@ -82,23 +74,13 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         self.register_to_config(force_zeros_for_empty_prompt=force_zeros_for_empty_prompt)
 
     @torch.inference_mode()
-    def __call__(
-        self,
-        edits: Sequence[Edit],
-        noise: torch.Tensor,
-        *,
-        steps: int,
-        guidance: float,
-        map_side: int = MAP_SIDE,
-        max_self_tokens: int | None = None,
-    ) -> Made:
+    def __call__(self, edits: Sequence[Edit], noise: torch.Tensor, *, steps: int, guidance: float) -> Made:
         """Draws one pair an edit, both images of a pair from one noise.
 
         noise: (n, channels, height, width) of the latents, standard normal, float32 on the CPU.
         steps: denoising steps. guidance: scale of classifier-free guidance; at 1 or less there is none.
-        map_side: local blend reads the cross-attention maps whose size is nearest to map_side x map_side.
-        max_self_tokens: pixels of the largest feature map whose self-attention is injected; None: that of the maps
-            which local blend would read, but at least 256 (the published code's limit).
+        Local blend reads the cross-attention maps whose size is nearest to 16 x 16. Self-attention is injected in
+        feature maps up to that size, and where they have up to 256 pixels.
         Raises EditError if a caption does not fit the model, torch.OutOfMemoryError if the batch does not.
         """
         n, _, height, width = noise.shape
@@ -110,22 +92,20 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
         alignments = [self.align(edit) for edit in edits]
         schedule = Schedule(edits, alignments, len(scheduler.timesteps))
         sizes = cross_attention_sizes(self.unet, height, width)
-        size = min(sizes, key=lambda size: abs(size[0] * size[1] - map_side**2))
+        size = min(sizes, key=lambda size: abs(size[0] * size[1] - MAP_SIDE**2))
         located = any(edit.where is not None for edit in edits)
         blend = LocalBlend(edits, alignments, size, device) if located else None
-        injection = Injection(n, max_self_tokens or max(size[0] * size[1], MAP_SIDE**2), blend)
+        injection = Injection(n, max(size[0] * size[1], MAP_SIDE**2), blend)
 
         captions = [edit.captions[0] for edit in edits] + [edit.captions[1] for edit in edits]
-        conditioning = self._conditioning(captions, guidance > 1)
-        added = conditioning.added(self._pixels(height, width))
+        enlarged = 2 ** (len(self.vae.config.block_out_channels) - 1)
+        conditions = self._conditions(captions, guidance > 1, (height * enlarged, width * enlarged))
         latents = torch.cat([noise, noise]).to(device) * scheduler.init_noise_sigma
         with injected(self.unet, injection):
             for index, timestep in enumerate(scheduler.timesteps):
                 injection.step = schedule.step(index, device, dtype)
                 rows = scheduler.scale_model_input(torch.cat([latents, latents]) if guidance > 1 else latents, timestep)
-                predicted = self.unet(
-                    rows.to(dtype), timestep, encoder_hidden_states=conditioning.states, added_cond_kwargs=added
-                ).sample.float()
+                predicted = self.unet(rows.to(dtype), timestep, **conditions).sample.float()
                 if guidance > 1:
                     unconditional, conditional = predicted.chunk(2)
                     predicted = unconditional + guidance * (conditional - unconditional)
@@ -145,17 +125,37 @@ class PromptToPromptPipeline(DiffusionPipeline):  # type: ignore[misc]  # diffus
                     raise EditError(f"the model's two tokenizers cut {one.caption!r} differently: word it another way")
         return alignment
 
-    def _conditioning(self, captions: Sequence[str], guidance: bool) -> Conditioning:
-        components = self.tokenizer, self.text_encoder, self.tokenizer_2, self.text_encoder_2
-        conditions = encode(captions, *components)
-        if not guidance:
-            return conditions
-        empty = zeros(conditions) if self.config.force_zeros_for_empty_prompt else encode([""], *components)
-        return guided(conditions, empty)
+    def _conditions(self, captions: Sequence[str], guidance: bool, size: tuple[int, int]) -> dict[str, Any]:
+        """What the UNet is told, as its arguments: embedded captions, with guidance behind as many unconditional rows.
 
-    def _pixels(self, height: int, width: int) -> tuple[int, int]:
-        scale = 2 ** (len(self.vae.config.block_out_channels) - 1)
-        return height * scale, width * scale
+        SDXL is also told that the image is ``size`` (height, width in pixels), originally too and uncropped.
+        """
+        embedded = self._embedded(captions)
+        if guidance:
+            if self.config.force_zeros_for_empty_prompt:  # what SDXL was trained to take for no caption
+                empty = [torch.zeros_like(rows[:1]) for rows in embedded]
+            else:
+                empty = self._embedded([""])
+            embedded = [torch.cat([one.expand_as(rows), rows]) for one, rows in zip(empty, embedded, strict=True)]
+        states, *pooled = embedded
+        if not pooled:
+            return {"encoder_hidden_states": states}
+        ids = torch.tensor([[*size, 0, 0, *size]], dtype=states.dtype, device=states.device).expand(len(states), -1)
+        return {"encoder_hidden_states": states, "added_cond_kwargs": {"text_embeds": pooled[0], "time_ids": ids}}
+
+    def _embedded(self, captions: Sequence[str]) -> list[torch.Tensor]:
+        """Captions, padded to the encoders' length, as (rows, tokens, channels) for cross-attention; of SDXL also as
+        its second encoder pools them, (rows, channels). Each encoder sees all captions in one batch."""
+        seen = []
+        for tokenizer, encoder in ((self.tokenizer, self.text_encoder), (self.tokenizer_2, self.text_encoder_2)):
+            if encoder is not None:
+                length = tokenizer.model_max_length
+                padded = tokenizer(list(captions), padding="max_length", max_length=length, return_tensors="pt")
+                seen.append(encoder(padded["input_ids"].to(encoder.device), output_hidden_states=True))
+        if len(seen) == 1:
+            return [seen[0].last_hidden_state]
+        # SDXL (arXiv 2307.01952, section 2.1) takes the last layer but one of both, side by side.
+        return [torch.cat([one.hidden_states[-2] for one in seen], dim=-1), seen[1].text_embeds]
 
     def _decode(self, latents: torch.Tensor, blend: LocalBlend | None) -> Made:
         config = self.vae.config

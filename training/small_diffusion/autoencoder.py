@@ -91,8 +91,10 @@ def refine_decoder(before: Any, steps: int, seed: int, device: str, batch: int =
             latents = model.encode(images).latents
         decoded = model.decode(latents + noise).sample
         errors = decoded - images
-        # Errors count up to ten times at the edges of the picture that is to be drawn.
-        return (_edge_weights(images) * (errors.abs() + 2 * errors.square())).mean(), decoded
+        # Errors count up to ten times beside the edges, however faint, of the picture that is to be drawn.
+        steepest = functional.max_pool2d(images, 3, 1, 1) + functional.max_pool2d(-images, 3, 1, 1)
+        weights = 1 + 9 * (2 * steepest.amax(1, keepdim=True)).clamp(max=1)  # (n, 1, h, w)
+        return (weights * (errors.abs() + 2 * errors.square())).mean(), decoded
 
     return _fit("decoder", model, model.decoder, loss, steps, [seed, 3], batch, 1e-3)
 
@@ -117,9 +119,3 @@ def _fit(
             ratio = 10 * np.log10(4 / functional.mse_loss(decoded.clamp(-1, 1), images).item())
             print(f"{part} {step + 1}/{steps} loss {loss.item():.4f} PSNR {ratio:.2f} dB", flush=True)
     return model.eval()
-
-
-def _edge_weights(images: torch.Tensor) -> torch.Tensor:
-    """(n, 1, h, w): 1 where a picture is even, up to 10 beside its edges, however faint."""
-    steepest = functional.max_pool2d(images, 3, 1, 1) + functional.max_pool2d(-images, 3, 1, 1)
-    return 1 + 9 * (2 * steepest.amax(1, keepdim=True)).clamp(max=1)

@@ -88,15 +88,15 @@ class Training:
         self.models = torch.nn.ModuleList([self.unet, self.text])
         self.average = copy.deepcopy(self.models).requires_grad_(False)
         self.optimizer = torch.optim.AdamW(self.models.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=0.01)
+        self.parts: dict[str, Any] = {"models": self.models, "average": self.average, "optimizer": self.optimizer}
         self.alphas = new_scheduler().alphas_cumprod.to(device)
         self.step = 0
         self.log: list[dict[str, float]] = []
         self.began = time.monotonic()
         if (folder / "training.pt").exists():
             state = torch.load(folder / "training.pt", map_location=device, weights_only=True)
-            self.models.load_state_dict(state["models"])
-            self.average.load_state_dict(state["average"])
-            self.optimizer.load_state_dict(state["optimizer"])
+            for name, part in self.parts.items():
+                part.load_state_dict(state[name])
             self.step, self.log = state["step"], state["log"]
 
     def advance(self, examples: Examples, rate: float) -> None:
@@ -140,14 +140,8 @@ class Training:
         """Save the averaged model for use, and all of it to go on."""
         unet, text = copy.deepcopy(self.average)
         save(self.folder / "model", unet, text, self.tokenizer, copy.deepcopy(vae))
-        state = {
-            "models": self.models.state_dict(),
-            "average": self.average.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "step": self.step,
-            "log": self.log,
-        }
-        torch.save(state, self.folder / "training.new")
+        state = {name: part.state_dict() for name, part in self.parts.items()}
+        torch.save({**state, "step": self.step, "log": self.log}, self.folder / "training.new")
         (self.folder / "training.new").replace(self.folder / "training.pt")
         (self.folder / "log.json").write_text(json.dumps(self.log))
 

@@ -12,7 +12,7 @@ from PIL import Image
 from evaluation.small_diffusion import edit_report, measure
 from evaluation.small_diffusion.checker import ATTRIBUTES
 from evaluation.small_diffusion.measure import fidelity, held_out_scenes
-from evaluation.small_diffusion.shares import Share
+from evaluation.small_diffusion.report import Share
 from generators.builtin.small_diffusion.scenes import Scene, is_held_out, normalised
 from generators.edited_pairs.vocabulary import KINDS
 from manifests.errors import WrongUse

@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.small_diffusion.edit_report import PLAIN, Summary, change_ratios, choose, ways
 from evaluation.small_diffusion.edits import WorldEdit, draw_edits, outcome
-from evaluation.small_diffusion.shares import Share
+from evaluation.small_diffusion.report import Share
 from generators.builtin.small_diffusion.painter import paint
 from generators.edited_pairs.vocabulary import KINDS
 
@@ -85,7 +85,7 @@ def test_intervals_are_wilsons() -> None:
 
 def test_the_sweep_chooses_what_keeps_most_among_what_still_succeeds() -> None:
     def summary(right: int, change: float) -> Summary:
-        return Summary(Share(95, 100), Share(right, 100), Share(right, 100), change, 0)
+        return Summary(Share(right, 100), Share(right, 100), change)
 
     grid = {
         (0.0, 0.0): {"object": summary(90, 20.0), "scene": summary(92, 40.0)},

@@ -8,9 +8,8 @@ from itertools import islice
 
 import pytest
 
-from generators.edited_pairs.caption_sampling import DrawnEdit, draw_edits
 from generators.edited_pairs.generator import EditedPairGenerator
-from generators.edited_pairs.vocabulary import KINDS, SHIPPED, load_captions
+from generators.edited_pairs.vocabulary import KINDS, SHIPPED, DrawnEdit, draw_edits, load_captions
 from manifests.canonical import digest
 
 GOLDEN = {"figure-15": "51bfd7d16c451d26343ce779069a5e43", "small-world": "cd7af4b3fc2e0b3792c974aae8c4b8d4"}

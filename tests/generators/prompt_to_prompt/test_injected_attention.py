@@ -8,11 +8,10 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import align
+from generators.prompt_to_prompt.alignment import Schedule, align
 from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.local_blend import LocalBlend
-from generators.prompt_to_prompt.schedule import Schedule
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
 
 EDITS = [
