@@ -19,10 +19,9 @@ from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
 from manifests.receipt import parsed
 from shards import rows
-from shards.kinds.registry import kind_named
+from shards.kinds.registry import KINDS
 from shards.storage import layout
 from shards.storage.store import Store
-from shards.table_rows import table_schema
 from stages.ledger import Receipts
 from stages.status import StageState
 
@@ -39,10 +38,10 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
         columns: those of a table's rows.
     """
     if columns is not None:
-        schema = table_schema(columns)
+        schema = rows.table_schema(columns)
         kept = pa.schema([schema.field(name) for name in ("key", "identity", "split", "group", *columns.names)])
         return kept, pa.schema([schema.field(name) for name in _REJECTED])
-    kind = kind_named(makes)
+    kind = KINDS[makes]
     schema = rows.schema_of(kind)
     described = ("split", "group", *kind.described, *kind.hashed, "content", "sources")
     first = [schema.field("key"), schema.field("identity"), ("tar", pa.string())]
@@ -131,7 +130,7 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         by_filter[row["filter"]][row["reason"]] = row["count_all"]
     images: tuple[str, ...] = ()
     if state.makes != "table":
-        kind = kind_named(state.makes)
+        kind = KINDS[state.makes]
         with store.open(layout.meta(state.home, "index.parquet")) as stream:
             hashes = read_parquet(stream, kind.hashed)
         images = tuple(

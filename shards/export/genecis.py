@@ -10,7 +10,9 @@ out itself, whatever `crops` the shards were made with) and of COCO's val2017 (`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,22 +62,18 @@ def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """
     count, of_task = 0, dict[str, str]()
     for subset in subsets:
-        task, stream = "", None
-        try:
-            for sample in of_kind(read_samples(store, subset), TEMPLATE, "--format genecis"):
-                if stream is None:
-                    task = _task(sample, subset, of_task)
-                    stream = (folder / f"{task.replace('-', '_')}.json").open("w", encoding="ascii")
-                    array = JsonArray(stream)
+        samples = of_kind(read_samples(store, subset), TEMPLATE, "--format genecis")
+        first = next(samples, None)
+        if first is None:
+            continue
+        task = _task(first, subset, of_task)
+        path = folder / f"{task.replace('-', '_')}.json"
+        with path.open("w", encoding="ascii") as stream, closing(JsonArray(stream)) as array:
+            for sample in itertools.chain([first], samples):
                 if sample.json.task != task:
                     raise WrongUse(f"{sample.key} is of the task {sample.json.task}, and others of {subset} of {task}")
                 array.append(_entry(sample))
-            if stream is not None:
-                array.close()
-                count += array.length
-        finally:
-            if stream is not None:
-                stream.close()
+        count += array.length
     return count
 
 

@@ -29,7 +29,7 @@ class EncodedImage:
         return {"sha256": self.sha256, "size": list(self.size), "pts": self.pts}
 
     def described_source(self) -> dict[str, Any]:
-        """Its source as a sample's JSON holds it (`shards.kinds.kind.SourceFile`)."""
+        """Its source as a sample's JSON holds it."""
         return asdict(self.source)
 
 

@@ -29,19 +29,11 @@ class ImageRecord(Described):
     pts: float
 
 
-class SourceFile(Described):
-    """A media file: path relative to the media folder, size in bytes, sha256."""
-
-    path: str
-    size: int
-    sha256: str
-
-
 class SourcesRecord(Described):
     """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
 
     dataset: str
-    files: dict[str, SourceFile]
+    files: dict[str, Source]
 
 
 class Record(Described):

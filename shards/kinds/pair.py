@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from shards.kinds.encoded import EncodedImage, encode_mask
-from shards.kinds.kind import Described, ImageRecord, Record, Sample, SampleKind, SourceFile
-from shards.kinds.samples import Frame, Pixels
+from shards.kinds.kind import Described, ImageRecord, Record, Sample, SampleKind
+from shards.kinds.samples import Frame, Pixels, Source
 
 
 class PairSources(Described):
     """Where the two images come from. dataset: kind of the source, such as ``gebc``."""
 
     dataset: str
-    image0: SourceFile
-    image1: SourceFile
+    image0: Source
+    image1: Source
 
 
 class PairCaptions(Described):

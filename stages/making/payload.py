@@ -13,11 +13,10 @@ from shards.kinds.encoded import EncodedImage, encodable, encode_image
 from shards.kinds.fields import content_digest, fields_of
 from shards.kinds.kind import Sample
 from shards.kinds.pair import Pair
-from shards.kinds.registry import kind_named
+from shards.kinds.registry import KINDS
 from shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
-from shards.rows import KEPT, REJECTED, Row, write_rows
+from shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
 from shards.storage.tar_writer import TarWriter
-from shards.table_rows import write_table_rows
 from stages.maker import Maker
 
 Fields = list[tuple[str, bytes]]
@@ -89,7 +88,7 @@ def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candid
 
 def _make_batch(candidates: Sequence[Candidate], maker: Maker, shard: Shard) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
-    kind = kind_named(maker.source.makes)
+    kind = KINDS[maker.source.makes]
     rows = {
         c.key: Row(
             kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
