@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 import traceback
-from concurrent.futures import Future
 from functools import partial
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
@@ -53,17 +52,18 @@ class Children:
         _scratches.append(self._scratch)
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
-    def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
-        """Make one shard; the future gives its receipt, or raises what `stages.making.make.make_one` raised."""
-        future: Future[dict[str, Any]] = self._pool.schedule(_make, args=[root, home, number])
-        return future
-
     def make(self, root: str, home: str, number: int) -> dict[str, Any]:
-        """As `submit`, and wait for it."""
+        """Make one shard; returns its receipt, or raises what `stages.making.make_one` raised."""
         try:
-            return self.submit(root, home, number).result()
+            receipt: dict[str, Any] = self._pool.schedule(_make, args=[root, home, number]).result()
         except ProcessExpired as error:
-            raise crashed(home, error) from error
+            code = error.exitcode
+            died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
+            raise BuildFailed(
+                f"its process died ({died}); run the same command again, and if it dies again, build this stage alone "
+                f"(--only {home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
+            ) from error
+        return receipt
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
@@ -99,16 +99,6 @@ def remove_scratch() -> None:
     """Remove the temporary files of this process's children, which have been ended."""
     for scratch in _scratches:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def crashed(home: str, error: ProcessExpired) -> BuildFailed:
-    """What is said of a shard whose process died."""
-    code = error.exitcode
-    died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
-    return BuildFailed(
-        f"its process died ({died}); run the same command again, and if it dies again, build this stage alone (--only "
-        f"{home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
-    )
 
 
 def _make(root: str, home: str, number: int) -> dict[str, Any]:

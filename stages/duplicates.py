@@ -16,7 +16,7 @@ from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import read_members
 from shards.storage.tar_writer import TarWriter
-from stages.making.receipts import finish_shard
+from stages.making.make import finish_shard
 from stages.status import StageState
 
 
@@ -36,7 +36,7 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     again: dict[str, list[int]] = {}
     for home, state in states.items():
         suspects = {number for where, number in expected if where == home}
-        suspects |= {n for n, found in zip(state.done, state.done.column("duplicates"), strict=True) if found != "{}"}
+        suspects |= {n for n, found in state.done.columns("duplicates") if found != "{}"}
         for number in sorted(suspects):
             receipt, drop = state.done[number], expected.get((home, number), {})
             if drop == receipt.duplicates:
@@ -54,8 +54,7 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[st
     tables = []
     for home, state in states.items():
         source = state.stage.facts["generator"]["kind"]
-        columns = (state.done.column("kept"), state.done.column("duplicates"))
-        for number, kept, duplicates in zip(state.done, *columns, strict=True):
+        for number, kept, duplicates in state.done.columns("kept", "duplicates"):
             if not kept and duplicates == "{}":
                 continue
             with store.open(layout.rows(home, number)) as stream:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import NamedTuple
 
 from manifests.plan import SHARDS_A_FILE, plan_file
 from manifests.receipt import parse_receipt
@@ -22,42 +23,41 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
     Returns:
         The state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
-    columns = [state.done.column(name) for name in _HASHED]
-    todo = [
-        one for number, *values in zip(state.done, *columns, strict=True) for one in _changed(state, number, values)
-    ]
-
-    def wrong(one: tuple[int, str, str, str]) -> bool:
-        _, path, sha256, _ = one
-        try:
-            return store.sha256(path)[0] != sha256
-        except FileNotFoundError:
-            return True
-
-    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
-        bad = {one[0] for one, is_wrong in zip(todo, pool.map(wrong, todo), strict=True) if is_wrong}
+    todo = list(_changed(state))
     if not todo:
         return state, []
-    rows = {number: stamp for number, path, _, stamp in todo if number not in bad and path.endswith(".parquet")}
-    tars = {number: stamp for number, path, _, stamp in todo if number not in bad and path.endswith(".tar")}
-    done = state.done.hashed(rows, tars)
+
+    def agrees(one: _Changed) -> bool:
+        try:
+            return store.sha256(one.path)[0] == one.sha256
+        except FileNotFoundError:
+            return False
+
+    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
+        bad = {one.number for one, right in zip(todo, pool.map(agrees, todo), strict=True) if not right}
+    done = state.done.hashed({(one.column, one.number): one.stamp for one in todo if one.number not in bad})
     keep(store, state.home, done)
     return replace(state, done=done), sorted(bad)
 
 
-_HASHED = ("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+class _Changed(NamedTuple):
+    """A file of a shard that is not the one that was hashed. column: of the ledger, that its stamp belongs to."""
+
+    number: int
+    column: str
+    path: str
+    sha256: str
+    stamp: str
 
 
-def _changed(state: StageState, number: int, values: list[str | int]) -> Iterator[tuple[int, str, str, str]]:
-    """Number, path, sha256 and stamp of the files of a shard that are not those that were hashed."""
-    split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp = map(str, values)
-    entry = state.rows[f"{number:05d}.parquet"]
-    if entry.stamp != rows_stamp:
-        yield number, layout.rows(state.home, number), rows_sha256, entry.stamp
-    if tar_size != "0":
-        entry = state.tars[f"{split}/{number:05d}.tar"]
-        if entry.stamp != tar_stamp:
-            yield number, layout.tar(state.home, split, number), tar_sha256, entry.stamp
+def _changed(state: StageState) -> Iterator[_Changed]:
+    columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+    for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
+        stamp = state.rows[f"{number:05d}.parquet"].stamp
+        if stamp != rows_stamp:
+            yield _Changed(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
+        if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
+            yield _Changed(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
 
 
 def forget(store: Store, home: str, numbers: Iterable[int]) -> None:
@@ -73,13 +73,7 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     """
     home, removed = state.home, []
     count = len(state.planned)
-    tars = {
-        layout.tar(home, split, number)
-        for number, split, size in zip(
-            state.done, state.done.column("split"), state.done.column("tar_size"), strict=True
-        )
-        if size
-    }
+    tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
     splits = {shard.split for shard in state.planned}
     old = [name for name in store.listing(layout.meta(home, "receipts")) if _number(name, "json") >= count]
     for name in old:

@@ -14,7 +14,7 @@ from manifests.source import Need
 from manifests.stage import Stage
 from shards.contracts import Context, Filter, Source
 from shards.earlier import Earlier
-from shards.records import read_stage
+from shards.records import planned_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
@@ -124,11 +124,8 @@ _opening = threading.Lock()
 @lru_cache(maxsize=8)
 def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
     store = Store(root)
-    stage = read_stage(store, home)
-    if stage is None:
-        raise WrongUse(f"{root} holds no plan of {home}; build it first")
     job, name = job_of(store, home)
     check_inputs(job.recipe, ("media", "models"), [name])
     maker = job.maker(name)
-    refuse_other_versions(stage, maker, job.recipe.seed)
+    refuse_other_versions(planned_stage(store, home), maker, job.recipe.seed)
     return maker.on_this_machine()

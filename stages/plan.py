@@ -48,7 +48,9 @@ def prepare(job: Job, name: str) -> Stage:
     before = _planned_before(store, maker.home)
     recorded = job.recorded(name)
     if before is not None and (before.content, before.count) == (content, maker.subset.count):
-        _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
+        place = layout.meta(maker.home, "recipe.json")
+        if store.size(place) is None or store.read(place) != recorded:
+            store.write(place, recorded)
         return before
     if before is not None and before.content != content:
         logger.warning(
@@ -86,15 +88,6 @@ def _candidates(maker: Maker) -> Iterator[Candidate]:
             f"{maker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
             "input (--verbose shows the traceback)"
         ) from error
-
-
-def _write_changed(store: Store, path: str, content: bytes) -> None:
-    try:
-        if store.read(path) == content:
-            return
-    except FileNotFoundError:
-        pass
-    store.write(path, content)
 
 
 def _planned_before(store: Store, home: str) -> Stage | None:

@@ -80,12 +80,12 @@ class ImageFolder:
         return None
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.source_media.Media.size`."""
+        """As `shards.media.media_folder.Media.size`."""
         found = self.find(name)
         return found.size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.source_media.Media.sha256`."""
+        """As `shards.media.media_folder.Media.sha256`."""
         found = self.find(name)
         if found is None:
             return None

@@ -6,6 +6,7 @@ import errno
 import os
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError
@@ -34,6 +35,20 @@ def inside(root: Path, relative: str) -> Path:
     return root / pure
 
 
+class Media(Protocol):
+    """Finds files by the names that annotations use: for samples, for missing files that appear later, for audits."""
+
+    root: Path
+
+    def size(self, name: str) -> int | None:
+        """Bytes of what a name stands for now; None when it is not there."""
+        ...
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """sha256 (hexadecimal) and size in bytes of what a name stands for now; None when it is not there."""
+        ...
+
+
 class MediaFolder:
     """A folder of videos or frames, addressed by the names that annotations use."""
 
@@ -49,12 +64,12 @@ class MediaFolder:
         return self._nested.get(name)
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.source_media.Media.size`."""
+        """As `Media.size`."""
         found = self.find(name)
         return found.stat().st_size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.source_media.Media.sha256`."""
+        """As `Media.sha256`."""
         found = self.find(name)
         return sha256_of_file(found) if found is not None else None
 

@@ -20,9 +20,14 @@ def plan(subset: str, name: str) -> str:
     return meta(subset, f"plan/{name}")
 
 
+def tar_name(split: str, shard: int) -> str:
+    """The tar of a shard as indices name it, relative to the subset."""
+    return f"{split}/{shard:05d}.tar"
+
+
 def tar(subset: str, split: str, shard: int) -> str:
     """The samples of a shard; absent when nothing was kept."""
-    return f"{subset}/{split}/{shard:05d}.tar"
+    return f"{subset}/{tar_name(split, shard)}"
 
 
 def rows(subset: str, shard: int) -> str:

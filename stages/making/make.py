@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
+import socket
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import pyarrow as pa
 
 from manifests.candidate import Candidate
+from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt, parse_receipt
+from manifests.receipt import Receipt
 from manifests.stage import ANY_RUNTIME, Stage
 from shards.contracts import OutOfMemory
-from shards.records import planned_stage, read_planned, read_stage
+from shards.records import planned_stage, read_planned, read_receipt, read_stage
+from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
 from stages.job import recorded_recipe, worker_maker
 from stages.maker import Maker, refuse_mixed_runtimes
 from stages.making.payload import Shard, write_samples, write_table
-from stages.making.receipts import finish_shard, log_shard
 from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
@@ -44,8 +51,9 @@ def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> R
     planned = _planned(root, home, stage.plan)[number]
     if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
-        first = _receipt_of(store, home, stage, 0)
-        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime, *([first.machine] if first else [])})
+        first = read_receipt(store, home, 0)
+        machines = {first.machine} if first is not None and first.content == stage.content else set()
+        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime} | machines)
     candidates = _candidates(store, maker, number)
     try:
         return make_shard(store, stage, planned, candidates, maker)
@@ -121,7 +129,7 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
         if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
             return before
         receipt = finish_shard(store, maker.home, draft, shard.verdicts, spool)
-    log_shard(store, layout.log(maker.home, planned.shard), began)
+    _log_shard(store, layout.log(maker.home, planned.shard), began)
     return receipt
 
 
@@ -137,22 +145,54 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Ma
             f"{store.root}/{maker.home}: shard {planned.shard:05d} is not written, because the stage was planned again "
             "meanwhile; run the build again"
         )
-    try:
-        receipt = parse_receipt(store.read(layout.receipt(maker.home, planned.shard)))
-    except FileNotFoundError:
-        return None
+    receipt = read_receipt(store, maker.home, planned.shard)
     if receipt is None:
         return None
     holds = receipt_holds(store, maker.home, stage, planned, receipt, maker.source.media_files())
     return receipt if holds else None
 
 
-def _receipt_of(store: Store, home: str, stage: Stage, number: int) -> Receipt | None:
-    try:
-        receipt = parse_receipt(store.read(layout.receipt(home, number)))
-    except FileNotFoundError:
-        return None
-    return receipt if receipt is not None and receipt.content == stage.content else None
+def finish_shard(
+    store: Store, home: str, draft: Receipt, verdicts: Mapping[str, tuple[str, str]], spool: Path
+) -> Receipt:
+    """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
+
+    Args:
+        draft: a receipt whose tar is described; counts and rows are filled in here. A shard without samples has no tar.
+        verdicts: of each candidate by key: verdict and reason.
+    """
+    rows_sha256, rows_size = sha256_of_file(spool / "rows")
+    rejected = Counter(reason for verdict, reason in verdicts.values() if verdict == REJECTED)
+    receipt = draft.model_copy(
+        update={
+            "kept": sum(verdict == KEPT for verdict, _ in verdicts.values()),
+            "rejected": dict(sorted(rejected.items())),
+            "rows_sha256": rows_sha256,
+            "rows_size": rows_size,
+        }
+    )
+    place = layout.receipt(home, receipt.shard)
+    # When the recipe names another split now, only the old receipt still knows where the old tar lies.
+    before = read_receipt(store, home, receipt.shard)
+    if before is not None and before.split != receipt.split:
+        store.remove(layout.tar(home, before.split, receipt.shard))
+    store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
+    tar = layout.tar(home, receipt.split, receipt.shard)
+    if receipt.tar_size:
+        store.move_in(spool / "tar", tar)
+    else:
+        store.remove(tar)
+    store.move_in(spool / "rows", layout.rows(home, receipt.shard))
+    store.write(place, receipt.to_bytes())
+    return receipt
+
+
+def _log_shard(store: Store, path: str, began: float) -> None:
+    """Write who made a shard and how long it took. began: seconds since 1970."""
+    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
+    # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
+    with contextlib.suppress(OSError):
+        store.write(path, json.dumps(log).encode())
 
 
 @lru_cache(maxsize=8)
