@@ -13,7 +13,7 @@ from manifests.errors import WrongUse
 from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_columns, read_parquet
 from manifests.receipt import parsed
-from manifests.stage import Stage, parse_stage
+from manifests.stage import parse_stage
 from shards.storage import layout
 from shards.storage.store import Store
 
@@ -27,7 +27,11 @@ class Earlier:
     def __init__(self, store: Store, home: str) -> None:
         self.store, self.home = store, home
         self.where = f"{store.root}/{home}" if home else store.root
-        self.stage = self._stage()
+        path = layout.meta(home, "stage.json")
+        try:
+            self.stage = parse_stage(f"{store.root}/{path}", store.read(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise WrongUse(f"{self.where}: holds no stage (no {path}); build it first") from error
         self.record = self._record()
 
     @property
@@ -59,13 +63,6 @@ class Earlier:
                 raise WrongUse(f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind")
             stream.seek(0)
             yield stream
-
-    def _stage(self) -> Stage:
-        path = layout.meta(self.home, "stage.json")
-        try:
-            return parse_stage(f"{self.store.root}/{path}", self.store.read(path))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise WrongUse(f"{self.where}: holds no stage (no {path}); build it first") from error
 
     def _record(self) -> IndexRecord:
         path = layout.meta(self.home, "index.json")

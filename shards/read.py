@@ -24,8 +24,7 @@ PARALLEL_READS = 16  # receipts are small: on an object store their latency is w
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
     """The recipe that a subset was planned from, and its own settings there.
 
-    Raises:
-        WrongUse: there is no such recipe, or it names a source or filter that is not installed.
+    Raises `WrongUse` when there is no such recipe, or it names a source or filter that is not installed.
     """
     path = layout.meta(subset, "recipe.json")
     try:
@@ -58,19 +57,14 @@ def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[di
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
 
-    Raises:
-        BrokenTar: a member is one that `shards.storage.tar_writer` would not have written; names tar and member.
+    Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_writer` would not have written.
     """
     tars = (layout.tar(subset, one.split, one.shard) for one in read_receipts(store, subset) if one.tar_size)
     return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)
 
 
 def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Iterator[Stored[Any]]:
-    """Samples that must be of one kind. use: what takes only these, for the message.
-
-    Raises:
-        WrongUse: one is of another kind.
-    """
+    """Samples that must be of one kind, else `WrongUse`. use: what takes only these, for the message."""
     for sample in samples:
         if sample.kind is not kind:
             raise WrongUse(

@@ -72,8 +72,7 @@ def schema_of(kind: SampleKind) -> pa.Schema:
 def table_schema(columns: pa.Schema) -> pa.Schema:
     """Columns of the rows of a table. columns: the generator's own, which are null where a candidate was rejected.
 
-    Raises:
-        ValueError: the generator has a column of a name that every row has.
+    Raises ValueError when the generator has a column of a name that every row has.
     """
     if taken := sorted({*columns.names} & {*JUDGED.names}):
         raise ValueError(f"a table has a column {taken[0]!r} of its own; rename the generator's")
@@ -101,7 +100,6 @@ def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], 
     Args:
         results: candidates in plan order with what was made of them: several rows each, or one that says why not.
         columns: the generator's own.
-        path: of the new file.
 
     Raises:
         ValueError: a generator gave no rows for a candidate that it did not reject.
@@ -130,11 +128,7 @@ def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> 
 
 
 def read_rows(stream: BinaryIO) -> list[Row]:
-    """Rows of one shard, in plan order.
-
-    Raises:
-        ValueError: the columns are of no kind of samples.
-    """
+    """Rows of one shard, in plan order; ValueError when the columns are of no kind of samples."""
     table = read_parquet(stream)
     kind = next((kind for kind in KINDS.values() if table.schema.names == schema_of(kind).names), None)
     if kind is None:

@@ -16,7 +16,6 @@ import tempfile
 import threading
 import time
 import traceback
-from functools import partial
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 from typing import Any
@@ -126,7 +125,7 @@ def _begin(parent: int, scratch: str) -> None:
     # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
     sys.stdout.flush()
     os.dup2(2, 1)
-    end_with_parent(parent, partial(_remove, scratch))
+    _end_with_parent(parent, scratch)
 
 
 def _leave(scratch: str, own: str) -> None:
@@ -135,26 +134,20 @@ def _leave(scratch: str, own: str) -> None:
         os.rmdir(scratch)
 
 
-def _remove(scratch: str) -> None:
-    for _ in range(SWEEPS):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not os.path.exists(scratch):
-            break
-
-
-def end_with_parent(parent: int, last: Any = None) -> None:
+def _end_with_parent(parent: int, scratch: str) -> None:
     """Have this process end soon after its parent has, with exit code 1: it would wait for work for ever.
 
-    Args:
-        parent: the parent's process id, as the parent gave it: it may have ended before this process could ask.
-        last: called before, such as to remove temporary files, in a thread beside what is at work.
+    The temporary files go first, in a thread beside what is at work. parent: the parent's process id, as the parent
+    gave it: it may have ended before this process could ask.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)
-        if last is not None:
-            last()
+        for _ in range(SWEEPS):
+            shutil.rmtree(scratch, ignore_errors=True)
+            if not os.path.exists(scratch):
+                break
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

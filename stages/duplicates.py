@@ -61,9 +61,9 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[st
                 rows = read_parquet(stream, ["key", "identity", "reason", "verdict", "content"])
             rows = rows.filter(pc.or_(pc.equal(rows["verdict"], KEPT), pc.equal(rows["reason"], DUPLICATE)))
             rows = rows.select(["content", "identity", "key"])
-            for name, value in (("source", source), ("home", home)):
-                rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
-            tables.append(rows.append_column("shard", pa.array([number] * len(rows), pa.int64())))
+            for name, value in (("source", source), ("home", home), ("shard", number)):
+                rows = rows.append_column(name, pa.repeat(value, len(rows)))
+            tables.append(rows)
     if not tables:
         return {}
     table = pa.concat_tables(tables)
@@ -79,7 +79,7 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[st
     return drop
 
 
-def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> Receipt:
+def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> None:
     """Write a shard again without some of its samples."""
     with store.open(layout.rows(home, receipt.shard)) as stream:
         rows = read_rows(stream)
@@ -97,5 +97,6 @@ def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str])
                     for name, content in read_members(stream, path):
                         if name.partition(".")[0] not in drop:
                             tar.add(name, content)
-        draft = receipt.model_copy(update={"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)})
-        return finish_shard(store, home, draft, {row.key: (row.verdict, row.reason) for row in rows}, spool)
+        known = receipt.model_dump(exclude={"kept", "rejected", "rows_sha256", "rows_size"})
+        known |= {"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)}
+        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, **known)

@@ -20,8 +20,7 @@ PARALLEL_HASHES = 4
 def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
     """Hash the rows and tars that changed since they were last hashed.
 
-    Returns:
-        The state with its ledger brought up to date, and the shards whose files are not what their receipt says.
+    Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
     todo = list(_changed(state))
     if not todo:

@@ -31,12 +31,7 @@ _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "
 
 
 def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.Schema]:
-    """Columns of ``index.parquet`` and ``rejections.parquet``.
-
-    Args:
-        makes: name of the sample kind, or ``table``.
-        columns: those of a table's rows.
-    """
+    """Columns of ``index.parquet`` and ``rejections.parquet``. columns: those of a table's rows."""
     described: tuple[str, ...] = ()
     if columns is not None:
         schema = rows.table_schema(columns)
@@ -64,10 +59,7 @@ def is_indexed(store: Store, state: StageState) -> bool:
 def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    The bytes depend on the rows alone.
-
-    Raises:
-        BuildFailed: rows and receipt of a shard disagree.
+    The bytes depend on the rows alone. Raises `BuildFailed` when rows and receipt of a shard disagree.
     """
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
     store.remove(place)
@@ -81,7 +73,7 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 table = _rows_of(store, home, number)
                 good = table.filter(pc.equal(table["verdict"], rows.KEPT))
                 bad = table.filter(pc.equal(table["verdict"], rows.REJECTED))
-                found = len(good["key"].unique()) if columns is not None else len(good)
+                found = len(good["key"].unique())  # a table can have several rows of one candidate
                 if (found, len(bad)) != (kept, planned - kept):
                     raise BuildFailed(
                         f"{store.root}/{layout.rows(home, number)}: {found} kept and {len(bad)} rejected, but "

@@ -20,8 +20,7 @@ _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shar
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
     """Counts and state of every stage of a recipe, in the order of the DAG.
 
-    Args:
-        write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
+    write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
     """
     found: dict[str, Any] = {"stages": {}, "subsets": {}}
     for name in job.recipe.all:
@@ -35,15 +34,8 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
         try:
             job.earlier(earlier)
         except WrongUse:
-            counts: dict[str, Any] = {
-                "planned": None,
-                "kept": 0,
-                "rejected": {},
-                "shards": None,
-                "excluded": {},
-                "examples": [],
-            }
-            return {**counts, "state": f"waits for {earlier}"}
+            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
+            return {**counts, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
     if not write:
         return {**count_plan(job.maker(name)), "state": "counted"}
     stage = prepare(job, name)
@@ -89,8 +81,7 @@ def _problems(job: Job, name: str, state: StageState) -> list[str]:
 def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """The stages below OUT, or those named: homes of those with a plan, and by home what to do about each other one.
 
-    Raises:
-        WrongUse: there are none, or a name is unknown.
+    Raises `WrongUse` when there are none, or a name is unknown.
     """
     planned, lost, wanted = stages_in(store), unplanned_in(store), list(only)
     if not planned and not lost:

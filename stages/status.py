@@ -73,11 +73,7 @@ class StageState:
 
 
 def state_of(
-    store: Store,
-    home: str,
-    media: Media | None = None,
-    wanted: Collection[int] | None = None,
-    trusting: bool = True,
+    store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None, trusting: bool = True
 ) -> StageState:
     """State of a planned stage, by listings rather than a look at each file.
 

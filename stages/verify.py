@@ -32,8 +32,7 @@ from stages.status import StageState
 def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | None = None) -> Iterator[str]:
     """Problems of one stage, each a sentence with file, shard and remedy; none when all is well.
 
-    Args:
-        media: where the sources lie, to hash them too.
+    media: where the sources lie, to hash them too.
     """
     home, stage, is_table = state.home, state.stage, maker.generator.columns is not None
     if digest(stage.facts) != stage.content:

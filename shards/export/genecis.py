@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -24,6 +24,8 @@ from shards.kinds.template import TEMPLATE, TemplateRecord
 from shards.read import of_kind, read_samples
 from shards.storage.json_array import JsonArray, as_json
 from shards.storage.store import Store
+
+P = TypeVar("P")
 
 TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
@@ -41,18 +43,11 @@ class _Scene(_Strict):
     val_image_id: int
 
 
-class _AttributeEntry(_Strict):
+class _Entry(_Strict, Generic[P]):
     condition: str
-    reference: _Crop
-    target: _Crop
-    gallery: list[_Crop]
-
-
-class _ObjectEntry(_Strict):
-    condition: str
-    reference: _Scene
-    target: _Scene
-    gallery: list[_Scene]
+    reference: P
+    target: P
+    gallery: list[P]
 
 
 def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -94,7 +89,7 @@ def _task(sample: Stored[TemplateRecord], subset: str, of_task: dict[str, str]) 
 def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     """A sample's entry, held against what the released loaders of its task take out of it."""
     entry = dict(sample.json.entry)
-    model = _AttributeEntry if sample.json.task.endswith("attribute") else _ObjectEntry
+    model = _Entry[_Crop] if sample.json.task.endswith("attribute") else _Entry[_Scene]
     try:
         model.model_validate_json(as_json(entry))
     except ValidationError as error:

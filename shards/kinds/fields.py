@@ -20,14 +20,7 @@ REMEDY = "build this shard again"
 def fields_of(
     sample: Sample, images: Mapping[str, EncodedImage], dataset: str, licence: str, extension: str
 ) -> list[tuple[str, bytes]]:
-    """The tar fields of a sample, in the order that they are written.
-
-    Args:
-        images: encoded, by role.
-        dataset: kind of the source.
-        licence: of the source.
-        extension: of the encoded images.
-    """
+    """The tar fields of a sample, in the order that they are written. dataset: kind of the source."""
     described = {
         "schema_version": SAMPLE_SCHEMA,
         "kind": sample.kind.name,
@@ -53,11 +46,7 @@ def content_digest(sample: Sample, images: Mapping[str, str]) -> str:
 
 
 def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
-    """The sample that the fields of a tar make, of the kind that its JSON names.
-
-    Raises:
-        BrokenTar: they make none.
-    """
+    """The sample that the fields of a tar make, of the kind that its JSON names; `BrokenTar` when they make none."""
     try:
         described = from_json(fields["json"])
         kind = KINDS[described["kind"]]

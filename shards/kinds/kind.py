@@ -104,19 +104,13 @@ class Sample(ABC):
 
     @abstractmethod
     def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
-        """What the JSON of this kind has besides `Record`'s fields.
-
-        Args:
-            images: encoded, by role.
-            dataset: kind of the source.
-        """
+        """What the JSON of this kind has besides `Record`'s fields. dataset: kind of the source."""
 
     @abstractmethod
     def question(self, images: Mapping[str, str]) -> Any:
         """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
 
-        Args:
-            images: sha256 by role; empty for a sample without images.
+        images: sha256 by role; empty for a sample without images.
         """
 
     def attached(self) -> dict[str, bytes]:

@@ -37,11 +37,7 @@ class Spool:
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A new folder, removed at the end.
-
-        Raises:
-            OSError: the store cannot be written; the message says what to do.
-        """
+        """A new folder, removed at the end; an OSError says what to do when the store cannot be written."""
         created: Path | None = None
         try:
             created = self._create()

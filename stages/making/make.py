@@ -9,9 +9,10 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,10 +82,8 @@ def make_shard(
 
     When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. When memory
     runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
-    whole one, since a shard depends on nothing that happened to another.
-
-    Raises:
-        BuildFailed: the candidates are not those that were planned, or the stage was planned again meanwhile.
+    whole one, since a shard depends on nothing that happened to another. Raises `BuildFailed` when the candidates are
+    not those that were planned, or the stage was planned again meanwhile.
     """
     if slice_digest(candidates) != planned.slice:
         record = layout.meta(maker.home, "stage.json")
@@ -109,7 +108,13 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
         with TarWriter(spool / "tar") as tar:
             write = write_table if maker.generator.columns is not None else write_samples
             shard: Shard = write(candidates, maker, tar, spool / "rows")
-        draft = Receipt(
+        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
+            return before
+        receipt = finish_shard(
+            store,
+            maker.home,
+            shard.verdicts.values(),
+            spool,
             shard=planned.shard,
             split=planned.split,
             content=stage.content,
@@ -118,17 +123,10 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
             micro_batch=maker.generator.micro_batch,
             slice=planned.slice,
             planned=len(candidates),
-            kept=0,
-            rejected={},
             tar_sha256=tar.sha256,
             tar_size=tar.size,
-            rows_sha256="",
-            rows_size=0,
             missing=dict(sorted(shard.missing.items())),
         )
-        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
-            return before
-        receipt = finish_shard(store, maker.home, draft, shard.verdicts, spool)
     _log_shard(store, layout.log(maker.home, planned.shard), began)
     return receipt
 
@@ -152,24 +150,20 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Ma
     return receipt if holds else None
 
 
-def finish_shard(
-    store: Store, home: str, draft: Receipt, verdicts: Mapping[str, tuple[str, str]], spool: Path
-) -> Receipt:
+def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, **known: Any) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 
-    Args:
-        draft: a receipt whose tar is described; counts and rows are filled in here. A shard without samples has no tar.
-        verdicts: of each candidate by key: verdict and reason.
+    verdicts: verdict and reason of each candidate. known: fields of the receipt, besides those of counts and rows. A
+    shard without samples has no tar.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
-    rejected = Counter(reason for verdict, reason in verdicts.values() if verdict == REJECTED)
-    receipt = draft.model_copy(
-        update={
-            "kept": sum(verdict == KEPT for verdict, _ in verdicts.values()),
-            "rejected": dict(sorted(rejected.items())),
-            "rows_sha256": rows_sha256,
-            "rows_size": rows_size,
-        }
+    rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
+    receipt = Receipt(
+        **known,
+        kept=sum(verdict == KEPT for verdict, _ in verdicts),
+        rejected=dict(sorted(rejected.items())),
+        rows_sha256=rows_sha256,
+        rows_size=rows_size,
     )
     place = layout.receipt(home, receipt.shard)
     # When the recipe names another split now, only the old receipt still knows where the old tar lies.
