@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from manifests.errors import WrongUse
 from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_columns, read_parquet
-from manifests.receipt import parsed
 from manifests.stage import parse_stage
+from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
 
@@ -65,11 +65,7 @@ class Earlier:
             yield stream
 
     def _record(self) -> IndexRecord:
-        path = layout.meta(self.home, "index.json")
-        try:
-            record = parsed(IndexRecord, self.store.read(path))
-        except FileNotFoundError:
-            record = None
+        path, record = layout.meta(self.home, "index.json"), read_index_record(self.store, self.home)
         if record is None or (record.content, record.plan) != (self.stage.content, self.stage.plan):
             raise WrongUse(f"{self.where}: not finished; run its build again to the end")
         if self.store.size(layout.meta(self.home, "index.parquet")) != record.files["index.parquet"][1]:

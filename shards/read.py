@@ -36,7 +36,7 @@ def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
 
 def read_receipts(store: Store, subset: str) -> list[Receipt]:
     """Receipts of the finished shards, by number; numbers may be missing."""
-    names = [name for name in store.names(layout.meta(subset, "receipts")) if layout.is_shard_file(name, "json")]
+    names = [name for name in store.names(layout.meta(subset, "receipts")) if layout.shard_number(name, "json") >= 0]
     found = []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         contents = pool.map(lambda name: store.read(layout.meta(subset, f"receipts/{name}")), names)

@@ -74,7 +74,7 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     count = len(state.planned)
     tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
     splits = {shard.split for shard in state.planned}
-    old = [name for name in store.listing(layout.meta(home, "receipts")) if _number(name, "json") >= count]
+    old = [name for name in store.listing(layout.meta(home, "receipts")) if layout.shard_number(name, "json") >= count]
     for name in old:
         receipt = parse_receipt(store.read(layout.meta(home, f"receipts/{name}")))
         splits |= {receipt.split} if receipt is not None else set()
@@ -86,12 +86,7 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     for folder, suffix, first in folders:
         for name in sorted(store.listing(folder)):
             path = f"{folder}/{name}"
-            if _number(name, suffix) >= first and (suffix != "tar" or path not in tars):
+            if layout.shard_number(name, suffix) >= first and (suffix != "tar" or path not in tars):
                 store.remove(path)
                 removed.append(path)
     return removed
-
-
-def _number(name: str, suffix: str) -> int:
-    """The number of a shard's file; -1 for other files."""
-    return int(name.removesuffix(f".{suffix}")) if layout.is_shard_file(name, suffix) else -1

@@ -17,9 +17,9 @@ from manifests.canonical import canonical_json, digest, sha256_of, sha256_of_fil
 from manifests.errors import BuildFailed
 from manifests.index_record import IndexRecord
 from manifests.parquet import read_parquet
-from manifests.receipt import parsed
 from shards import rows
 from shards.kinds.registry import KINDS
+from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.ledger import Receipts
@@ -46,10 +46,7 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
 
 def is_indexed(store: Store, state: StageState) -> bool:
     """Whether the index that lies there is of these very shards."""
-    try:
-        record = parsed(IndexRecord, store.read(layout.meta(state.home, "index.json")))
-    except FileNotFoundError:
-        return False
+    record = read_index_record(store, state.home)
     current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
     if record is None or (record.content, record.plan, record.digest) != current:
         return False

@@ -47,10 +47,6 @@ class Job:
             raise WrongUse(f"{stage!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
         return Earlier(Store(root or "/"), home)
 
-    def recorded(self, name: str) -> bytes:
-        """The recipe of one stage, and of those that it reads, as workers and later builds read it."""
-        return self.recipe.only([name]).model_dump_json(indent=1).encode()
-
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
     """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.

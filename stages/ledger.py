@@ -102,11 +102,8 @@ def read_receipts(
         wanted: the numbers of shards to look at; all that have a receipt when None.
         trusting: False to read every receipt again, as an audit does.
     """
-    entries = {
-        int(name.removesuffix(".json")): one
-        for name, one in store.listing(layout.meta(home, "receipts")).items()
-        if layout.is_shard_file(name, "json")
-    }
+    listing = store.listing(layout.meta(home, "receipts"))
+    entries = {n: one for name, one in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
     known = Receipts(_known(store, home) if trusting else SCHEMA.empty_table())
     stamps = dict(known.columns("stamp"))

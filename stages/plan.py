@@ -46,7 +46,8 @@ def prepare(job: Job, name: str) -> Stage:
     facts = facts_of(maker, job.recipe.seed, maker.generator.inputs())
     content = digest(facts)
     before = _planned_before(store, maker.home)
-    recorded = job.recorded(name)
+    # Of this stage and of those that it reads, as workers and later builds read it.
+    recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count) == (content, maker.subset.count):
         place = layout.meta(maker.home, "recipe.json")
         if store.size(place) is None or store.read(place) != recorded:

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from manifests.candidate import Candidate
 from manifests.canonical import digest
-from manifests.index_record import IndexRecord
 from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt, parsed
+from manifests.receipt import Receipt
 from shards.kinds.samples import Source
 from shards.media.media_folder import Media
+from shards.records import read_index_record
 from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
@@ -53,10 +53,9 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
         if table is None:
             continue
         whole += 1
-        good = table.filter(pc.equal(table["verdict"], KEPT))
-        keys = list(dict.fromkeys(good["key"].to_pylist()))
-        yield from _tar_problems(store, home, receipt, keys)
-        for key in good["key"].to_pylist() if is_table else keys:
+        keys = table.filter(pc.equal(table["verdict"], KEPT))["key"].to_pylist()
+        yield from _tar_problems(store, home, receipt, list(dict.fromkeys(keys)))
+        for key in keys:
             kept[_tar_named(receipt)].update(f"{key}\n".encode())
         if not is_table:
             for source in {Source(**one) for listed in table["sources"].to_pylist() for one in listed or ()}:
@@ -179,10 +178,7 @@ def _index_problems(
 def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]) -> Iterator[str]:
     """Files of the index that are not those its record vouches for. named: problems that were found before."""
     home, record = state.home, layout.meta(state.home, "index.json")
-    try:
-        index = parsed(IndexRecord, store.read(record))
-    except FileNotFoundError:
-        return
+    index = read_index_record(store, home)
     if index is None:
         return
     if index.digest != receipts_digest(state.done):

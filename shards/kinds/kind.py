@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from shards.kinds.encoded import EncodedImage
 from shards.kinds.samples import Frame, Json, Source
 
 SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
+
+JsonByRole = Mapping[str, Mapping[str, Any]]
 
 
 class Described(BaseModel):
@@ -103,8 +104,11 @@ class Sample(ABC):
         """The words of a row, by column."""
 
     @abstractmethod
-    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
-        """What the JSON of this kind has besides `Record`'s fields. dataset: kind of the source."""
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        """What the JSON of this kind has besides `Record`'s fields.
+
+        dataset: kind of the source. files, images: the JSON of each image's source and of the image (`ImageRecord`).
+        """
 
     @abstractmethod
     def question(self, images: Mapping[str, str]) -> Any:

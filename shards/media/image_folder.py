@@ -57,27 +57,26 @@ class ImageFolder:
         if "://" in name:
             return None
         inside(self.root, name)
-        above, last = PurePosixPath(name).parent, PurePosixPath(name).name
-        spelled = list(_spellings(last)) if last else []
+        return next((found for found in self._looked_up(PurePosixPath(name)) if found is not None), None)
+
+    def _looked_up(self, name: PurePosixPath) -> Iterator[StoredImage | None]:
+        """What lies at each place where `find` looks, in its order."""
+        within, spelled = name.parent.parts, list(_spellings(name.name)) if name.name else []
         for one in spelled:
-            if found := self._file(above / one) or self._member_of_path(above / one):
-                return found
-        within = above.parts
+            yield self._file(name.parent / one)
+            yield self._member_of_path(name.parent / one)
         for depth in range(1, len(within) + 1):
             for one in spelled:
-                if found := self._file(PurePosixPath(*within[depth:], one)):
-                    return found
+                yield self._file(PurePosixPath(*within[depth:], one))
         for one in spelled:
             for folder in self._nested.get(one, ()):
                 below = PurePosixPath(folder)
                 # One of another folder is another image: many data sets number anew in each.
-                if below.parts[len(below.parts) - len(within) :] == within and (found := self._file(below / one)):
-                    return found
+                if below.parts[len(below.parts) - len(within) :] == within:
+                    yield self._file(below / one)
         # A name that says in which tar it is stands in no other.
-        for tar in self._tars if not any(part.endswith(TAR) for part in above.parts) else ():
-            if found := self._member(tar, spelled):
-                return found
-        return None
+        if not any(part.endswith(TAR) for part in within):
+            yield from (self._member(tar, spelled) for tar in self._tars)
 
     def size(self, name: str) -> int | None:
         """As `shards.media.media_folder.Media.size`."""
