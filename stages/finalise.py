@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from manifests.plan import SHARDS_A_FILE, plan_file
-from manifests.receipt import parse_receipt
+from shards.records import read_receipt
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.ledger import keep
@@ -74,10 +74,10 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     count = len(state.planned)
     tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
     splits = {shard.split for shard in state.planned}
-    old = [name for name in store.listing(layout.meta(home, "receipts")) if layout.shard_number(name, "json") >= count]
-    for name in old:
-        receipt = parse_receipt(store.read(layout.meta(home, f"receipts/{name}")))
-        splits |= {receipt.split} if receipt is not None else set()
+    for name in store.listing(layout.meta(home, "receipts")):
+        number = layout.shard_number(name, "json")
+        if number >= count and (receipt := read_receipt(store, home, number)) is not None:
+            splits.add(receipt.split)
     files = len({plan_file(number)[0] for number in range(0, count, SHARDS_A_FILE)})
     folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
     folders += [(layout.meta(home, "rows"), "parquet", count), (layout.meta(home, "plan"), "parquet", files)]

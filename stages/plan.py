@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import logging
 from collections.abc import Iterator
 from itertools import islice
@@ -134,8 +135,6 @@ def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
 
 def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
     """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    sheets = [
-        name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")
-    ]
+    sheets = fnmatch.filter(store.names(f"{home}/{layout.META}"), "look*.png")
     for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
         store.remove(path)

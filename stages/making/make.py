@@ -113,7 +113,7 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
         receipt = finish_shard(
             store,
             maker.home,
-            shard.verdicts.values(),
+            shard.verdicts,
             spool,
             shard=planned.shard,
             split=planned.split,
