@@ -64,8 +64,8 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
     sizes: dict[str, int] = {}
     count = 0
     with store.spool() as spool:
-        index_file, rejections_file = spool / "index", spool / "rejections"
-        with _streamed(index_file, kept_schema) as add, _streamed(rejections_file, rejected_schema) as add_rejected:
+        kept_file, rejected_file = spool / "index.parquet", spool / "rejections.parquet"
+        with _streamed(kept_file, kept_schema) as add, _streamed(rejected_file, rejected_schema) as add_rejected:
             for number, split, planned, kept, tar_size in state.done.columns("split", "planned", "kept", "tar_size"):
                 table = _rows_of(store, home, number)
                 good = table.filter(pc.equal(table["verdict"], rows.KEPT))
@@ -83,9 +83,9 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 count += len(good)
                 add(good.append_column("tar", pa.array([tar] * len(good), pa.string())))
                 add_rejected(bad)
-        files = {"index.parquet": sha256_of_file(index_file), "rejections.parquet": sha256_of_file(rejections_file)}
-        store.move_in(index_file, layout.meta(home, "index.parquet"))
-        store.move_in(rejections_file, layout.meta(home, "rejections.parquet"))
+        files = {path.name: sha256_of_file(path) for path in (kept_file, rejected_file)}
+        for path in (kept_file, rejected_file):
+            store.move_in(path, layout.meta(home, path.name))
     listed = canonical_json(sizes) + b"\n"
     files["sizes.json"] = sha256_of(BytesIO(listed))
     store.write(layout.meta(home, "sizes.json"), listed)
@@ -106,10 +106,8 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
     """What a finished and indexed stage holds, in numbers."""
     kept_by_split: Counter[str] = Counter()
     tars: dict[str, int] = {}
-    size = 0
-    for number, split, _, kept, tar_size in state.done.columns("split", "planned", "kept", "tar_size"):
+    for number, split, kept, tar_size in state.done.columns("split", "kept", "tar_size"):
         kept_by_split[split] += kept
-        size += tar_size
         if tar_size:
             tars[layout.tar_name(split, number)] = kept
     by_filter: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -136,7 +134,7 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         kept_by_split={split: count for split, count in sorted(kept_by_split.items()) if count},
         shards=len(state.done),
         tars=tars,
-        bytes=size,
+        bytes=sum(state.done.column("tar_size")),
         images=images,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import defaultdict
@@ -187,12 +188,10 @@ def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]
         path = layout.meta(home, file)
         if any(problem.startswith(path) for problem in named):
             continue
-        try:
-            agrees = store.sha256(path)[0] == sha256
-        except OSError:
-            agrees = False
-        if not agrees:
-            yield f"{path}: absent, or not the one of {record}; {_index_again(home)}"
+        with contextlib.suppress(OSError):
+            if store.sha256(path)[0] == sha256:
+                continue
+        yield f"{path}: absent, or not the one of {record}; {_index_again(home)}"
 
 
 def _index_again(home: str) -> str:

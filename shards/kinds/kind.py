@@ -99,9 +99,9 @@ class Sample(ABC):
     def pictures(self) -> dict[str, Frame]:
         """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""
 
-    @abstractmethod
     def described(self) -> dict[str, str]:
-        """The words of a row, by column."""
+        """The words of a row, by column: the attributes of these names, unless a kind has them elsewhere."""
+        return {name: getattr(self, name) for name in self.kind.described}
 
     @abstractmethod
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
@@ -110,12 +110,14 @@ class Sample(ABC):
         dataset: kind of the source. files, images: the JSON of each image's source and of the image (`ImageRecord`).
         """
 
-    @abstractmethod
     def question(self, images: Mapping[str, str]) -> Any:
         """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
 
+        Its kind, texts and images where a kind does not differ; columns such as a template's task make no difference.
         images: sha256 by role; empty for a sample without images.
         """
+        words = self.described()
+        return [self.kind.name, {name: words[name] for name in self.kind.texts}, dict(images)]
 
     def attached(self) -> dict[str, bytes]:
         """Its `SampleKind.attachments`, by field."""

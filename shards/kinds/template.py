@@ -58,10 +58,6 @@ class Template(Sample):
         gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
         return {"reference": self.reference, "target": self.target, **gallery}
 
-    def described(self) -> dict[str, str]:
-        """As `Sample.described`."""
-        return {"condition": self.condition, "task": self.task}
-
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """As `Sample.recorded`."""
         return {
@@ -71,7 +67,3 @@ class Template(Sample):
             "images": images,
             "entry": dict(self.entry),
         }
-
-    def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the task makes no difference."""
-        return [self.kind.name, {"condition": self.condition}, dict(images)]

@@ -42,11 +42,9 @@ class Media(Protocol):
 
     def size(self, name: str) -> int | None:
         """Bytes of what a name stands for now; None when it is not there."""
-        ...
 
     def sha256(self, name: str) -> tuple[str, int] | None:
         """sha256 (hexadecimal) and size in bytes of what a name stands for now; None when it is not there."""
-        ...
 
 
 class MediaFolder:
