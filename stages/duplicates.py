@@ -35,10 +35,10 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     changed: set[str] = set()
     again: dict[str, list[int]] = {}
     for home, state in states.items():
-        suspects = {number for where, number in expected if where == home}
-        suspects |= {n for n, found in state.done.columns("duplicates") if found != "{}"}
+        here = expected[home]
+        suspects = here.keys() | {n for n, found in state.done.columns("duplicates") if found != "{}"}
         for number in sorted(suspects):
-            receipt, drop = state.done[number], expected.get((home, number), {})
+            receipt, drop = state.done[number], here.get(number, {})
             if drop == receipt.duplicates:
                 continue
             if drop.keys() >= receipt.duplicates.keys():
@@ -49,8 +49,9 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     return changed, again
 
 
-def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[str, int], dict[str, str]]:
-    """(home, shard) -> key of a duplicate -> key of the sample that stays."""
+def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dict[int, dict[str, str]]]:
+    """Home -> shard -> key of a duplicate -> key of the sample that stays."""
+    drop: dict[str, dict[int, dict[str, str]]] = {home: defaultdict(dict) for home in states}
     tables = []
     for home, state in states.items():
         source = state.stage.facts["generator"]["kind"]
@@ -65,17 +66,16 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[st
                 rows = rows.append_column(name, pa.repeat(value, len(rows)))
             tables.append(rows)
     if not tables:
-        return {}
+        return drop
     table = pa.concat_tables(tables)
     counted = table.group_by("content", use_threads=False).aggregate([("key", "count")])
     repeated = counted.filter(pc.greater(counted["key_count"], 1))["content"]
     found = table.filter(pc.is_in(table["content"], repeated.combine_chunks()))
     order = [(name, "ascending") for name in ("content", "source", "identity", "home", "key")]
-    drop: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
     for _, same in itertools.groupby(found.sort_by(order).to_pylist(), key=lambda row: row["content"]):
         first, *others = same
         for row in others:
-            drop[row["home"], row["shard"]][row["key"]] = first["key"]
+            drop[row["home"]][row["shard"]][row["key"]] = first["key"]
     return drop
 
 

@@ -29,14 +29,11 @@ DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json
 
 def count_plan(maker: Maker) -> dict[str, Any]:
     """Plan a stage without writing anything: its counts, and what planning left out."""
-    origin = maker.source.planned_from
-    planned = shards = 0
-    check = PlanCheck()
-    for shard in shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin):
-        planned += len(shard)
-        shards += 1
+    origin, check = maker.source.planned_from, PlanCheck()
+    shards = shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin)
+    sizes = [len(shard) for shard in shards]
     check.finish(origin, lambda: _candidates(maker))
-    counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards}
+    counts = {"planned": sum(sizes), "kept": 0, "rejected": {}, "shards": len(sizes)}
     left_out = maker.generator.excluded
     return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 

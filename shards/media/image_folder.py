@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from shards.media.media_folder import FILE_ERRORS, inside, is_file
+from shards.media.media_folder import FILE_ERRORS, inside, is_file, walk
 from shards.storage.tar_members import tar_members
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -126,7 +125,7 @@ class ImageFolder:
         # Walked once, and only when a direct look-up failed: file name -> folders, one tuple for all files of a folder.
         found: dict[str, tuple[str, ...]] = {}
         alone: dict[str, tuple[str, ...]] = {}
-        for folder, file in self._walk():
+        for folder, file in walk(self.root):
             if file.lower().endswith(IMAGE_SUFFIXES):
                 here = alone.setdefault(folder, (folder,))
                 found[file] = found[file] + here if file in found else here
@@ -134,16 +133,8 @@ class ImageFolder:
 
     @cached_property
     def _tars(self) -> list[str]:
-        tars = [str(PurePosixPath(folder, file)) for folder, file in self._walk() if file.endswith(TAR)]
+        tars = [str(PurePosixPath(folder, file)) for folder, file in walk(self.root) if file.endswith(TAR)]
         return [tar for tar in tars if is_file(self.root / tar)]
-
-    def _walk(self) -> Iterator[tuple[str, str]]:
-        """Folder (relative to the root) and name of all files, folders and names in alphabetical order."""
-        for folder, folders, files in os.walk(self.root):
-            folders.sort()
-            relative = Path(folder).relative_to(self.root).as_posix()
-            for file in sorted(files):
-                yield relative, file
 
 
 def _spellings(name: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -79,14 +80,21 @@ class MediaFolder:
     def _nested(self) -> dict[str, Path]:
         # YouCook2's own layout is SPLIT/RECIPE/VIDEO.mp4; walked once, and only when a direct look-up failed.
         found: dict[str, Path] = {}
-        for folder, folders, files in os.walk(self.root):
-            folders.sort()
-            for file in sorted(files):
-                path = Path(folder, file)
-                if path.suffix in VIDEO_SUFFIXES and is_file(path):
-                    found.setdefault(path.stem, path)
-                    found.setdefault(path.name, path)
+        for folder, file in walk(self.root):
+            path = self.root / folder / file
+            if path.suffix in VIDEO_SUFFIXES and is_file(path):
+                found.setdefault(path.stem, path)
+                found.setdefault(path.name, path)
         return found
+
+
+def walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Folder (relative to the root) and name of all files, folders and names in alphabetical order."""
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        relative = Path(folder).relative_to(root).as_posix()
+        for file in sorted(files):
+            yield relative, file
 
 
 def is_file(path: Path) -> bool:
