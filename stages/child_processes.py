@@ -52,7 +52,7 @@ class Children:
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
     def make(self, root: str, home: str, number: int) -> dict[str, Any]:
-        """Make one shard; returns its receipt, or raises what `stages.making.make_one` raised."""
+        """Make one shard; returns its receipt, or raises what `stages.making.make.make_one` raised."""
         try:
             receipt: dict[str, Any] = self._pool.schedule(_make, args=[root, home, number]).result()
         except ProcessExpired as error:

@@ -109,9 +109,9 @@ def read_receipts(
     stamps = dict(known.columns("stamp"))
     before = known.only(number for number in numbers if stamps.get(number) == entries[number].stamp)
     fresh = [number for number in numbers if stamps.get(number) != entries[number].stamp]
+    if not fresh:
+        return before, []
     table, unreadable = _read(store, home, fresh, entries)
-    if not len(table):
-        return before, unreadable
     return Receipts(pa.concat_tables([before.table, table]).sort_by("shard").combine_chunks()), unreadable
 
 
@@ -134,6 +134,8 @@ def _known(store: Store, home: str) -> pa.Table:
 def _is_sound(table: pa.Table) -> bool:
     """Whether a ledger holds what receipts hold: it may be damaged, or come from elsewhere with the dataset."""
     if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
+        return False
+    if len(table["shard"].unique()) < len(table):
         return False
     try:
         for name, values in _NESTED.items():

@@ -48,7 +48,7 @@ def prepare(job: Job, name: str) -> Stage:
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count) == (content, maker.subset.count):
         place = layout.meta(maker.home, "recipe.json")
-        if store.size(place) is None or store.read(place) != recorded:
+        if store.size(place) != len(recorded) or store.read(place) != recorded:
             store.write(place, recorded)
         return before
     if before is not None and before.content != content:

@@ -20,7 +20,7 @@ from manifests.candidate import Candidate
 from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt
+from manifests.receipt import Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage
 from shards.contracts import OutOfMemory
 from shards.records import planned_stage, read_planned, read_receipt, read_stage
@@ -167,10 +167,11 @@ def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]],
     )
     place = layout.receipt(home, receipt.shard)
     # When the recipe names another split now, only the old receipt still knows where the old tar lies.
-    before = read_receipt(store, home, receipt.shard)
-    if before is not None and before.split != receipt.split:
-        store.remove(layout.tar(home, before.split, receipt.shard))
-    store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
+    with contextlib.suppress(FileNotFoundError):
+        before = parse_receipt(store.read(place))
+        if before is not None and before.split != receipt.split:
+            store.remove(layout.tar(home, before.split, receipt.shard))
+        store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
     tar = layout.tar(home, receipt.split, receipt.shard)
     if receipt.tar_size:
         store.move_in(spool / "tar", tar)
