@@ -11,13 +11,13 @@ from prefect.tasks import Task, exponential_backoff
 
 from flows.artifacts import ProgressArtifact
 from flows.runners import Runner, task_runner
-from manifests.errors import BuildFailed
+from manifests.errors import BuildFailed, in_words
 from shards.records import read_planned
 from shards.storage.store import Store
 from stages.child_processes import close_children, make_in_child
 from stages.job import forget_makers, job_of
 from stages.making.make import make_one
-from stages.run_here import HOPELESS, RETRIES, reason
+from stages.run_here import HOPELESS, RETRIES
 from stages.status import state_of
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
@@ -78,7 +78,7 @@ def build_shards(
                 if future.state.is_completed():
                     bar.advance()
                 else:
-                    failures.append(f"{name} shard {shard:05d}: {_reason(future.state, subset)}")
+                    failures.append(f"{name} shard {shard:05d}: {_reason(future.state)}")
     finally:
         close_children()
     if failures:
@@ -90,6 +90,6 @@ def build_shards(
     return len(todo)
 
 
-def _reason(state: State[Any], home: str) -> str:
+def _reason(state: State[Any]) -> str:
     error = state.result(raise_on_failure=False)
-    return reason(error, home) if isinstance(error, Exception) else state.message or state.name or "unknown"
+    return in_words(error) if isinstance(error, Exception) else state.message or state.name or "unknown"

@@ -8,8 +8,7 @@ from typing import ClassVar
 from manifests.source import MediaSource
 from shards.contracts import Source
 from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import MediaFolder
-from shards.media.source_media import Media
+from shards.media.media_folder import Media, MediaFolder
 
 #: Why a name gives no image (`generators.image_files.ImageFiles.read`).
 IMAGE_REASONS = {

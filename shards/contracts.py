@@ -21,7 +21,7 @@ from shards.earlier import Earlier
 from shards.kinds.kind import Sample
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
-from shards.media.source_media import Media
+from shards.media.media_folder import Media
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
@@ -100,23 +100,38 @@ class Source(SourceSettings, ABC):
 S = TypeVar("S", bound=SourceSettings)
 
 
-class Generator(ABC, Generic[S]):
-    """A source at work for one stage.
+class Worker(ABC):
+    """What generators and filters have.
 
-    version: raised when the bytes it makes change. isolation: ``process`` when its libraries need a process of their
-    own (Blender, dlib, spaCy). candidate: type of its planned records. libraries: distributions whose version can
-    change the bytes. columns: of a ``table``, the columns of its rows. micro_batch: samples that one pass of its
-    network makes, 0 without one; threads: of the network's library; both are part of the runtime class, since the last
-    bits of a sample depend on how many are made with it.
+    version: raised when the bytes or verdicts change. isolation: ``process`` when its libraries need a process of their
+    own (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that
+    one pass of its network makes, 0 without one; threads: of the network's library; both are part of the runtime class,
+    since the last bits of a sample depend on how many are made with it.
     """
 
     version: ClassVar[int]
-    candidate: ClassVar[type[Candidate]]
     isolation: ClassVar[Isolation] = "thread"
     libraries: ClassVar[tuple[str, ...]] = ()
-    columns: ClassVar[pa.Schema | None] = None
     micro_batch: int = 0
     threads: int = 1
+
+    def device(self) -> str | None:
+        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the weights that it works with, by name."""
+        return {}
+
+
+class Generator(Worker, Generic[S]):
+    """A source at work for one stage.
+
+    candidate: type of its planned records. columns: of a ``table``, the columns of its rows.
+    """
+
+    candidate: ClassVar[type[Candidate]]
+    columns: ClassVar[pa.Schema | None] = None
 
     def __init__(self, source: S, context: Context) -> None:
         self.source = source
@@ -142,14 +157,6 @@ class Generator(ABC, Generic[S]):
         Candidates of one group come together, and as many groups as fill a micro-batch.
         """
 
-    def device(self) -> str | None:
-        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        """Digests of the weights that it works with, by name."""
-        return {}
-
     def reports(self) -> Mapping[str, bytes]:
         """Files that describe what is planned from, by name, to lie beside the plan."""
         return {}
@@ -163,42 +170,21 @@ class OutOfMemory(Exception):
     """Raised by `Generator.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
 
 
-class Judge(ABC):
-    """What all filters have.
-
-    version: raised when verdicts change. libraries, isolation, micro_batch, threads: as `Generator` has them.
-    """
-
-    version: ClassVar[int]
-    libraries: ClassVar[tuple[str, ...]] = ()
-    isolation: ClassVar[Isolation] = "thread"
-    micro_batch: int = 0
-    threads: int = 1
-
-    def device(self) -> str | None:
-        """As `Generator.device`."""
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        """As `Generator.weights`."""
-        return {}
-
-
-class CaptionFilter(Judge):
+class CaptionFilter(Worker):
     """Judges captions before anything is decoded: narrows both lists, or drops the candidate."""
 
     @abstractmethod
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop: ...
 
 
-class FrameFilter(Judge):
+class FrameFilter(Worker):
     """Judges one image, once, however many samples share it."""
 
     @abstractmethod
     def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]: ...
 
 
-class PairFilter(Judge):
+class PairFilter(Worker):
     """Judges a whole pair."""
 
     @abstractmethod

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_columns, read_parquet
-from manifests.receipt import IndexRecord, parsed
-from manifests.stage import Stage, parse_stage
+from manifests.receipt import IndexRecord
+from manifests.stage import parse_stage
+from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
 
@@ -26,7 +27,11 @@ class Earlier:
     def __init__(self, store: Store, home: str) -> None:
         self.store, self.home = store, home
         self.where = f"{store.root}/{home}" if home else store.root
-        self.stage = self._stage()
+        path = layout.meta(home, "stage.json")
+        try:
+            self.stage = parse_stage(f"{store.root}/{path}", store.read(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise WrongUse(f"{self.where}: holds no stage (no {path}); build it first") from error
         self.record = self._record()
 
     @property
@@ -59,19 +64,8 @@ class Earlier:
             stream.seek(0)
             yield stream
 
-    def _stage(self) -> Stage:
-        path = layout.meta(self.home, "stage.json")
-        try:
-            return parse_stage(f"{self.store.root}/{path}", self.store.read(path))
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise WrongUse(f"{self.where}: holds no stage (no {path}); build it first") from error
-
     def _record(self) -> IndexRecord:
-        path = layout.meta(self.home, "index.json")
-        try:
-            record = parsed(IndexRecord, self.store.read(path))
-        except FileNotFoundError:
-            record = None
+        path, record = layout.meta(self.home, "index.json"), read_index_record(self.store, self.home)
         if record is None or (record.content, record.plan) != (self.stage.content, self.stage.plan):
             raise WrongUse(f"{self.where}: not finished; run its build again to the end")
         if self.store.size(layout.meta(self.home, "index.parquet")) != record.files["index.parquet"][1]:

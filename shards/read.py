@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,14 +19,12 @@ from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
-RECEIPT_NAME = re.compile(r"\d{5,}\.json")
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
     """The recipe that a subset was planned from, and its own settings there.
 
-    Raises:
-        WrongUse: there is no such recipe, or it names a source or filter that is not installed.
+    Raises `WrongUse` when there is no such recipe, or it names a source or filter that is not installed.
     """
     path = layout.meta(subset, "recipe.json")
     try:
@@ -39,7 +36,7 @@ def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
 
 def read_receipts(store: Store, subset: str) -> list[Receipt]:
     """Receipts of the finished shards, by number; numbers may be missing."""
-    names = [name for name in store.names(layout.meta(subset, "receipts")) if RECEIPT_NAME.fullmatch(name)]
+    names = [name for name in store.names(layout.meta(subset, "receipts")) if layout.shard_number(name, "json") >= 0]
     found = []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         contents = pool.map(lambda name: store.read(layout.meta(subset, f"receipts/{name}")), names)
@@ -60,19 +57,14 @@ def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[di
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
 
-    Raises:
-        BrokenTar: a member is one that `shards.storage.tar_writer` would not have written; names tar and member.
+    Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_writer` would not have written.
     """
     tars = (layout.tar(subset, one.split, one.shard) for one in read_receipts(store, subset) if one.tar_size)
     return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)
 
 
 def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Iterator[Stored[Any]]:
-    """Samples that must be of one kind. use: what takes only these, for the message.
-
-    Raises:
-        WrongUse: one is of another kind.
-    """
+    """Samples that must be of one kind, else `WrongUse`. use: what takes only these, for the message."""
     for sample in samples:
         if sample.kind is not kind:
             raise WrongUse(
@@ -81,42 +73,37 @@ def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Itera
         yield sample
 
 
-def _spread(total: int, count: int) -> set[int]:
-    """Position k of n: the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same."""
+def _spread(receipts: Sequence[Receipt], count: int) -> Iterator[tuple[Receipt, set[int]]]:
+    """Receipts of ``count`` samples that are evenly spread (all when there are fewer), with their places in the shard.
+
+    Sample k is the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same.
+    """
+    start, total = 0, sum(receipt.kept for receipt in receipts)
     count = min(count, total)
-    return {(2 * k + 1) * total // (2 * count) for k in range(count)}
+    wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
+    for receipt in receipts:
+        if places := {place - start for place in wanted if start <= place < start + receipt.kept}:
+            yield receipt, places
+        start += receipt.kept
 
 
 def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
     """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
-    receipts = [receipt for receipt in read_receipts(store, subset) if receipt.tar_size]
-    wanted = _spread(sum(receipt.kept for receipt in receipts), count)
     found: list[Stored[Any]] = []
-    start = 0
-    for receipt in receipts:
-        here = {place - start for place in wanted if start <= place < start + receipt.kept}
-        if here:
-            for place, sample in enumerate(read_tar(store, layout.tar(subset, receipt.split, receipt.shard))):
-                if place in here:
-                    found.append(sample)
-                if place >= max(here):
-                    break
-        start += receipt.kept
+    for receipt, places in _spread([one for one in read_receipts(store, subset) if one.tar_size], count):
+        samples = read_tar(store, layout.tar(subset, receipt.split, receipt.shard))
+        upto = itertools.islice(samples, max(places) + 1)
+        found += [sample for place, sample in enumerate(upto) if place in places]
     return found
 
 
 def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
     """As `read_spread`, but the rows of samples without images, which lie in no tar."""
-    receipts = [receipt for receipt in read_receipts(store, subset) if receipt.kept and not receipt.tar_size]
-    wanted = _spread(sum(receipt.kept for receipt in receipts), count)
     found: list[Row] = []
-    start = 0
-    for receipt in receipts:
-        if any(start <= place < start + receipt.kept for place in wanted):
-            with store.open(layout.rows(subset, receipt.shard)) as stream:
-                kept = [row for row in read_rows(stream) if row.verdict == KEPT]
-            found += [row for place, row in enumerate(kept, start) if place in wanted]
-        start += receipt.kept
+    for receipt, places in _spread([one for one in read_receipts(store, subset) if not one.tar_size], count):
+        with store.open(layout.rows(subset, receipt.shard)) as stream:
+            kept = [row for row in read_rows(stream) if row.verdict == KEPT]
+        found += [row for place, row in enumerate(kept) if place in places]
     return found
 
 
@@ -125,17 +112,14 @@ def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
     where = f"{store.root}/{path}"
     try:
         with store.open(path) as stream:
-            key, fields = "", dict[str, bytes]()
-            for name, content in read_members(stream, where):
-                here, _, field = name.partition(".")
-                if here != key and fields:
-                    yield stored(key, fields, where)
-                    fields = {}
-                key = here
-                if field in fields:
-                    raise BrokenTar(f"{where}: member {name!r} occurs twice; {REMEDY}")
-                fields[field] = content
-            if fields:
+            members = read_members(stream, where)
+            for key, group in itertools.groupby(members, key=lambda member: member[0].partition(".")[0]):
+                fields: dict[str, bytes] = {}
+                for name, content in group:
+                    field = name.partition(".")[2]
+                    if field in fields:
+                        raise BrokenTar(f"{where}: member {name!r} occurs twice; {REMEDY}")
+                    fields[field] = content
                 yield stored(key, fields, where)
     except FileNotFoundError as error:
         raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from manifests.errors import WrongUse
 from manifests.plan import PlannedShard, read_shards
+from manifests.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from manifests.recipe import STAGES, SUBSET_NAME
 from manifests.stage import Stage, parse_stage
 from shards.storage import layout
@@ -55,6 +56,22 @@ def planned_stage(store: Store, home: str) -> Stage:
     if stage is None:
         raise WrongUse(f"{store.root} holds no plan of {home}; build it first")
     return stage
+
+
+def read_receipt(store: Store, home: str, number: int) -> Receipt | None:
+    """The receipt of a shard; None when it is absent or not one."""
+    try:
+        return parse_receipt(store.read(layout.receipt(home, number)))
+    except FileNotFoundError:
+        return None
+
+
+def read_index_record(store: Store, home: str) -> IndexRecord | None:
+    """What vouches for the index of a stage; None when it is absent or of another version."""
+    try:
+        return parsed(IndexRecord, store.read(layout.meta(home, "index.json")))
+    except FileNotFoundError:
+        return None
 
 
 def read_planned(store: Store, home: str) -> list[PlannedShard]:

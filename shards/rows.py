@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from manifests.candidate import Candidate
 from manifests.parquet import read_parquet
 from shards.kinds.kind import SampleKind
 from shards.kinds.registry import KINDS
-from shards.kinds.samples import Source
+from shards.kinds.samples import Rejected, Source, TableRows
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"
@@ -68,45 +69,77 @@ def schema_of(kind: SampleKind) -> pa.Schema:
     return pa.schema([*JUDGED, *own, *_LAST])
 
 
+def table_schema(columns: pa.Schema) -> pa.Schema:
+    """Columns of the rows of a table. columns: the generator's own, which are null where a candidate was rejected.
+
+    Raises ValueError when the generator has a column of a name that every row has.
+    """
+    if taken := sorted({*columns.names} & {*JUDGED.names}):
+        raise ValueError(f"a table has a column {taken[0]!r} of its own; rename the generator's")
+    return pa.schema([*JUDGED, *(pa.field(one.name, one.type) for one in columns)])
+
+
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """Write the rows of a shard, at least one, as Parquet with bytes that depend on the rows alone."""
     kind = rows[0].kind
-    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in (*JUDGED.names, "content")}
-    columns |= {name: [row.words.get(name, "") for row in rows] for name in kind.described}
-    columns |= {f"{role}_sha256": [row.images.get(role, "") for row in rows] for role in kind.images}
-    columns["sources"] = [
-        [{"path": one.path, "size": one.size, "sha256": one.sha256} for one in row.sources] for row in rows
+    found = [
+        {
+            **{name: getattr(row, name) for name in (*JUDGED.names, "content")},
+            **{name: row.words.get(name, "") for name in kind.described},
+            **{f"{role}_sha256": row.images.get(role, "") for role in kind.images},
+            "sources": [asdict(one) for one in row.sources],
+        }
+        for row in rows
     ]
-    write_columns(columns, schema_of(kind), path)
+    _write(found, schema_of(kind), path)
 
 
-def write_columns(columns: dict[str, list[Any]], schema: pa.Schema, path: Path) -> None:
-    """Write columns as Parquet without statistics, whose bytes depend on the library that computes them."""
-    table = pa.table([pa.array(columns[one.name], one.type) for one in schema], schema)
+def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path) -> None:
+    """Write the rows of a table's shard as Parquet with bytes that depend on the rows alone.
+
+    Args:
+        results: candidates in plan order with what was made of them: several rows each, or one that says why not.
+        columns: the generator's own.
+
+    Raises:
+        ValueError: a generator gave no rows for a candidate that it did not reject.
+        pyarrow.ArrowException: a value does not fit its column.
+    """
+    found: list[Mapping[str, Any]] = []
+    for candidate, made in results:
+        judged = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split")}
+        judged |= {"verdict": KEPT, "filter": "", "reason": "", "score": None, "detail": ""}
+        if isinstance(made, Rejected):
+            rejected = {"verdict": REJECTED, "filter": "generator", "reason": made.reason, "detail": made.detail}
+            found.append(judged | rejected)
+        elif made.rows:
+            found += [{**row, **judged} for row in made.rows]
+        else:
+            raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
+    _write(found, table_schema(columns), path)
+
+
+def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> None:
+    """Write rows as Parquet without statistics, whose bytes depend on the library that computes them."""
+    table = pa.Table.from_pylist(rows, schema)
     # A file that pyarrow opens by its name stays open for as long as the error of a full disk lives.
     with path.open("wb") as stream:
         pq.write_table(table, stream, compression="zstd", store_schema=False, write_statistics=False)
 
 
 def read_rows(stream: BinaryIO) -> list[Row]:
-    """Rows of one shard, in plan order.
-
-    Raises:
-        ValueError: the columns are of no kind of samples.
-    """
+    """Rows of one shard, in plan order; ValueError when the columns are of no kind of samples."""
     table = read_parquet(stream)
     kind = next((kind for kind in KINDS.values() if table.schema.names == schema_of(kind).names), None)
     if kind is None:
         raise ValueError(f"columns {', '.join(table.schema.names)} are of no kind of samples")
-    found: list[dict[str, Any]] = table.to_pylist()
-    return [_from_dict(kind, row) for row in found]
-
-
-def _from_dict(kind: SampleKind, values: dict[str, Any]) -> Row:
-    return Row(
-        kind=kind,
-        **{name: values[name] for name in (*JUDGED.names, "content")},
-        words={name: values[name] for name in kind.described},
-        images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
-        sources=tuple(Source(**one) for one in values["sources"]),
-    )
+    return [
+        Row(
+            kind=kind,
+            **{name: values[name] for name in (*JUDGED.names, "content")},
+            words={name: values[name] for name in kind.described},
+            images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
+            sources=tuple(Source(**one) for one in values["sources"]),
+        )
+        for values in table.to_pylist()
+    ]

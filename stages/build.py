@@ -118,8 +118,8 @@ def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress
             "that does not help have the disk checked"
         )
     if not job.recipe.allow_mixed_runtimes:
-        columns = (state.done.column("requested_runtime"), state.done.column("runtime"))
-        refuse_mixed_runtimes(f"{store.root}/{maker.home}", {asked or own for asked, own in zip(*columns, strict=True)})
+        runtimes = {asked or own for _, asked, own in state.done.columns("requested_runtime", "runtime")}
+        refuse_mixed_runtimes(f"{store.root}/{maker.home}", runtimes)
     if not is_indexed(store, state):
         remove_leftovers(store, state)
         progress.phase(name, "writing the index")

@@ -16,8 +16,6 @@ import tempfile
 import threading
 import time
 import traceback
-from concurrent.futures import Future
-from functools import partial
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 from typing import Any
@@ -53,17 +51,18 @@ class Children:
         _scratches.append(self._scratch)
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
-    def submit(self, root: str, home: str, number: int) -> Future[dict[str, Any]]:
-        """Make one shard; the future gives its receipt, or raises what `stages.making.make.make_one` raised."""
-        future: Future[dict[str, Any]] = self._pool.schedule(_make, args=[root, home, number])
-        return future
-
     def make(self, root: str, home: str, number: int) -> dict[str, Any]:
-        """As `submit`, and wait for it."""
+        """Make one shard; returns its receipt, or raises what `stages.making.make.make_one` raised."""
         try:
-            return self.submit(root, home, number).result()
+            receipt: dict[str, Any] = self._pool.schedule(_make, args=[root, home, number]).result()
         except ProcessExpired as error:
-            raise crashed(home, error) from error
+            code = error.exitcode
+            died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
+            raise BuildFailed(
+                f"its process died ({died}); run the same command again, and if it dies again, build this stage alone "
+                f"(--only {home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
+            ) from error
+        return receipt
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
@@ -101,16 +100,6 @@ def remove_scratch() -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def crashed(home: str, error: ProcessExpired) -> BuildFailed:
-    """What is said of a shard whose process died."""
-    code = error.exitcode
-    died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
-    return BuildFailed(
-        f"its process died ({died}); run the same command again, and if it dies again, build this stage alone (--only "
-        f"{home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
-    )
-
-
 def _make(root: str, home: str, number: int) -> dict[str, Any]:
     from stages.making.make import make_one
 
@@ -136,7 +125,7 @@ def _begin(parent: int, scratch: str) -> None:
     # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
     sys.stdout.flush()
     os.dup2(2, 1)
-    end_with_parent(parent, partial(_remove, scratch))
+    _end_with_parent(parent, scratch)
 
 
 def _leave(scratch: str, own: str) -> None:
@@ -145,26 +134,20 @@ def _leave(scratch: str, own: str) -> None:
         os.rmdir(scratch)
 
 
-def _remove(scratch: str) -> None:
-    for _ in range(SWEEPS):
-        shutil.rmtree(scratch, ignore_errors=True)
-        if not os.path.exists(scratch):
-            break
-
-
-def end_with_parent(parent: int, last: Any = None) -> None:
+def _end_with_parent(parent: int, scratch: str) -> None:
     """Have this process end soon after its parent has, with exit code 1: it would wait for work for ever.
 
-    Args:
-        parent: the parent's process id, as the parent gave it: it may have ended before this process could ask.
-        last: called before, such as to remove temporary files, in a thread beside what is at work.
+    The temporary files go first, in a thread beside what is at work. parent: the parent's process id, as the parent
+    gave it: it may have ended before this process could ask.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)
-        if last is not None:
-            last()
+        for _ in range(SWEEPS):
+            shutil.rmtree(scratch, ignore_errors=True)
+            if not os.path.exists(scratch):
+                break
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -16,7 +16,7 @@ from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import read_members
 from shards.storage.tar_writer import TarWriter
-from stages.making.receipts import finish_shard
+from stages.making.make import finish_shard
 from stages.status import StageState
 
 
@@ -35,10 +35,10 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     changed: set[str] = set()
     again: dict[str, list[int]] = {}
     for home, state in states.items():
-        suspects = {number for where, number in expected if where == home}
-        suspects |= {n for n, found in zip(state.done, state.done.column("duplicates"), strict=True) if found != "{}"}
+        here = expected[home]
+        suspects = here.keys() | {n for n, found in state.done.columns("duplicates") if found != "{}"}
         for number in sorted(suspects):
-            receipt, drop = state.done[number], expected.get((home, number), {})
+            receipt, drop = state.done[number], here.get(number, {})
             if drop == receipt.duplicates:
                 continue
             if drop.keys() >= receipt.duplicates.keys():
@@ -49,38 +49,37 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     return changed, again
 
 
-def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[tuple[str, int], dict[str, str]]:
-    """(home, shard) -> key of a duplicate -> key of the sample that stays."""
+def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dict[int, dict[str, str]]]:
+    """Home -> shard -> key of a duplicate -> key of the sample that stays."""
+    drop: dict[str, dict[int, dict[str, str]]] = {home: defaultdict(dict) for home in states}
     tables = []
     for home, state in states.items():
         source = state.stage.facts["generator"]["kind"]
-        columns = (state.done.column("kept"), state.done.column("duplicates"))
-        for number, kept, duplicates in zip(state.done, *columns, strict=True):
+        for number, kept, duplicates in state.done.columns("kept", "duplicates"):
             if not kept and duplicates == "{}":
                 continue
             with store.open(layout.rows(home, number)) as stream:
                 rows = read_parquet(stream, ["key", "identity", "reason", "verdict", "content"])
             rows = rows.filter(pc.or_(pc.equal(rows["verdict"], KEPT), pc.equal(rows["reason"], DUPLICATE)))
             rows = rows.select(["content", "identity", "key"])
-            for name, value in (("source", source), ("home", home)):
-                rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
-            tables.append(rows.append_column("shard", pa.array([number] * len(rows), pa.int64())))
+            for name, value in (("source", source), ("home", home), ("shard", number)):
+                rows = rows.append_column(name, pa.repeat(value, len(rows)))
+            tables.append(rows)
     if not tables:
-        return {}
+        return drop
     table = pa.concat_tables(tables)
     counted = table.group_by("content", use_threads=False).aggregate([("key", "count")])
     repeated = counted.filter(pc.greater(counted["key_count"], 1))["content"]
     found = table.filter(pc.is_in(table["content"], repeated.combine_chunks()))
     order = [(name, "ascending") for name in ("content", "source", "identity", "home", "key")]
-    drop: dict[tuple[str, int], dict[str, str]] = defaultdict(dict)
     for _, same in itertools.groupby(found.sort_by(order).to_pylist(), key=lambda row: row["content"]):
         first, *others = same
         for row in others:
-            drop[row["home"], row["shard"]][row["key"]] = first["key"]
+            drop[row["home"]][row["shard"]][row["key"]] = first["key"]
     return drop
 
 
-def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> Receipt:
+def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> None:
     """Write a shard again without some of its samples."""
     with store.open(layout.rows(home, receipt.shard)) as stream:
         rows = read_rows(stream)
@@ -98,5 +97,6 @@ def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str])
                     for name, content in read_members(stream, path):
                         if name.partition(".")[0] not in drop:
                             tar.add(name, content)
-        draft = receipt.model_copy(update={"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)})
-        return finish_shard(store, home, draft, {row.key: (row.verdict, row.reason) for row in rows}, spool)
+        known = receipt.model_dump(exclude={"kept", "rejected", "rows_sha256", "rows_size"})
+        known |= {"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)}
+        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, **known)

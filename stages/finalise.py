@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import NamedTuple
 
 from manifests.plan import SHARDS_A_FILE, plan_file
-from manifests.receipt import parse_receipt
+from shards.records import read_receipt
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.ledger import keep
@@ -19,45 +20,43 @@ PARALLEL_HASHES = 4
 def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
     """Hash the rows and tars that changed since they were last hashed.
 
-    Returns:
-        The state with its ledger brought up to date, and the shards whose files are not what their receipt says.
+    Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
-    columns = [state.done.column(name) for name in _HASHED]
-    todo = [
-        one for number, *values in zip(state.done, *columns, strict=True) for one in _changed(state, number, values)
-    ]
-
-    def wrong(one: tuple[int, str, str, str]) -> bool:
-        _, path, sha256, _ = one
-        try:
-            return store.sha256(path)[0] != sha256
-        except FileNotFoundError:
-            return True
-
-    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
-        bad = {one[0] for one, is_wrong in zip(todo, pool.map(wrong, todo), strict=True) if is_wrong}
+    todo = list(_changed(state))
     if not todo:
         return state, []
-    rows = {number: stamp for number, path, _, stamp in todo if number not in bad and path.endswith(".parquet")}
-    tars = {number: stamp for number, path, _, stamp in todo if number not in bad and path.endswith(".tar")}
-    done = state.done.hashed(rows, tars)
+
+    def agrees(one: _Changed) -> bool:
+        try:
+            return store.sha256(one.path)[0] == one.sha256
+        except FileNotFoundError:
+            return False
+
+    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
+        bad = {one.number for one, right in zip(todo, pool.map(agrees, todo), strict=True) if not right}
+    done = state.done.hashed({(one.column, one.number): one.stamp for one in todo if one.number not in bad})
     keep(store, state.home, done)
     return replace(state, done=done), sorted(bad)
 
 
-_HASHED = ("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+class _Changed(NamedTuple):
+    """A file of a shard that is not the one that was hashed. column: of the ledger, that its stamp belongs to."""
+
+    number: int
+    column: str
+    path: str
+    sha256: str
+    stamp: str
 
 
-def _changed(state: StageState, number: int, values: list[str | int]) -> Iterator[tuple[int, str, str, str]]:
-    """Number, path, sha256 and stamp of the files of a shard that are not those that were hashed."""
-    split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp = map(str, values)
-    entry = state.rows[f"{number:05d}.parquet"]
-    if entry.stamp != rows_stamp:
-        yield number, layout.rows(state.home, number), rows_sha256, entry.stamp
-    if tar_size != "0":
-        entry = state.tars[f"{split}/{number:05d}.tar"]
-        if entry.stamp != tar_stamp:
-            yield number, layout.tar(state.home, split, number), tar_sha256, entry.stamp
+def _changed(state: StageState) -> Iterator[_Changed]:
+    columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+    for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
+        stamp = state.rows[f"{number:05d}.parquet"].stamp
+        if stamp != rows_stamp:
+            yield _Changed(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
+        if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
+            yield _Changed(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
 
 
 def forget(store: Store, home: str, numbers: Iterable[int]) -> None:
@@ -73,18 +72,12 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     """
     home, removed = state.home, []
     count = len(state.planned)
-    tars = {
-        layout.tar(home, split, number)
-        for number, split, size in zip(
-            state.done, state.done.column("split"), state.done.column("tar_size"), strict=True
-        )
-        if size
-    }
+    tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
     splits = {shard.split for shard in state.planned}
-    old = [name for name in store.listing(layout.meta(home, "receipts")) if _number(name, "json") >= count]
-    for name in old:
-        receipt = parse_receipt(store.read(layout.meta(home, f"receipts/{name}")))
-        splits |= {receipt.split} if receipt is not None else set()
+    for name in store.listing(layout.meta(home, "receipts")):
+        number = layout.shard_number(name, "json")
+        if number >= count and (receipt := read_receipt(store, home, number)) is not None:
+            splits.add(receipt.split)
     files = len({plan_file(number)[0] for number in range(0, count, SHARDS_A_FILE)})
     folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
     folders += [(layout.meta(home, "rows"), "parquet", count), (layout.meta(home, "plan"), "parquet", files)]
@@ -93,12 +86,7 @@ def remove_leftovers(store: Store, state: StageState) -> list[str]:
     for folder, suffix, first in folders:
         for name in sorted(store.listing(folder)):
             path = f"{folder}/{name}"
-            if _number(name, suffix) >= first and (suffix != "tar" or path not in tars):
+            if layout.shard_number(name, suffix) >= first and (suffix != "tar" or path not in tars):
                 store.remove(path)
                 removed.append(path)
     return removed
-
-
-def _number(name: str, suffix: str) -> int:
-    """The number of a shard's file; -1 for other files."""
-    return int(name.removesuffix(f".{suffix}")) if layout.is_shard_file(name, suffix) else -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from manifests.source import Need
 from manifests.stage import Stage
 from shards.contracts import Context, Filter, Source
 from shards.earlier import Earlier
-from shards.records import read_stage
+from shards.records import planned_stage
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.maker import Maker, open_maker, refuse_other_versions
@@ -47,16 +47,11 @@ class Job:
             raise WrongUse(f"{stage!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
         return Earlier(Store(root or "/"), home)
 
-    def recorded(self, name: str) -> bytes:
-        """The recipe of one stage, and of those that it reads, as workers and later builds read it."""
-        return self.recipe.only([name]).model_dump_json(indent=1).encode()
-
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
     """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
 
-    Args:
-        names: stages to check; all when empty.
+    names: stages to check; all when empty.
     """
     for name in names or recipe.all:
         source = recipe[name].source
@@ -67,20 +62,23 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
             miniature.ensure()
         if not isinstance(source, Source):
             raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
-        source.check_inputs(f"{recipe.key(name)}.source", needs)
-        for number, chosen in enumerate(recipe[name].filters):
-            if isinstance(chosen, Filter):
-                chosen.check_inputs(f"{recipe.key(name)}.filters.{number}", needs)
+        for key, part in _parts(recipe, name):
+            part.check_inputs(key, needs)
 
 
 def check_devices(recipe: Recipe) -> None:
     """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
-    for name, subset in recipe.all.items():
-        if isinstance(subset.source, Source):
-            subset.source.check_device(f"{recipe.key(name)}.source")
-        for number, chosen in enumerate(subset.filters):
-            if isinstance(chosen, Filter):
-                chosen.check_device(f"{recipe.key(name)}.filters.{number}")
+    for name in recipe.all:
+        for key, part in _parts(recipe, name):
+            part.check_device(key)
+
+
+def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
+    """The source and the filters of a stage that can be opened, by key in the recipe."""
+    filters = {f"filters.{number}": chosen for number, chosen in enumerate(recipe[name].filters)}
+    for key, part in {"source": recipe[name].source, **filters}.items():
+        if isinstance(part, Source | Filter):
+            yield f"{recipe.key(name)}.{key}", part
 
 
 def recorded_recipe(store: Store, home: str) -> Recipe:
@@ -124,11 +122,8 @@ _opening = threading.Lock()
 @lru_cache(maxsize=8)
 def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
     store = Store(root)
-    stage = read_stage(store, home)
-    if stage is None:
-        raise WrongUse(f"{root} holds no plan of {home}; build it first")
     job, name = job_of(store, home)
     check_inputs(job.recipe, ("media", "models"), [name])
     maker = job.maker(name)
-    refuse_other_versions(stage, maker, job.recipe.seed)
+    refuse_other_versions(planned_stage(store, home), maker, job.recipe.seed)
     return maker.on_this_machine()

@@ -63,9 +63,6 @@ class Receipts(Mapping[int, Receipt]):
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, number: object) -> bool:
-        return number in self._places
-
     def receipts(self) -> Iterator[Receipt]:
         """All receipts in order, some thousand at a time."""
         for batch in self.table.to_batches(max_chunksize=4096):
@@ -76,6 +73,10 @@ class Receipts(Mapping[int, Receipt]):
         values: list[Any] = self.table[name].to_pylist()
         return values
 
+    def columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """The number of each shard with some fields of its receipt, as `column` gives them."""
+        return zip(self, *map(self.column, names), strict=True)
+
     def only(self, numbers: Iterable[int]) -> Receipts:
         """Those of some shards."""
         numbers = list(numbers)
@@ -83,12 +84,11 @@ class Receipts(Mapping[int, Receipt]):
             return self
         return Receipts(self.table.take(pa.array([self._places[number] for number in numbers], pa.int64())))
 
-    def hashed(self, rows: Mapping[int, str], tars: Mapping[int, str]) -> Receipts:
-        """The same with new stamps of the rows and tars of some shards, which were hashed and agree."""
+    def hashed(self, stamps: Mapping[tuple[str, int], str]) -> Receipts:
+        """The same with new stamps, by column and shard, of rows and tars that were hashed and agree."""
         table = self.table
-        for name, stamps in (("rows_stamp", rows), ("tar_stamp", tars)):
-            pairs = zip(table["shard"].to_pylist(), table[name].to_pylist(), strict=True)
-            values = [stamps.get(number, before) for number, before in pairs]
+        for name in ("rows_stamp", "tar_stamp"):
+            values = [stamps.get((name, number), before) for number, before in self.columns(name)]
             table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, pa.string()))
         return Receipts(table)
 
@@ -102,23 +102,17 @@ def read_receipts(
         wanted: the numbers of shards to look at; all that have a receipt when None.
         trusting: False to read every receipt again, as an audit does.
     """
-    entries = {
-        int(name.removesuffix(".json")): one
-        for name, one in store.listing(layout.meta(home, "receipts")).items()
-        if layout.is_shard_file(name, "json")
-    }
+    listing = store.listing(layout.meta(home, "receipts"))
+    entries = {n: one for name, one in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
-    known = _known(store, home) if trusting else SCHEMA.empty_table()
-    stamps = dict(zip(known["shard"].to_pylist(), known["stamp"].to_pylist(), strict=True))
-    places = {number: place for place, number in enumerate(known["shard"].to_pylist())}
-    kept = [number for number in numbers if stamps.get(number) == entries[number].stamp]
+    known = Receipts(_known(store, home) if trusting else SCHEMA.empty_table())
+    stamps = dict(known.columns("stamp"))
+    before = known.only(number for number in numbers if stamps.get(number) == entries[number].stamp)
     fresh = [number for number in numbers if stamps.get(number) != entries[number].stamp]
-    if len(kept) == len(known) and not fresh:
-        return Receipts(known), []
+    if not fresh:
+        return before, []
     table, unreadable = _read(store, home, fresh, entries)
-    before = known.take(pa.array([places[number] for number in kept], pa.int64()))
-    joined = pa.concat_tables([before, table]).sort_by("shard") if len(table) else before
-    return Receipts(joined.combine_chunks()), unreadable
+    return Receipts(pa.concat_tables([before.table, table]).sort_by("shard").combine_chunks()), unreadable
 
 
 def keep(store: Store, home: str, receipts: Receipts) -> None:
@@ -141,6 +135,8 @@ def _is_sound(table: pa.Table) -> bool:
     """Whether a ledger holds what receipts hold: it may be damaged, or come from elsewhere with the dataset."""
     if not table.schema.equals(SCHEMA) or any(column.null_count for column in table.columns):
         return False
+    if len(table["shard"].unique()) < len(table):
+        return False
     try:
         for name, values in _NESTED.items():
             for text in table[name].unique().to_pylist():
@@ -152,24 +148,26 @@ def _is_sound(table: pa.Table) -> bool:
 
 
 def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Entry]) -> tuple[pa.Table, list[int]]:
-    def read(number: int) -> tuple[int, Receipt | None]:
-        try:
-            return number, parse_receipt(store.read(layout.receipt(home, number)))
-        except FileNotFoundError:
-            return -1, None
+    def read(number: int) -> bytes | None:
+        with contextlib.suppress(FileNotFoundError):
+            return store.read(layout.receipt(home, number))
+        return None
 
     rows, unreadable = [], []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         # Few are read one after the other, so that a worker with one shard starts no threads.
-        for number, receipt in pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers):
+        contents = pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers)
+        for number, content in zip(numbers, contents, strict=True):
+            receipt = parse_receipt(content) if content is not None else None
             if receipt is not None and receipt.shard == number:
-                rows.append(_row(receipt, entries[number].stamp))
-            elif number >= 0:
+                rows.append(row_of(receipt, entries[number].stamp))
+            elif content is not None:
                 unreadable.append(number)
     return pa.Table.from_pylist(rows, SCHEMA), unreadable
 
 
-def _row(receipt: Receipt, stamp: str) -> dict[str, Any]:
+def row_of(receipt: Receipt, stamp: str = "") -> dict[str, Any]:
+    """A receipt as a row of the ledger. stamp: of its file."""
     values = receipt.model_dump()
     nested = {name: json.dumps(values[name], sort_keys=True) for name in _NESTED}
     return {**values, **nested, "stamp": stamp, "rows_stamp": "", "tar_stamp": ""}

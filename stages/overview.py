@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse
@@ -21,8 +20,7 @@ _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shar
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
     """Counts and state of every stage of a recipe, in the order of the DAG.
 
-    Args:
-        write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
+    write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
     """
     found: dict[str, Any] = {"stages": {}, "subsets": {}}
     for name in job.recipe.all:
@@ -36,15 +34,8 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
         try:
             job.earlier(earlier)
         except WrongUse:
-            counts: dict[str, Any] = {
-                "planned": None,
-                "kept": 0,
-                "rejected": {},
-                "shards": None,
-                "excluded": {},
-                "examples": [],
-            }
-            return {**counts, "state": f"waits for {earlier}"}
+            counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
+            return {**counts, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
     if not write:
         return {**count_plan(job.maker(name)), "state": "counted"}
     stage = prepare(job, name)
@@ -87,16 +78,11 @@ def _problems(job: Job, name: str, state: StageState) -> list[str]:
     return problems
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Stages below a dataset's folder: homes of those with a plan, and of others what to do about each."""
+def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """The stages below OUT, or those named: homes of those with a plan, and by home what to do about each other one.
 
-    planned: list[str]
-    lost: dict[str, str]
-
-
-def chosen(store: Store, only: Iterable[str]) -> Found:
-    """The stages below OUT, or those named; raises `WrongUse` when there are none, or a name is unknown."""
+    Raises `WrongUse` when there are none, or a name is unknown.
+    """
     planned, lost, wanted = stages_in(store), unplanned_in(store), list(only)
     if not planned and not lost:
         raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
@@ -105,29 +91,29 @@ def chosen(store: Store, only: Iterable[str]) -> Found:
         if name not in names:
             raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(names)}")
     homes = {names[name] for name in wanted} or set(names.values())
-    return Found([one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes})
+    return [one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes}
 
 
 def published(store: Store, only: Iterable[str]) -> list[str]:
     """The subsets to show or export; raises `WrongUse` when there are none, or a named one is none or has no plan."""
     only = list(only)
-    found, all_subsets = chosen(store, only), subsets_in(store)
-    subsets = [home for home in found.planned if home in all_subsets]
-    if only and (stages := [home for home in found.planned if home not in all_subsets]):
+    (planned, lost), all_subsets = chosen(store, only), subsets_in(store)
+    subsets = [home for home in planned if home in all_subsets]
+    if only and (stages := [home for home in planned if home not in all_subsets]):
         raise WrongUse(
             f"{store.root}/{stages[0]} is a stage that is not published: it has no samples to show or export; read its "
             "_meta/index.parquet, or name a subset"
         )
-    if found.lost and (only or not subsets):
-        raise WrongUse("\n".join(found.lost.values()))
+    if lost and (only or not subsets):
+        raise WrongUse("\n".join(lost.values()))
     return subsets
 
 
 def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[str, Any]]) -> dict[str, Any]:
     """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``."""
-    found = chosen(store, only)
-    results = {home: {**_UNKNOWN, "problems": [why]} for home, why in found.lost.items()}
-    for home in found.planned:
+    planned, lost = chosen(store, only)
+    results = {home: {**_UNKNOWN, "problems": [why]} for home, why in lost.items()}
+    for home in planned:
         try:
             results[home] = look(*job_of(store, home))
         except TwinsetError as error:

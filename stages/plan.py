@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import logging
 from collections.abc import Iterator
 from itertools import islice
@@ -28,14 +29,11 @@ DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json
 
 def count_plan(maker: Maker) -> dict[str, Any]:
     """Plan a stage without writing anything: its counts, and what planning left out."""
-    origin = maker.source.planned_from
-    planned = shards = 0
-    check = PlanCheck()
-    for shard in shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin):
-        planned += len(shard)
-        shards += 1
+    origin, check = maker.source.planned_from, PlanCheck()
+    shards = shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin)
+    sizes = [len(shard) for shard in shards]
     check.finish(origin, lambda: _candidates(maker))
-    counts = {"planned": planned, "kept": 0, "rejected": {}, "shards": shards}
+    counts = {"planned": sum(sizes), "kept": 0, "rejected": {}, "shards": len(sizes)}
     left_out = maker.generator.excluded
     return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 
@@ -46,9 +44,12 @@ def prepare(job: Job, name: str) -> Stage:
     facts = facts_of(maker, job.recipe.seed, maker.generator.inputs())
     content = digest(facts)
     before = _planned_before(store, maker.home)
-    recorded = job.recorded(name)
+    # Of this stage and of those that it reads, as workers and later builds read it.
+    recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count) == (content, maker.subset.count):
-        _write_changed(store, layout.meta(maker.home, "recipe.json"), recorded)
+        place = layout.meta(maker.home, "recipe.json")
+        if store.size(place) != len(recorded) or store.read(place) != recorded:
+            store.write(place, recorded)
         return before
     if before is not None and before.content != content:
         logger.warning(
@@ -86,15 +87,6 @@ def _candidates(maker: Maker) -> Iterator[Candidate]:
             f"{maker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
             "input (--verbose shows the traceback)"
         ) from error
-
-
-def _write_changed(store: Store, path: str, content: bytes) -> None:
-    try:
-        if store.read(path) == content:
-            return
-    except FileNotFoundError:
-        pass
-    store.write(path, content)
 
 
 def _planned_before(store: Store, home: str) -> Stage | None:
@@ -140,8 +132,6 @@ def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
 
 def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
     """Remove the descriptions of a stage that is planned again: they describe stale shards."""
-    sheets = [
-        name for name in store.names(f"{home}/{layout.META}") if name.startswith("look") and name.endswith(".png")
-    ]
+    sheets = fnmatch.filter(store.names(f"{home}/{layout.META}"), "look*.png")
     for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
         store.remove(path)

@@ -10,13 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal
 
-from pebble import ProcessExpired
-
 from manifests.errors import in_words
 from manifests.recipe import Recipe
 from shards.storage.store import Store
 from stages.build import build
-from stages.child_processes import Children, crashed
+from stages.child_processes import Children
 from stages.job import Job, check_devices, check_inputs
 from stages.making.make import make_one
 from stages.progress import Progress, Silent
@@ -79,7 +77,8 @@ class Here:
         maker, root, home = job.maker(name), job.store.root, state.home
         # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
         isolated = self._runner == "processes" or maker.isolated
-        children = self._new_children(min(self._workers, len(state.todo))) if isolated else None
+        children = Children(min(self._workers, len(state.todo))) if isolated else None
+        self._children += [children] if children is not None else []
         make = children.make if children is not None else partial(make_one, maker=maker.on_this_machine())
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
@@ -89,7 +88,7 @@ class Here:
                 self._retried(make, root, home, number)
                 self._progress.advance(name)
             except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
-                failures.append(f"{name} shard {number:05d}: {reason(error, home)}")
+                failures.append(f"{name} shard {number:05d}: {in_words(error)}")
             finally:
                 own.release()
                 self._slots.release()
@@ -119,11 +118,6 @@ class Here:
         for children in self._children:
             children.close()
 
-    def _new_children(self, workers: int) -> Children:
-        children = Children(workers)
-        self._children.append(children)
-        return children
-
     def _retried(self, make: Any, root: str, home: str, number: int) -> Any:
         """Make a shard, and try again when the network or a disk had trouble that may pass."""
         for attempt in range(RETRIES + 1):
@@ -138,10 +132,3 @@ class Here:
 def _delay(attempt: int) -> float:
     """Seconds until a shard is tried again."""
     return float(2**attempt)
-
-
-def reason(error: BaseException, home: str) -> str:
-    """Why a shard failed, in words."""
-    if isinstance(error, ProcessExpired):
-        error = crashed(home, error)
-    return in_words(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,11 @@ from manifests.plan import PlannedShard
 from manifests.receipt import Receipt
 from manifests.recipe import Recipe
 from manifests.stage import Stage
-from shards.media.source_media import Media
+from shards.media.media_folder import Media
 from shards.records import planned_stage, read_planned
 from shards.storage import layout
 from shards.storage.store import Entry, Store
-from stages.ledger import Receipts, keep, read_receipts
+from stages.ledger import Receipts, keep, read_receipts, row_of
 
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
@@ -73,11 +73,7 @@ class StageState:
 
 
 def state_of(
-    store: Store,
-    home: str,
-    media: Media | None = None,
-    wanted: Collection[int] | None = None,
-    trusting: bool = True,
+    store: Store, home: str, media: Media | None = None, wanted: Collection[int] | None = None, trusting: bool = True
 ) -> StageState:
     """State of a planned stage, by listings rather than a look at each file.
 
@@ -98,8 +94,8 @@ def state_of(
     stale = {number: "its receipt cannot be read" for number in unreadable if number < len(planned)}
     missing: list[int] = []
     done: list[int] = []
-    by_number = _columns(receipts)
-    found = {name: _size(media, name) for name in _missing_names(receipts)} if media is not None else None
+    by_number = {row["shard"]: row for row in receipts.table.select(_JUDGED).to_pylist()}
+    found = _sizes(media, receipts.column("missing"))
     for shard in looked_at:
         number = shard.shard
         if number not in by_number:
@@ -118,45 +114,27 @@ def receipt_holds(
     store: Store, home: str, stage: Stage, planned: PlannedShard, receipt: Receipt, media: Media | None
 ) -> bool:
     """Whether the receipt of one shard vouches for it, with a look at its own files alone."""
-    row = _Done(
-        receipt.split,
-        receipt.content,
-        receipt.slice,
-        receipt.tar_size,
-        receipt.rows_size,
-        json.dumps(receipt.missing, sort_keys=True),
-    )
-    rows = _sized(f"{planned.shard:05d}.parquet", store.size(layout.rows(home, planned.shard)))
-    tars = _sized(
-        f"{receipt.split}/{planned.shard:05d}.tar", store.size(layout.tar(home, receipt.split, planned.shard))
-    )
-    found = {name: _size(media, name) for name in receipt.missing} if media is not None else None
-    return receipt.shard == planned.shard and not _why_stale(stage, planned, row, rows, tars, found)
+    row, number = row_of(receipt), planned.shard
+    rows = _sized(store, f"{number:05d}.parquet", layout.rows(home, number))
+    tars = _sized(store, layout.tar_name(receipt.split, number), layout.tar(home, receipt.split, number))
+    found = _sizes(media, [row["missing"]])
+    return receipt.shard == number and not _why_stale(stage, planned, row, rows, tars, found)
 
 
-def _sized(name: str, size: int | None) -> dict[str, Entry]:
+def _sized(store: Store, name: str, path: str) -> dict[str, Entry]:
+    size = store.size(path)
     return {} if size is None else {name: Entry(size, "")}
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """What of a receipt decides whether it holds."""
-
-    split: str
-    content: str
-    slice: str
-    tar_size: int
-    rows_size: int
-    missing: str
+#: What of a receipt decides whether it holds.
+_JUDGED = ["shard", "split", "content", "slice", "tar_size", "rows_size", "missing"]
 
 
-def _columns(receipts: Receipts) -> dict[int, _Done]:
-    columns = [receipts.column(name) for name in _Done.__dataclass_fields__]
-    return {number: _Done(*values) for number, *values in zip(receipts, *columns, strict=True)}
-
-
-def _missing_names(receipts: Receipts) -> set[str]:
-    return {name for missing in set(receipts.column("missing")) for name in json.loads(missing)}
+def _sizes(media: Media | None, missing: Iterable[str]) -> dict[str, int | None] | None:
+    """Sizes now of the media that receipts say were missing, each by the JSON of its ledger; None without a look."""
+    if media is None:
+        return None
+    return {name: _size(media, name) for listed in set(missing) for name in json.loads(listed)}
 
 
 def _size(media: Media, name: str) -> int | None:
@@ -175,27 +153,29 @@ def _tars(store: Store, home: str, planned: Sequence[PlannedShard]) -> dict[str,
 def _why_stale(
     stage: Stage,
     planned: PlannedShard,
-    receipt: _Done,
+    receipt: Mapping[str, Any],
     rows: Mapping[str, Entry],
     tars: Mapping[str, Entry],
     media: Mapping[str, int | None] | None,
 ) -> str:
-    """Why a receipt does not vouch for a planned shard, or empty. media: sizes of inputs that were missing."""
-    if receipt.split != planned.split:
+    """Why a receipt, a row of the ledger, does not vouch for a planned shard, or empty.
+
+    media: sizes of inputs that were missing.
+    """
+    if receipt["split"] != planned.split:
         return "its receipt is of another shard"
-    if receipt.content != stage.content or receipt.slice != planned.slice:
+    if receipt["content"] != stage.content or receipt["slice"] != planned.slice:
         return "the recipe, its inputs or a version changed"
-    name = f"{planned.shard:05d}"
-    tar = tars.get(f"{receipt.split}/{name}.tar")
-    if receipt.tar_size and (tar is None or tar.size != receipt.tar_size):
+    tar = tars.get(layout.tar_name(planned.split, planned.shard))
+    if receipt["tar_size"] and (tar is None or tar.size != receipt["tar_size"]):
         return "its tar is missing or has another size"
-    row = rows.get(f"{name}.parquet")
-    if row is None or row.size != receipt.rows_size:
+    row = rows.get(f"{planned.shard:05d}.parquet")
+    if row is None or row.size != receipt["rows_size"]:
         return "its rows are missing or have another size"
-    if media is not None and receipt.missing != "{}":
-        for media_name, size in json.loads(receipt.missing).items():
-            if media[media_name] != size:
-                return f"{media_name} was {'absent' if size is None else 'unreadable'} and has changed"
+    if media is not None and receipt["missing"] != "{}":
+        for name, size in json.loads(receipt["missing"]).items():
+            if media[name] != size:
+                return f"{name} was {'absent' if size is None else 'unreadable'} and has changed"
     return ""
 
 
@@ -205,15 +185,10 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     if missing <= recipe.max_missing * state.stage.planned:
         return ""
     source = recipe[name].source
-    example = next(_examples(state), "those")
+    example = next((one for missing in state.done.column("missing") for one in json.loads(missing)), "those")
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
         f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, "
         "and run the same command again: shards that lacked nothing stay"
     )
-
-
-def _examples(state: StageState) -> Iterator[str]:
-    for missing in state.done.column("missing"):
-        yield from json.loads(missing)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +16,10 @@ from manifests.candidate import Candidate
 from manifests.canonical import digest
 from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
-from manifests.receipt import IndexRecord, Receipt, parsed
+from manifests.receipt import Receipt
 from shards.kinds.samples import Source
-from shards.media.source_media import Media
+from shards.media.media_folder import Media
+from shards.records import read_index_record
 from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
@@ -30,8 +33,7 @@ from stages.status import StageState
 def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | None = None) -> Iterator[str]:
     """Problems of one stage, each a sentence with file, shard and remedy; none when all is well.
 
-    Args:
-        media: where the sources lie, to hash them too.
+    media: where the sources lie, to hash them too.
     """
     home, stage, is_table = state.home, state.stage, maker.generator.columns is not None
     if digest(stage.facts) != stage.content:
@@ -43,7 +45,7 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
     for number, why in state.stale.items():
         yield f"{home} shard {number:05d}: stale, {why}; run the same build again"
     sources: defaultdict[Source, list[int]] = defaultdict(list)
-    kept: defaultdict[str, _Keys] = defaultdict(_Keys)
+    kept = _hashes()
     whole = 0
     for receipt in state.done.receipts():
         planned = state.planned[receipt.shard]
@@ -52,11 +54,10 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
         if table is None:
             continue
         whole += 1
-        good = table.filter(pc.equal(table["verdict"], KEPT))
-        keys = list(dict.fromkeys(good["key"].to_pylist()))
-        yield from _tar_problems(store, home, receipt, keys)
-        for key in good["key"].to_pylist() if is_table else keys:
-            kept[_tar_named(home, receipt)].add(key)
+        keys = table.filter(pc.equal(table["verdict"], KEPT))["key"].to_pylist()
+        yield from _tar_problems(store, home, receipt, list(dict.fromkeys(keys)))
+        for key in keys:
+            kept[_tar_named(receipt)].update(f"{key}\n".encode())
         if not is_table:
             for source in {Source(**one) for listed in table["sources"].to_pylist() for one in listed or ()}:
                 if "://" not in source.path:  # what lies in a bucket is in no media folder
@@ -133,28 +134,22 @@ def _tar_problems(store: Store, home: str, receipt: Receipt, kept: list[str]) ->
         yield f"{path}: its samples are not those {keeps}; {_make_again(home, receipt)}"
 
 
-class _Keys:
-    """The keys of a tar's samples, in order, as a digest."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.blake2b(digest_size=16)
-
-    def add(self, key: str) -> None:
-        self._hash.update(f"{key}\n".encode())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Keys) and self._hash.digest() == other._hash.digest()
-
-
-def _tar_named(name: str, receipt: Receipt) -> str:
+def _tar_named(receipt: Receipt) -> str:
     """The tar of a shard as the index names it: not at all where samples have no images."""
-    return layout.tar(name, receipt.split, receipt.shard).removeprefix(f"{name}/") if receipt.tar_size else ""
+    return layout.tar_name(receipt.split, receipt.shard) if receipt.tar_size else ""
 
 
-def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_table: bool) -> Iterator[str]:
-    """Where index and sizes, if they are there, are not those of the shards. kept: keys of each tar."""
+def _hashes() -> defaultdict[str, hashlib.blake2b]:
+    """By tar, a hash to be fed with the keys of its samples, in order."""
+    return defaultdict(partial(hashlib.blake2b, digest_size=16))
+
+
+def _index_problems(
+    store: Store, state: StageState, kept: defaultdict[str, hashlib.blake2b], is_table: bool
+) -> Iterator[str]:
+    """Where index and sizes, if they are there, are not those of the shards. kept: as `_hashes`."""
     name = state.home
-    sizes = {_tar_named(name, one): one.kept for one in state.done.receipts() if one.tar_size}
+    sizes = {_tar_named(one): one.kept for one in state.done.receipts() if one.tar_size}
     again = _index_again(name)
     path = layout.meta(name, "sizes.json")
     if store.size(path) is not None:
@@ -167,15 +162,15 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
                 yield f"{path}: not the counts that the receipts of {name} add up to; {again}"
     path = layout.meta(name, "index.parquet")
     if store.size(path) is not None:
-        listed: defaultdict[str, _Keys] = defaultdict(_Keys)
+        listed = _hashes()
         try:
             with store.open(path) as stream:
                 for row in parquet_rows(stream, ["key"] if is_table else ["key", "tar"]):
-                    listed[row.get("tar", "")].add(row["key"])
+                    listed[row.get("tar", "")].update(f"{row['key']}\n".encode())
         except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
             yield f"{path}: cannot be read ({error}); {again}"
             return
-        wrong = sorted(tar for tar in listed.keys() | kept.keys() if listed.get(tar) != kept.get(tar))
+        wrong = sorted(tar for tar in listed.keys() | kept.keys() if listed[tar].digest() != kept[tar].digest())
         if wrong:
             which = ", ".join(tar or "the samples without images" for tar in wrong[:3])
             yield f"{path}: of {which} it lists other samples than the shards hold; {again}"
@@ -184,10 +179,7 @@ def _index_problems(store: Store, state: StageState, kept: dict[str, _Keys], is_
 def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]) -> Iterator[str]:
     """Files of the index that are not those its record vouches for. named: problems that were found before."""
     home, record = state.home, layout.meta(state.home, "index.json")
-    try:
-        index = parsed(IndexRecord, store.read(record))
-    except FileNotFoundError:
-        return
+    index = read_index_record(store, home)
     if index is None:
         return
     if index.digest != receipts_digest(state.done):
@@ -196,12 +188,10 @@ def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]
         path = layout.meta(home, file)
         if any(problem.startswith(path) for problem in named):
             continue
-        try:
-            agrees = store.sha256(path)[0] == sha256
-        except OSError:
-            agrees = False
-        if not agrees:
-            yield f"{path}: absent, or not the one of {record}; {_index_again(home)}"
+        with contextlib.suppress(OSError):
+            if store.sha256(path)[0] == sha256:
+                continue
+        yield f"{path}: absent, or not the one of {record}; {_index_again(home)}"
 
 
 def _index_again(home: str) -> str:

@@ -13,8 +13,7 @@ from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, model_name, small_model_folder
 from manifests.source import Need, Place, Reference
 from shards.contracts import Context, Source
-from shards.media.media_folder import MediaFolder
-from shards.media.source_media import Media
+from shards.media.media_folder import Media, MediaFolder
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedPairGenerator

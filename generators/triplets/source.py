@@ -16,7 +16,7 @@ from manifests.markdown import plain, short, table
 from manifests.source import Need, Place, Reference, StageName
 from shards.contracts import Context, Source
 from shards.media.image_folder import ImageFolder
-from shards.media.source_media import Media
+from shards.media.media_folder import Media
 
 if TYPE_CHECKING:
     from generators.triplets.generator import TripletGenerator

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -34,6 +35,7 @@ ARRAYS = "eqbenyoucook2"
 
 Entry = dict[str, Any]
 StoredPair = Stored[PairRecord]
+Exported = Sequence[tuple[StoredPair, Entry]]
 
 
 def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -44,16 +46,20 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """
     annotations, count = folder / "annotation", 0
     annotations.mkdir()
-    with (annotations / ALL).open("w", encoding="utf-8") as everything:
-        flat = JsonArray(everything)
+    with (annotations / ALL).open("w", encoding="utf-8") as everything, closing(JsonArray(everything)) as flat:
         for subset in subsets:
             samples = of_kind(read_samples(store, subset), PAIR, "--format eqben")
             first = next(samples, None)
             kind = first.json.source.dataset if first is not None else ""
             exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
             with (annotations / f"{subset}.json").open("w", encoding="utf-8") as stream:
-                count += _LAYOUTS.get(kind, _write_list)(exported, stream)
-        flat.close()
+                if kind in _BY_VIDEO:
+                    count += _write_groups(exported, stream, _BY_VIDEO[kind])
+                else:
+                    with closing(JsonArray(stream)) as array:
+                        for _, entry in exported:
+                            array.append(entry)
+                    count += array.length
     return count
 
 
@@ -63,58 +69,49 @@ def _exported(
     """Samples with their annotation entries, once their images are written."""
     for sample in samples:
         folder = FOLDERS.get(sample.json.source.dataset, subset)
-        paths = {
-            role: _write_image(image, sample.key, sample.extension, images, folder)
-            for role, image in sample.images.items()
-        }
+        paths = {role: _write_image(image, sample, images, folder) for role, image in sample.images.items()}
         for path, caption in itertools.product(paths.values(), sample.texts.values()):
             flat.append({"image": path, "caption": caption})
         yield sample, {**paths, **sample.texts, "key": sample.key}
 
 
-def _write_image(content: bytes, key: str, extension: str, images: Path, folder: str) -> str:
+def _write_image(content: bytes, sample: StoredPair, images: Path, folder: str) -> str:
     """Write an image unless it is there; returns its path relative to the image root."""
     # The digest is computed here: a name from the sample's own JSON could lead out of the folder.
     name = hashlib.sha256(content).hexdigest()
-    suffix = "npy" if folder == ARRAYS else extension
+    suffix = "npy" if folder == ARRAYS else sample.extension
     relative = f"{folder}/{name[:2]}/{name}.{suffix}"
     path = images / relative
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         if suffix == "npy":
-            rgb = np.asarray(decode(content, key), dtype=np.uint8)
+            rgb = np.asarray(decode(content, sample.key), dtype=np.uint8)
             np.save(path, np.ascontiguousarray(rgb[:, :, ::-1]), allow_pickle=False)  # BGR, as EqBen stores YouCook2
         else:
             path.write_bytes(content)
     return relative
 
 
-def _write_videos(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
-    """``{video: [pair]}``"""
-    return _write_groups(exported, stream, lambda pairs: [entry for _, entry in pairs])
+def _entries(pairs: Exported) -> list[Entry]:
+    """``[pair]``"""
+    return [entry for _, entry in pairs]
 
 
-def _write_objects(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
-    """``{video: {object: [pair]}}``, with all captions of each image."""
-
-    def by_object(pairs: Sequence[tuple[StoredPair, Entry]]) -> dict[str, list[Entry]]:
-        objects: dict[str, list[Entry]] = {}
-        for sample, entry in pairs:
-            name = sample.json.provenance.get("object")
-            if not isinstance(name, str):
-                raise WrongUse(f"{sample.key}: its provenance names no object; only Action Genome pairs fit EqBenAG")
-            captions = sample.json.captions
-            entry = {**entry, "caption0": list(captions.caption0), "caption1": list(captions.caption1)}
-            objects.setdefault(name, []).append(entry)
-        return objects
-
-    return _write_groups(exported, stream, by_object)
+def _by_object(pairs: Exported) -> dict[str, list[Entry]]:
+    """``{object: [pair]}``, with all captions of each image."""
+    objects: dict[str, list[Entry]] = {}
+    for sample, entry in pairs:
+        name = sample.json.provenance.get("object")
+        if not isinstance(name, str):
+            raise WrongUse(f"{sample.key}: its provenance names no object; only Action Genome pairs fit EqBenAG")
+        captions = sample.json.captions
+        entry = {**entry, "caption0": list(captions.caption0), "caption1": list(captions.caption1)}
+        objects.setdefault(name, []).append(entry)
+    return objects
 
 
 def _write_groups(
-    exported: Iterator[tuple[StoredPair, Entry]],
-    stream: TextIO,
-    describe: Callable[[Sequence[tuple[StoredPair, Entry]]], Any],
+    exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO, describe: Callable[[Exported], Any]
 ) -> int:
     """A JSON object with a key a video, written video by video: a plan never splits a group."""
     written, separator = 0, ""
@@ -127,13 +124,8 @@ def _write_groups(
     return written
 
 
-def _write_list(exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO) -> int:
-    """``[pair]``"""
-    array = JsonArray(stream)
-    for _, entry in exported:
-        array.append(entry)
-    array.close()
-    return array.length
-
-
-_LAYOUTS = {"action-genome": _write_objects, "gebc": _write_videos, "youcook2": _write_videos}
+_BY_VIDEO: dict[str, Callable[[Exported], Any]] = {
+    "action-genome": _by_object,
+    "gebc": _entries,
+    "youcook2": _entries,
+}

@@ -10,9 +10,11 @@ out itself, whatever `crops` the shards were made with) and of COCO's val2017 (`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -22,6 +24,8 @@ from shards.kinds.template import TEMPLATE, TemplateRecord
 from shards.read import of_kind, read_samples
 from shards.storage.json_array import JsonArray, as_json
 from shards.storage.store import Store
+
+P = TypeVar("P")
 
 TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
@@ -39,18 +43,11 @@ class _Scene(_Strict):
     val_image_id: int
 
 
-class _AttributeEntry(_Strict):
+class _Entry(_Strict, Generic[P]):
     condition: str
-    reference: _Crop
-    target: _Crop
-    gallery: list[_Crop]
-
-
-class _ObjectEntry(_Strict):
-    condition: str
-    reference: _Scene
-    target: _Scene
-    gallery: list[_Scene]
+    reference: P
+    target: P
+    gallery: list[P]
 
 
 def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -60,22 +57,18 @@ def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """
     count, of_task = 0, dict[str, str]()
     for subset in subsets:
-        task, stream = "", None
-        try:
-            for sample in of_kind(read_samples(store, subset), TEMPLATE, "--format genecis"):
-                if stream is None:
-                    task = _task(sample, subset, of_task)
-                    stream = (folder / f"{task.replace('-', '_')}.json").open("w", encoding="ascii")
-                    array = JsonArray(stream)
+        samples = of_kind(read_samples(store, subset), TEMPLATE, "--format genecis")
+        first = next(samples, None)
+        if first is None:
+            continue
+        task = _task(first, subset, of_task)
+        path = folder / f"{task.replace('-', '_')}.json"
+        with path.open("w", encoding="ascii") as stream, closing(JsonArray(stream)) as array:
+            for sample in itertools.chain([first], samples):
                 if sample.json.task != task:
                     raise WrongUse(f"{sample.key} is of the task {sample.json.task}, and others of {subset} of {task}")
                 array.append(_entry(sample))
-            if stream is not None:
-                array.close()
-                count += array.length
-        finally:
-            if stream is not None:
-                stream.close()
+        count += array.length
     return count
 
 
@@ -96,7 +89,7 @@ def _task(sample: Stored[TemplateRecord], subset: str, of_task: dict[str, str]) 
 def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     """A sample's entry, held against what the released loaders of its task take out of it."""
     entry = dict(sample.json.entry)
-    model = _AttributeEntry if sample.json.task.endswith("attribute") else _ObjectEntry
+    model = _Entry[_Crop] if sample.json.task.endswith("attribute") else _Entry[_Scene]
     try:
         model.model_validate_json(as_json(entry))
     except ValidationError as error:

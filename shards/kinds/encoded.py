@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from manifests.recipe import Encoding
 from shards.kinds.samples import Frame, Pixels, Source
@@ -23,14 +22,6 @@ class EncodedImage:
     size: tuple[int, int]
     pts: float
     source: Source
-
-    def described(self) -> dict[str, Any]:
-        """As a sample's JSON holds it (`shards.kinds.kind.ImageRecord`)."""
-        return {"sha256": self.sha256, "size": list(self.size), "pts": self.pts}
-
-    def described_source(self) -> dict[str, Any]:
-        """Its source as a sample's JSON holds it (`shards.kinds.kind.SourceFile`)."""
-        return asdict(self.source)
 
 
 def encodable(frame: Frame) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,20 +21,15 @@ REMEDY = "build this shard again"
 def fields_of(
     sample: Sample, images: Mapping[str, EncodedImage], dataset: str, licence: str, extension: str
 ) -> list[tuple[str, bytes]]:
-    """The tar fields of a sample, in the order that they are written.
-
-    Args:
-        images: encoded, by role.
-        dataset: kind of the source.
-        licence: of the source.
-        extension: of the encoded images.
-    """
+    """The tar fields of a sample, in the order that they are written. dataset: kind of the source."""
+    sources = {role: asdict(image.source) for role, image in images.items()}
+    pictures = {role: {"sha256": one.sha256, "size": list(one.size), "pts": one.pts} for role, one in images.items()}
     described = {
         "schema_version": SAMPLE_SCHEMA,
         "kind": sample.kind.name,
         "split": sample.split,
         "group": sample.group,
-        **sample.recorded(images, dataset),
+        **sample.recorded(dataset, sources, pictures),
         "scores": sample.scores,
         "provenance": dict(sample.provenance),
         "licence": licence,
@@ -53,11 +49,7 @@ def content_digest(sample: Sample, images: Mapping[str, str]) -> str:
 
 
 def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
-    """The sample that the fields of a tar make, of the kind that its JSON names.
-
-    Raises:
-        BrokenTar: they make none.
-    """
+    """The sample that the fields of a tar make, of the kind that its JSON names; `BrokenTar` when they make none."""
     try:
         described = from_json(fields["json"])
         kind = KINDS[described["kind"]]

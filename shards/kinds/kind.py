@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from shards.kinds.encoded import EncodedImage
 from shards.kinds.samples import Frame, Json, Source
 
 SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
+
+JsonByRole = Mapping[str, Mapping[str, Any]]
 
 
 class Described(BaseModel):
@@ -29,19 +30,11 @@ class ImageRecord(Described):
     pts: float
 
 
-class SourceFile(Described):
-    """A media file: path relative to the media folder, size in bytes, sha256."""
-
-    path: str
-    size: int
-    sha256: str
-
-
 class SourcesRecord(Described):
     """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
 
     dataset: str
-    files: dict[str, SourceFile]
+    files: dict[str, Source]
 
 
 class Record(Described):
@@ -106,26 +99,25 @@ class Sample(ABC):
     def pictures(self) -> dict[str, Frame]:
         """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""
 
-    @abstractmethod
     def described(self) -> dict[str, str]:
-        """The words of a row, by column."""
+        """The words of a row, by column: the attributes of these names, unless a kind has them elsewhere."""
+        return {name: getattr(self, name) for name in self.kind.described}
 
     @abstractmethod
-    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """What the JSON of this kind has besides `Record`'s fields.
 
-        Args:
-            images: encoded, by role.
-            dataset: kind of the source.
+        dataset: kind of the source. files, images: the JSON of each image's source and of the image (`ImageRecord`).
         """
 
-    @abstractmethod
     def question(self, images: Mapping[str, str]) -> Any:
         """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
 
-        Args:
-            images: sha256 by role; empty for a sample without images.
+        Its kind, texts and images where a kind does not differ; columns such as a template's task make no difference.
+        images: sha256 by role; empty for a sample without images.
         """
+        words = self.described()
+        return [self.kind.name, {name: words[name] for name in self.kind.texts}, dict(images)]
 
     def attached(self) -> dict[str, bytes]:
         """Its `SampleKind.attachments`, by field."""

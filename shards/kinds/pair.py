@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from shards.kinds.encoded import EncodedImage, encode_mask
-from shards.kinds.kind import Described, ImageRecord, Record, Sample, SampleKind, SourceFile
-from shards.kinds.samples import Frame, Pixels
+from shards.kinds.encoded import encode_mask
+from shards.kinds.kind import Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
+from shards.kinds.samples import Frame, Pixels, Source
 
 
 class PairSources(Described):
     """Where the two images come from. dataset: kind of the source, such as ``gebc``."""
 
     dataset: str
-    image0: SourceFile
-    image1: SourceFile
+    image0: Source
+    image1: Source
 
 
 class PairCaptions(Described):
@@ -69,12 +69,12 @@ class Pair(Sample):
         """As `Sample.described`."""
         return {"caption0": self.captions0[0], "caption1": self.captions1[0]}
 
-    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """As `Sample.recorded`."""
         return {
             "change": self.change,
-            "source": {"dataset": dataset, **{role: image.described_source() for role, image in images.items()}},
-            **{role: image.described() for role, image in images.items()},
+            "source": {"dataset": dataset, **files},
+            **images,
             "captions": {"caption0": list(self.captions0), "caption1": list(self.captions1)},
         }
 

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from shards.kinds.kind import SampleKind
 from shards.kinds.pair import PAIR
 from shards.kinds.template import TEMPLATE
 from shards.kinds.triplet import TRIPLET
 
 KINDS = {kind.name: kind for kind in (PAIR, TRIPLET, TEMPLATE)}
-
-
-def kind_named(name: str) -> SampleKind:
-    """The kind of samples of a name."""
-    return KINDS[name]

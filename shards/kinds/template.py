@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
-from shards.kinds.encoded import EncodedImage
-from shards.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
+from shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
 from shards.kinds.samples import Frame, Json
 
 #: Distractors of the largest gallery; a template of 10 images has 9 of them and its target (GeneCIS, Table 1).
@@ -59,20 +58,12 @@ class Template(Sample):
         gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
         return {"reference": self.reference, "target": self.target, **gallery}
 
-    def described(self) -> dict[str, str]:
-        """As `Sample.described`."""
-        return {"condition": self.condition, "task": self.task}
-
-    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """As `Sample.recorded`."""
         return {
             "task": self.task,
             "condition": self.condition,
-            "source": {"dataset": dataset, "files": {role: one.described_source() for role, one in images.items()}},
-            "images": {role: image.described() for role, image in images.items()},
+            "source": {"dataset": dataset, "files": files},
+            "images": images,
             "entry": dict(self.entry),
         }
-
-    def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the task makes no difference."""
-        return [self.kind.name, {"condition": self.condition}, dict(images)]

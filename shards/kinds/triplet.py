@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from shards.kinds.encoded import EncodedImage
-from shards.kinds.kind import ImageRecord, Record, Sample, SampleKind, SourcesRecord
+from shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
 from shards.kinds.samples import Frame
 
 PARTS = ("reference", "target", "distractor")
@@ -61,12 +60,12 @@ class Triplet(Sample):
         captions = {f"{part}_caption": self.captions[part] for part in PARTS}
         return {"condition": self.condition, **captions, **{f"{part}_id": self.images[part] for part in PARTS}}
 
-    def recorded(self, images: Mapping[str, EncodedImage], dataset: str) -> dict[str, Any]:
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         """As `Sample.recorded`."""
         return {
             "condition": self.condition,
-            "source": {"dataset": dataset, "files": {role: one.described_source() for role, one in images.items()}},
-            "images": {role: image.described() for role, image in images.items()},
+            "source": {"dataset": dataset, "files": files},
+            "images": images,
             "captions": dict(self.captions),
             "image_ids": dict(self.images),
         }

@@ -21,11 +21,11 @@ def decode(content: bytes, key: str, fit: tuple[int, int] | None = None) -> Imag
     try:
         # Left to guess, Pillow would also try EPS, which runs Ghostscript on what it is given.
         with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-            if picture.width * picture.height <= MOST_PIXELS:
-                if fit is not None:
-                    picture.draft("RGB", fit)
-                return picture.convert("RGB")
-            problem = f"an image of {picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,} are read"
+            if picture.width * picture.height > MOST_PIXELS:
+                problem = f"an image of {picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,} are read"
+                raise BrokenTar(f"{key}: {problem}; build its shard again")
+            if fit is not None:
+                picture.draft("RGB", fit)
+            return picture.convert("RGB")
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise BrokenTar(f"{key}: an image cannot be read ({error}); build its shard again") from error
-    raise BrokenTar(f"{key}: {problem}; build its shard again")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from shards.media.media_folder import FILE_ERRORS, inside, is_file
+from shards.media.media_folder import FILE_ERRORS, inside, is_file, walk
 from shards.storage.tar_members import tar_members
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
@@ -57,35 +56,34 @@ class ImageFolder:
         if "://" in name:
             return None
         inside(self.root, name)
-        above, last = PurePosixPath(name).parent, PurePosixPath(name).name
-        spelled = list(_spellings(last)) if last else []
+        return next((found for found in self._looked_up(PurePosixPath(name)) if found is not None), None)
+
+    def _looked_up(self, name: PurePosixPath) -> Iterator[StoredImage | None]:
+        """What lies at each place where `find` looks, in its order."""
+        within, spelled = name.parent.parts, list(_spellings(name.name)) if name.name else []
         for one in spelled:
-            if found := self._file(above / one) or self._member_of_path(above / one):
-                return found
-        within = above.parts
+            yield self._file(name.parent / one)
+            yield self._member_of_path(name.parent / one)
         for depth in range(1, len(within) + 1):
             for one in spelled:
-                if found := self._file(PurePosixPath(*within[depth:], one)):
-                    return found
+                yield self._file(PurePosixPath(*within[depth:], one))
         for one in spelled:
             for folder in self._nested.get(one, ()):
                 below = PurePosixPath(folder)
                 # One of another folder is another image: many data sets number anew in each.
-                if below.parts[len(below.parts) - len(within) :] == within and (found := self._file(below / one)):
-                    return found
+                if below.parts[len(below.parts) - len(within) :] == within:
+                    yield self._file(below / one)
         # A name that says in which tar it is stands in no other.
-        for tar in self._tars if not any(part.endswith(TAR) for part in above.parts) else ():
-            if found := self._member(tar, spelled):
-                return found
-        return None
+        if not any(part.endswith(TAR) for part in within):
+            yield from (self._member(tar, spelled) for tar in self._tars)
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.source_media.Media.size`."""
+        """As `shards.media.media_folder.Media.size`."""
         found = self.find(name)
         return found.size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.source_media.Media.sha256`."""
+        """As `shards.media.media_folder.Media.sha256`."""
         found = self.find(name)
         if found is None:
             return None
@@ -127,7 +125,7 @@ class ImageFolder:
         # Walked once, and only when a direct look-up failed: file name -> folders, one tuple for all files of a folder.
         found: dict[str, tuple[str, ...]] = {}
         alone: dict[str, tuple[str, ...]] = {}
-        for folder, file in self._walk():
+        for folder, file in walk(self.root):
             if file.lower().endswith(IMAGE_SUFFIXES):
                 here = alone.setdefault(folder, (folder,))
                 found[file] = found[file] + here if file in found else here
@@ -135,16 +133,8 @@ class ImageFolder:
 
     @cached_property
     def _tars(self) -> list[str]:
-        tars = [str(PurePosixPath(folder, file)) for folder, file in self._walk() if file.endswith(TAR)]
+        tars = [str(PurePosixPath(folder, file)) for folder, file in walk(self.root) if file.endswith(TAR)]
         return [tar for tar in tars if is_file(self.root / tar)]
-
-    def _walk(self) -> Iterator[tuple[str, str]]:
-        """Folder (relative to the root) and name of all files, folders and names in alphabetical order."""
-        for folder, folders, files in os.walk(self.root):
-            folders.sort()
-            relative = Path(folder).relative_to(self.root).as_posix()
-            for file in sorted(files):
-                yield relative, file
 
 
 def _spellings(name: str) -> Iterator[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Protocol
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError
@@ -34,6 +36,18 @@ def inside(root: Path, relative: str) -> Path:
     return root / pure
 
 
+class Media(Protocol):
+    """Finds files by the names that annotations use: for samples, for missing files that appear later, for audits."""
+
+    root: Path
+
+    def size(self, name: str) -> int | None:
+        """Bytes of what a name stands for now; None when it is not there."""
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """sha256 (hexadecimal) and size in bytes of what a name stands for now; None when it is not there."""
+
+
 class MediaFolder:
     """A folder of videos or frames, addressed by the names that annotations use."""
 
@@ -49,12 +63,12 @@ class MediaFolder:
         return self._nested.get(name)
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.source_media.Media.size`."""
+        """As `Media.size`."""
         found = self.find(name)
         return found.stat().st_size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.source_media.Media.sha256`."""
+        """As `Media.sha256`."""
         found = self.find(name)
         return sha256_of_file(found) if found is not None else None
 
@@ -66,14 +80,21 @@ class MediaFolder:
     def _nested(self) -> dict[str, Path]:
         # YouCook2's own layout is SPLIT/RECIPE/VIDEO.mp4; walked once, and only when a direct look-up failed.
         found: dict[str, Path] = {}
-        for folder, folders, files in os.walk(self.root):
-            folders.sort()
-            for file in sorted(files):
-                path = Path(folder, file)
-                if path.suffix in VIDEO_SUFFIXES and is_file(path):
-                    found.setdefault(path.stem, path)
-                    found.setdefault(path.name, path)
+        for folder, file in walk(self.root):
+            path = self.root / folder / file
+            if path.suffix in VIDEO_SUFFIXES and is_file(path):
+                found.setdefault(path.stem, path)
+                found.setdefault(path.name, path)
         return found
+
+
+def walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Folder (relative to the root) and name of all files, folders and names in alphabetical order."""
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        relative = Path(folder).relative_to(root).as_posix()
+        for file in sorted(files):
+            yield relative, file
 
 
 def is_file(path: Path) -> bool:

@@ -20,9 +20,14 @@ def plan(subset: str, name: str) -> str:
     return meta(subset, f"plan/{name}")
 
 
+def tar_name(split: str, shard: int) -> str:
+    """The tar of a shard as indices name it, relative to the subset."""
+    return f"{split}/{shard:05d}.tar"
+
+
 def tar(subset: str, split: str, shard: int) -> str:
     """The samples of a shard; absent when nothing was kept."""
-    return f"{subset}/{split}/{shard:05d}.tar"
+    return f"{subset}/{tar_name(split, shard)}"
 
 
 def rows(subset: str, shard: int) -> str:
@@ -40,6 +45,6 @@ def log(subset: str, shard: int) -> str:
     return meta(subset, f"log/{shard:05d}.json")
 
 
-def is_shard_file(name: str, suffix: str) -> bool:
-    """Whether a file name is one that twinset gives to a shard's file, ``NNNNN.SUFFIX``."""
-    return re.fullmatch(rf"\d{{5,}}\.{suffix}", name) is not None
+def shard_number(name: str, suffix: str) -> int:
+    """The number in the name that twinset gives to a shard's file, ``NNNNN.SUFFIX``; -1 of other names."""
+    return int(name.removesuffix(f".{suffix}")) if re.fullmatch(rf"\d{{5,}}\.{suffix}", name) else -1

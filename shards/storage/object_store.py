@@ -20,8 +20,7 @@ ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a sto
 def connect(root: str) -> tuple[Any, str]:
     """The file system of a URL, and the root's path in it.
 
-    Raises:
-        WrongUse: this kind of URL cannot be written, or it names no bucket.
+    Raises `WrongUse` when this kind of URL cannot be written, or names no bucket.
     """
     scheme = urlsplit(root).scheme
     options: dict[str, Any] = {"use_listings_cache": False}  # other workers write here too

@@ -37,20 +37,12 @@ class Spool:
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A new folder, removed at the end.
-
-        Raises:
-            OSError: the store cannot be written; the message says what to do.
-        """
-        created: Path | None = None
+        """A new folder, removed at the end; an OSError says what to do when the store cannot be written."""
         try:
-            created = self._create()
-            yield created
+            with self._create() as folder:
+                yield Path(folder)
         except OSError as error:
             raise self._explained(error) from error
-        finally:
-            if created is not None:
-                shutil.rmtree(created, ignore_errors=True)
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left."""
@@ -66,12 +58,13 @@ class Spool:
             with contextlib.suppress(OSError):
                 self.parent.rmdir()
 
-    def _create(self) -> Path:
+    def _create(self) -> tempfile.TemporaryDirectory[str]:
         attempt = 1
         while True:
             try:
                 self.parent.mkdir(parents=True, exist_ok=True)
-                return Path(tempfile.mkdtemp(prefix=f"{self._prefix}{os.getpid()}.", dir=self.parent))
+                prefix = f"{self._prefix}{os.getpid()}."
+                return tempfile.TemporaryDirectory(prefix=prefix, dir=self.parent, ignore_cleanup_errors=True)
             except (FileNotFoundError, FileExistsError):
                 # Another process's sweep can remove the empty parent at any time: before mkdtemp, or while mkdir looks
                 # at what is in its way.

@@ -8,7 +8,6 @@ import tarfile
 from collections.abc import Iterable
 from io import BufferedWriter, FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,9 +66,7 @@ class TarWriter:
     def __enter__(self) -> TarWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._raw is None or self._file is None:
             return
         if kind is not None:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
+import socket
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from manifests.candidate import Candidate
+from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage
 from shards.contracts import OutOfMemory
-from shards.records import planned_stage, read_planned, read_stage
+from shards.records import planned_stage, read_planned, read_receipt, read_stage
+from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
 from stages.job import recorded_recipe, worker_maker
 from stages.maker import Maker, refuse_mixed_runtimes
 from stages.making.payload import Shard, write_samples, write_table
-from stages.making.receipts import finish_shard, log_shard
 from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
@@ -44,8 +52,9 @@ def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> R
     planned = _planned(root, home, stage.plan)[number]
     if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
-        first = _receipt_of(store, home, stage, 0)
-        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime, *([first.machine] if first else [])})
+        first = read_receipt(store, home, 0)
+        machines = {first.machine} if first is not None and first.content == stage.content else set()
+        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime} | machines)
     candidates = _candidates(store, maker, number)
     try:
         return make_shard(store, stage, planned, candidates, maker)
@@ -73,10 +82,8 @@ def make_shard(
 
     When another worker has finished the shard meanwhile, its receipt is returned and nothing is written. When memory
     runs out the shard begins again with half the micro-batch, and its receipt says so: the next shard begins with the
-    whole one, since a shard depends on nothing that happened to another.
-
-    Raises:
-        BuildFailed: the candidates are not those that were planned, or the stage was planned again meanwhile.
+    whole one, since a shard depends on nothing that happened to another. Raises `BuildFailed` when the candidates are
+    not those that were planned, or the stage was planned again meanwhile.
     """
     if slice_digest(candidates) != planned.slice:
         record = layout.meta(maker.home, "stage.json")
@@ -101,7 +108,13 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
         with TarWriter(spool / "tar") as tar:
             write = write_table if maker.generator.columns is not None else write_samples
             shard: Shard = write(candidates, maker, tar, spool / "rows")
-        draft = Receipt(
+        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
+            return before
+        receipt = finish_shard(
+            store,
+            maker.home,
+            shard.verdicts,
+            spool,
             shard=planned.shard,
             split=planned.split,
             content=stage.content,
@@ -110,18 +123,11 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
             micro_batch=maker.generator.micro_batch,
             slice=planned.slice,
             planned=len(candidates),
-            kept=0,
-            rejected={},
             tar_sha256=tar.sha256,
             tar_size=tar.size,
-            rows_sha256="",
-            rows_size=0,
             missing=dict(sorted(shard.missing.items())),
         )
-        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
-            return before
-        receipt = finish_shard(store, maker.home, draft, shard.verdicts, spool)
-    log_shard(store, layout.log(maker.home, planned.shard), began)
+    _log_shard(store, layout.log(maker.home, planned.shard), began)
     return receipt
 
 
@@ -137,22 +143,51 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Ma
             f"{store.root}/{maker.home}: shard {planned.shard:05d} is not written, because the stage was planned again "
             "meanwhile; run the build again"
         )
-    try:
-        receipt = parse_receipt(store.read(layout.receipt(maker.home, planned.shard)))
-    except FileNotFoundError:
-        return None
+    receipt = read_receipt(store, maker.home, planned.shard)
     if receipt is None:
         return None
     holds = receipt_holds(store, maker.home, stage, planned, receipt, maker.source.media_files())
     return receipt if holds else None
 
 
-def _receipt_of(store: Store, home: str, stage: Stage, number: int) -> Receipt | None:
-    try:
-        receipt = parse_receipt(store.read(layout.receipt(home, number)))
-    except FileNotFoundError:
-        return None
-    return receipt if receipt is not None and receipt.content == stage.content else None
+def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, **known: Any) -> Receipt:
+    """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
+
+    verdicts: verdict and reason of each candidate. known: fields of the receipt, besides those of counts and rows. A
+    shard without samples has no tar.
+    """
+    rows_sha256, rows_size = sha256_of_file(spool / "rows")
+    rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
+    receipt = Receipt(
+        **known,
+        kept=sum(verdict == KEPT for verdict, _ in verdicts),
+        rejected=dict(sorted(rejected.items())),
+        rows_sha256=rows_sha256,
+        rows_size=rows_size,
+    )
+    place = layout.receipt(home, receipt.shard)
+    # When the recipe names another split now, only the old receipt still knows where the old tar lies.
+    with contextlib.suppress(FileNotFoundError):
+        before = parse_receipt(store.read(place))
+        if before is not None and before.split != receipt.split:
+            store.remove(layout.tar(home, before.split, receipt.shard))
+        store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
+    tar = layout.tar(home, receipt.split, receipt.shard)
+    if receipt.tar_size:
+        store.move_in(spool / "tar", tar)
+    else:
+        store.remove(tar)
+    store.move_in(spool / "rows", layout.rows(home, receipt.shard))
+    store.write(place, receipt.to_bytes())
+    return receipt
+
+
+def _log_shard(store: Store, path: str, began: float) -> None:
+    """Write who made a shard and how long it took. began: seconds since 1970."""
+    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
+    # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
+    with contextlib.suppress(OSError):
+        store.write(path, json.dumps(log).encode())
 
 
 @lru_cache(maxsize=8)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from manifests.candidate import Candidate, CaptionedCandidate
 from shards.contracts import CaptionFilter, FrameFilter, PairFilter
@@ -13,66 +14,52 @@ from shards.kinds.encoded import EncodedImage, encodable, encode_image
 from shards.kinds.fields import content_digest, fields_of
 from shards.kinds.kind import Sample
 from shards.kinds.pair import Pair
-from shards.kinds.registry import kind_named
+from shards.kinds.registry import KINDS
 from shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
-from shards.rows import KEPT, REJECTED, Row, write_rows
+from shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
 from shards.storage.tar_writer import TarWriter
-from shards.table_rows import write_table_rows
 from stages.maker import Maker
 
 Fields = list[tuple[str, bytes]]
+Missing = dict[str, int | None]
 
 
-@dataclass(slots=True)
-class Shard:
+class Shard(NamedTuple):
     """What became of a shard's candidates.
 
-    verdicts: verdict and reason by key. missing: media that could not be read, and the size that its file had (None: it
-    was absent).
+    verdicts: verdict and reason of each. missing: media that could not be read, and the size that its file had (None:
+    it was absent).
     """
 
-    verdicts: dict[str, tuple[str, str]] = field(default_factory=dict)
-    missing: dict[str, int | None] = field(default_factory=dict)
-
-    def note_missing(self, rejected: Rejected) -> None:
-        """Keep what a rejection says of the media to look for again."""
-        if rejected.media is not None:
-            self.missing[rejected.media] = rejected.media_size
+    verdicts: list[tuple[str, str]]
+    missing: Missing
 
 
 def write_table(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
     """Write the rows of a table's candidates; the tar stays empty."""
-    shard = Shard()
-    columns = maker.generator.columns
+    columns, missing = maker.generator.columns, Missing()
     assert columns is not None
     results: list[tuple[Candidate, TableRows | Rejected]] = []
     for batch in _batches(candidates, maker.generator.micro_batch):
-        for candidate, made in zip(batch, maker.generator.make(batch), strict=True):
-            _refuse_other_order(candidate, made.key)
-            if isinstance(made, Rejected):
-                shard.note_missing(made)
-                shard.verdicts[candidate.key] = REJECTED, made.reason
-            elif isinstance(made, TableRows):
-                shard.verdicts[candidate.key] = KEPT, ""
-            else:
+        for candidate, made in _made(batch, maker, missing):
+            if not isinstance(made, TableRows | Rejected):
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
             results.append((candidate, made))
     write_table_rows(results, columns, path)
-    return shard
+    verdicts = [(REJECTED, made.reason) if isinstance(made, Rejected) else (KEPT, "") for _, made in results]
+    return Shard(verdicts, missing)
 
 
 def write_samples(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
     """Write the samples that are kept into a tar, and a row for each candidate."""
-    shard = Shard()
-    rows: list[Row] = []
+    rows, missing = list[Row](), Missing()
     for batch in _batches(candidates, maker.generator.micro_batch):
-        for row, fields in _make_batch(batch, maker, shard):
+        for row, fields in _make_batch(batch, maker, missing):
             rows.append(row)
-            shard.verdicts[row.key] = row.verdict, row.reason
             if fields is not None:
                 tar.add_sample(row.key, fields)
     write_rows(rows, path)
-    return shard
+    return Shard([(row.verdict, row.reason) for row in rows], missing)
 
 
 def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candidate]]:
@@ -87,9 +74,21 @@ def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candid
         yield batch
 
 
-def _make_batch(candidates: Sequence[Candidate], maker: Maker, shard: Shard) -> Iterator[tuple[Row, Fields | None]]:
+def _made(
+    candidates: Sequence[Candidate], maker: Maker, missing: Missing
+) -> Iterator[tuple[Candidate, Sample | TableRows | Rejected]]:
+    """What the generator makes of each candidate; media that it could not read is added to ``missing``."""
+    for candidate, made in zip(candidates, maker.generator.make(candidates), strict=True):
+        if made.key != candidate.key:
+            raise AssertionError(f"{candidate.key}: the generator answered with {made.key}; it must keep the order")
+        if isinstance(made, Rejected) and made.media is not None:
+            missing[made.media] = made.media_size
+        yield candidate, made
+
+
+def _make_batch(candidates: Sequence[Candidate], maker: Maker, missing: Missing) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
-    kind = kind_named(maker.source.makes)
+    kind = KINDS[maker.source.makes]
     rows = {
         c.key: Row(
             kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
@@ -98,12 +97,10 @@ def _make_batch(candidates: Sequence[Candidate], maker: Maker, shard: Shard) -> 
     }
     wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]
     samples: dict[str, Sample] = {}
-    for candidate, made in zip(wanted, maker.generator.make(wanted), strict=True):
+    for candidate, made in _made(wanted, maker, missing):
         row = rows[candidate.key]
-        _refuse_other_order(candidate, made.key)
         if isinstance(made, Rejected):
             _reject(row, "generator", Drop(made.reason), made.detail)
-            shard.note_missing(made)
         elif isinstance(made, TableRows):
             raise TypeError(f"{candidate.key}: a source of {maker.source.makes}s made rows of a table")
         elif not all(map(encodable, made.pictures().values())):
@@ -187,8 +184,3 @@ def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedIm
 
 def _reject(row: Row, judge: str, drop: Drop, detail: str = "") -> None:
     row.verdict, row.filter, row.reason, row.score, row.detail = REJECTED, judge, drop.reason, drop.score, detail
-
-
-def _refuse_other_order(candidate: Candidate, key: str) -> None:
-    if key != candidate.key:
-        raise AssertionError(f"{candidate.key}: the generator answered with {key}; it must keep the order")

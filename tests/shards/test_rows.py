@@ -13,8 +13,7 @@ from manifests.candidate import Candidate
 from shards.kinds.kind import SampleKind
 from shards.kinds.registry import KINDS
 from shards.kinds.samples import Rejected, Source, TableRows
-from shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, write_rows
-from shards.table_rows import table_schema, write_table_rows
+from shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 
 COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])
 OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])

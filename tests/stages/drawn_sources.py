@@ -21,8 +21,7 @@ from shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, O
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, Verdict
 from shards.kinds.samples import Source as MediaFile
-from shards.media.media_folder import MediaFolder
-from shards.media.source_media import Media
+from shards.media.media_folder import Media, MediaFolder
 
 ENTRY_POINTS = {
     "twinset.sources": {
