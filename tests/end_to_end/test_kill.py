@@ -70,6 +70,7 @@ def _remove_some(out: Path, chance: random.Random) -> None:
         receipt.unlink()
 
 
+@pytest.mark.slow  # tests/stages kills children of drawn sources
 def test_killed_once_with_its_children_at_work(
     start_twinset: Any, small_recipe: Path, reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def pairs(built: Any) -> dict[str, list[Stored[Any]]]:
     return {name: list(read_samples(store, name)) for name in SUBSETS}
 
 
+@pytest.mark.slow
 def test_every_aspect_is_built_and_verifies(built: Any, twinset: Any, counts_of: Any) -> None:
     out, counts = built
     assert set(counts) == set(SUBSETS)
@@ -72,6 +73,7 @@ def test_one_worker_makes_the_same_bytes(built: Any, recipe: Path, twinset: Any,
     assert contents(tmp_path / "one") == contents(built[0])
 
 
+@pytest.mark.slow
 def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[Stored[Any]]]) -> None:
     for name in SUBSETS:
         for pair in pairs[name]:
@@ -90,6 +92,7 @@ def test_the_evidence_agrees_with_the_masks(pairs: dict[str, list[Stored[Any]]])
             assert (tuple(shown) == expected) == (name == "eq-kubric-counting")
 
 
+@pytest.mark.slow
 def test_captions_say_what_the_provenance_says(pairs: dict[str, list[Stored[Any]]]) -> None:
     for pair in (pair for name in SUBSETS for pair in pairs[name]):
         for number, caption in enumerate(pair.texts.values()):
@@ -101,6 +104,7 @@ def test_captions_say_what_the_provenance_says(pairs: dict[str, list[Stored[Any]
         assert pair.texts["caption0"] != pair.texts["caption1"]
 
 
+@pytest.mark.slow
 def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path: Path) -> None:
     eqben_utils = pytest.importorskip("eqben.eqben_utils")
     out, counts = built
@@ -118,6 +122,7 @@ def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path:
         assert len(loaded) == counts[name]["kept"] == len([loaded[number] for number in range(len(loaded))])
 
 
+@pytest.mark.slow
 def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list[Stored[Any]]], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     for name in SUBSETS:

@@ -87,6 +87,7 @@ def test_a_store_that_answers_500_once_in_twenty_requests_ends_no_build(
     assert contents(downloaded(bucket, tmp_path / "copy")) == contents(reference)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_on_s3(
     aws: dict[str, str],
     bucket: Any,

@@ -172,6 +172,7 @@ def test_a_full_graphics_card_does_not_stop_a_build(
     assert {(one.micro_batch, bool(one.requested_runtime)) for one in done.receipts()} == {(1, True)}
 
 
+@pytest.mark.slow  # it loads the model in a child; the demo does so too
 def test_the_card_says_what_was_not_checked(recipe: Path, tmp_path: Path) -> None:
     """... by a whole build, whose child process loads the model."""
     build_here(load_recipe(str(recipe), ["subsets.eq-sd.count=2"]), str(tmp_path / "out"))

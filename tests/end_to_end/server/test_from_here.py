@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.slow  # test_deployment.py runs the same flow in a worker
 def test_a_build_reports_to_the_server(
     server: dict[str, str],
     twinset: Any,

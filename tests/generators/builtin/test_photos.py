@@ -53,6 +53,7 @@ def around(mask: Mask) -> Mask:
     return (cv2.dilate(mask.astype(np.uint8), np.ones((7, 7), np.uint8)) > 0) & ~mask
 
 
+@pytest.mark.slow
 def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = scenes()[::8]
     monkeypatch.setattr(photos, "scenes", lambda: chosen)
