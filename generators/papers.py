@@ -26,3 +26,14 @@ GENECIS = Reference(
   year      = {2023}
 }""",
 )
+
+BIVLC = Reference(
+    "BiVLC",
+    "https://arxiv.org/abs/2406.09952",
+    """@inproceedings{miranda2024bivlc,
+  title     = {{BiVLC}: Extending Vision-Language Compositionality Evaluation with Text-to-Image Retrieval},
+  author    = {Miranda, Imanol and Salaberria, Ander and Agirre, Eneko and Azkune, Gorka},
+  booktitle = {NeurIPS Datasets and Benchmarks},
+  year      = {2024}
+}""",
+)

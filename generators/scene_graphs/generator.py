@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import cast
+from typing import ClassVar, TypeVar, cast
 
 import pyarrow as pa
 
 from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, Relation, find_pipeline, parser_of
-from generators.scene_graphs.source import SceneGraphs
+from generators.scene_graphs.relations import (
+    BATCH,
+    LIBRARIES,
+    Pipeline,
+    Relation,
+    SceneGraphParser,
+    find_pipeline,
+    parser_of,
+)
+from generators.scene_graphs.source import ParsedCaptions, SceneGraphs
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
 from manifests.errors import WrongUse
@@ -35,18 +43,15 @@ class CaptionCandidate(Candidate):
     place: str
 
 
-class SceneGraphGenerator(Generator[SceneGraphs]):
-    """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
+S = TypeVar("S", bound=ParsedCaptions)
 
-    version = 1
+
+class ParsedCaptionGenerator(Generator[S]):
+    """Plans from captions, and works on their parse."""
+
     isolation = "process"  # spaCy holds the interpreter's lock
-    candidate = CaptionCandidate
     micro_batch = BATCH
-    libraries = LIBRARIES
-    columns = pa.schema(
-        [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
-        + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
-    )
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
     def inputs(self) -> str:
         """Digest of the captions."""
@@ -60,8 +65,8 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         """The pipeline's digest."""
         return {"pipeline": self._pipeline.digest}
 
-    def plan(self) -> Iterator[CaptionCandidate]:
-        """Captions in the order of the files; memory grows by 8 bytes a caption.
+    def captions(self) -> Iterator[Caption]:
+        """Captions in the order of the files, for `plan`; memory grows by 8 bytes a caption.
 
         Raises `WrongUse` when nothing of a source can be read, or an id is that of two captions.
         """
@@ -70,9 +75,7 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
         for read in self._captions.read():
             if isinstance(read, Caption):
                 met.add(read.caption_id)
-                key = sample_key(self.name, read.caption_id)
-                identity = identity_of(read.caption_id)
-                yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
+                yield read
             else:
                 self.excluded.add(read.reason, read.place)
         if suspects := met.suspects():
@@ -83,16 +86,10 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
                         "captions apart: correct or remove one"
                     )
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when the pipeline cannot be used."""
-        captions = cast(Sequence[CaptionCandidate], candidates)
-        found = parser_of(self._pipeline).relations([one.caption for one in captions])
-        for caption, relations in zip(captions, found, strict=True):
-            if relations:
-                texts = {name: getattr(caption, name) for name in TEXTS}
-                yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
-            else:
-                yield Rejected(caption.key, "no-relation")
+    @property
+    def parser(self) -> SceneGraphParser:
+        """Raises `WrongUse` when the pipeline cannot be used."""
+        return parser_of(self._pipeline)
 
     @cached_property
     def _captions(self) -> CaptionSources:
@@ -101,3 +98,32 @@ class SceneGraphGenerator(Generator[SceneGraphs]):
     @cached_property
     def _pipeline(self) -> Pipeline:
         return find_pipeline(self.source.pipeline)
+
+
+class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
+    """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
+
+    version = 1
+    candidate = CaptionCandidate
+    columns = pa.schema(
+        [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
+        + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
+    )
+
+    def plan(self) -> Iterator[CaptionCandidate]:
+        """A candidate a caption, as `captions`."""
+        for read in self.captions():
+            key = sample_key(self.name, read.caption_id)
+            identity = identity_of(read.caption_id)
+            yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when the pipeline cannot be used."""
+        captions = cast(Sequence[CaptionCandidate], candidates)
+        found = self.parser.relations([one.caption for one in captions])
+        for caption, relations in zip(captions, found, strict=True):
+            if relations:
+                texts = {name: getattr(caption, name) for name in TEXTS}
+                yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
+            else:
+                yield Rejected(caption.key, "no-relation")

@@ -1,4 +1,4 @@
-"""Captions as a source of relations: a table for later stages, such as GeneCIS's triplets."""
+"""Captions that are parsed, and the table of their relations for later stages, such as GeneCIS's triplets."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
     from generators.scene_graphs.generator import SceneGraphGenerator
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """One location as a list of one."""
     return [value] if isinstance(value, str | Path) else value
 
 
-class SceneGraphs(Source):
-    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+class ParsedCaptions(Source):
+    """Captions and the pipeline that parses them, for tables made of them.
 
     captions: files or folders of captions, read in this order (`generators.scene_graphs.caption_sources`).
     pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
     """
 
-    kind: Literal["scene-graphs"]
     captions: Annotated[
-        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(_listed), Field(min_length=1)
+        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(listed), Field(min_length=1)
     ]
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = "the captions stay under the terms of their source"
@@ -51,13 +50,7 @@ class SceneGraphs(Source):
   year      = {2018}
 }""",
     )
-    paper = GENECIS
     group = "caption"
-    verb = "parsed from"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **CAPTION_REASONS,
-        "no-relation": "the parser finds no relation in the caption",
-    }
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; also what kind of captions there are, and whether the parser is installed."""
@@ -80,6 +73,19 @@ class SceneGraphs(Source):
                 ) from error
             except WrongUse as error:
                 raise WrongUse(f"{key}.pipeline: {error}") from error
+
+
+class SceneGraphs(ParsedCaptions):
+    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2)."""
+
+    kind: Literal["scene-graphs"]
+
+    paper = GENECIS
+    verb = "parsed from"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **CAPTION_REASONS,
+        "no-relation": "the parser finds no relation in the caption",
+    }
 
     def open(self, context: Context) -> SceneGraphGenerator:
         """As `Source.open`."""

@@ -38,7 +38,12 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Earlier]
 
 
 def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
-    assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {"image-pairs"}
+    assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
+        "image-pairs",
+        "negative-captions",
+        "negative-prompts",
+        "replayed-negatives",
+    }
 
 
 @pytest.mark.parametrize("name", DEMO.all)
@@ -53,7 +58,8 @@ def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str]
 def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
-    assert settings.reference.title and settings.reasons and settings.group and settings.__doc__
+    assert settings.reference.title and settings.group and settings.__doc__
+    assert settings.reasons or kind == "negative-prompts", "it rejects nothing"
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 
 

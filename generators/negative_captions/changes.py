@@ -1,0 +1,72 @@
+"""What changed between a caption and its negative: the checks that hold for negatives of any origin."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from difflib import SequenceMatcher
+
+_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
+
+
+def words(caption: str) -> list[str]:
+    """The words of a caption in lower case, without punctuation."""
+    return _WORD.findall(caption.lower())
+
+
+def unchanged(caption: str, negative: str) -> bool:
+    """Whether two captions differ in case, spaces and punctuation alone."""
+    return words(caption) == words(negative)
+
+
+def formatted(caption: str) -> str:
+    """A caption as the released BiVLC has it (BiVLC, section 3.1, step 1): capitalized, with a full stop.
+
+    All letters but the first become lower case, as in ``str.capitalize``: "TV" becomes "tv".
+    """
+    text = caption.strip().capitalize()
+    return text if text.endswith(".") else f"{text}."
+
+
+def spans(caption: str, negative: str) -> list[tuple[list[str], list[str]]]:
+    """The words that differ, as (words of the caption, words of the negative), in order."""
+    first, second = words(caption), words(negative)
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
+    return [(first[a:b], second[c:d]) for what, a, b, c, d in blocks if what != "equal"]
+
+
+def same_words(caption: str, negative: str) -> bool:
+    """Whether a negative has the words of its caption, each as often, articles aside: so has every swap."""
+    return _bag(caption) == _bag(negative)
+
+
+def _bag(caption: str) -> Counter[str]:
+    return Counter(word for word in words(caption) if word not in ("a", "an", "the"))
+
+
+#: Why a negative caption that an engine wrote is not taken.
+CHANGE_REASONS = {
+    "unchanged": "the negative caption equals the caption but for case, spaces and full stop",
+    "other-words": "a swap that has other words than its caption",
+    "changed-elsewhere": "words changed in more than one place, or in another way than the kind says",
+    "too-much-changed": "more words changed than the kind allows",
+}
+
+REPLACED, ADDED = 4, 6  # words that a replacement and an addition may have
+_ARTICLES = ("a", "an", "the")
+
+
+def problem(type_: str, caption: str, negative: str) -> str:
+    """Why a negative is not one of its type (``replace``, ``swap``, ``add``): one of `CHANGE_REASONS`, or empty."""
+    if unchanged(caption, negative):
+        return "unchanged"
+    if type_ == "swap":
+        return "" if same_words(caption, negative) else "other-words"
+    changed = [
+        tuple([word for word in side if word not in _ARTICLES] for side in one) for one in spans(caption, negative)
+    ]
+    changed = [one for one in changed if any(one)]
+    if len(changed) != 1 or not changed[0][1] or bool(changed[0][0]) != (type_ == "replace"):
+        return "changed-elsewhere"
+    most = REPLACED if type_ == "replace" else ADDED
+    return "too-much-changed" if max(map(len, changed[0])) > most else ""

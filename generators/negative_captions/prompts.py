@@ -1,0 +1,94 @@
+"""Captions in one format, and prompts of images, planned from a table of negative captions (BiVLC, section 3.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, cast
+
+import pyarrow as pa
+
+from generators.negative_captions.changes import formatted
+from generators.negative_captions.kinds import COLUMNS
+from generators.negative_captions.replay import SUGARCREPE
+from generators.papers import BIVLC
+from manifests.candidate import Candidate
+from manifests.canonical import sample_key
+from manifests.source import StageName
+from shards.contracts import Context, Generator, Source
+from shards.kinds.samples import TableRows
+
+SUFFIX = ", high resolution, professional, 4k, highly detailed"
+
+
+class NegativePrompts(Source):
+    """Captions and negatives in one format, and a prompt of each negative for a text-to-image model.
+
+    Captions get a capital and a full stop (`generators.negative_captions.changes.formatted`). A prompt is the negative
+    as it was written, without full stops, and the suffix.
+
+    negatives: the stage of negative captions, or the folder of a finished one. suffix: of prompts; by default that of
+    the released script. licence: of the captions.
+    """
+
+    kind: Literal["negative-prompts"]
+    negatives: StageName
+    suffix: str = SUFFIX
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "caption"
+    verb = "formatted from"
+    reasons: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.negatives
+
+    def open(self, context: Context) -> PromptGenerator:
+        """As `Source.open`."""
+        return PromptGenerator(self, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptCandidate(Candidate):
+    """A row of the earlier table."""
+
+    caption_id: str
+    image_id: str
+    image: str
+    caption: str
+    negative_caption: str
+    type: str
+    subtype: str
+
+
+class PromptGenerator(Generator[NegativePrompts]):
+    """Plans a row a negative caption, with the identity that it has in the earlier table."""
+
+    version = 1
+    candidate = PromptCandidate
+    columns = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
+
+    def inputs(self) -> str:
+        """Digest of the earlier table."""
+        return self.context.earlier(self.source.negatives).digest
+
+    def plan(self) -> Iterator[PromptCandidate]:
+        """Rows in the order of the earlier table, which is read a row group at a time."""
+        for batch in self.context.earlier(self.source.negatives).batches(["identity", *COLUMNS.names]):
+            for row in batch.to_pylist():
+                key = sample_key(self.name, *json.loads(row["identity"]))
+                yield PromptCandidate(key=key, group=key, split=self.split, **row)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+        """The formatted captions and the prompt of each."""
+        for one in cast(Sequence[PromptCandidate], candidates):
+            row = {name: getattr(one, name) for name in COLUMNS.names}
+            captions = {name: formatted(row[name]) for name in ("caption", "negative_caption")}
+            prompt = one.negative_caption.replace(".", "") + self.source.suffix
+            yield TableRows(one.key, [{**row, **captions, "prompt": prompt}])

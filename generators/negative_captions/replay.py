@@ -1,0 +1,132 @@
+"""Negative captions that exist, such as SugarCrepe's, as a table for later stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast
+
+from pydantic import BeforeValidator, Field
+
+from generators.annotation_files import Skipped
+from generators.negative_captions.kinds import COLUMNS, negative_row
+from generators.negative_captions.released import REASONS, read_released, released_files
+from generators.papers import BIVLC
+from generators.scene_graphs.source import listed
+from manifests.candidate import Candidate
+from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from manifests.errors import WrongUse
+from manifests.locations import Location
+from manifests.source import Need, Place, Reference
+from shards.contracts import Context, Generator, LeftOut, Source
+from shards.kinds.samples import TableRows
+
+SUGARCREPE = Reference(
+    "SugarCrepe",
+    "https://arxiv.org/abs/2306.14610",
+    """@inproceedings{hsieh2023sugarcrepe,
+  title     = {{SugarCrepe}: Fixing Hackable Benchmarks for Vision-Language Compositionality},
+  author    = {Hsieh, Cheng-Yu and Zhang, Jieyu and Ma, Zixian and Kembhavi, Aniruddha and Krishna, Ranjay},
+  booktitle = {NeurIPS Datasets and Benchmarks},
+  year      = {2023}
+}""",
+)
+
+
+class ReplayedNegatives(Source):
+    """Negative captions of released files.
+
+    captions: folders or files, read in this order (`generators.negative_captions.released`). licence: of the captions.
+    """
+
+    kind: Literal["replayed-negatives"]
+    captions: Annotated[
+        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(listed), Field(min_length=1)
+    ]
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "caption"
+    verb = "copied from"
+    reasons: ClassVar[Mapping[str, str]] = REASONS
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also whether the files are of a known form."""
+        super().check_inputs(key, needs)
+        if "annotations" in needs:
+            try:
+                released_files(self.captions)
+            except WrongUse as error:
+                raise WrongUse(f"{key}.captions: {error}") from error
+
+    def open(self, context: Context) -> ReplayGenerator:
+        """As `Source.open`."""
+        return ReplayGenerator(self, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayedNegative(Candidate):
+    """A negative caption. type, subtype: of its kind; empty where the file does not tell."""
+
+    caption_id: str
+    image_id: str
+    caption: str
+    negative_caption: str
+    type: str
+    subtype: str
+
+
+class ReplayGenerator(Generator[ReplayedNegatives]):
+    """Plans a row a record, and copies it."""
+
+    version = 1
+    candidate = ReplayedNegative
+    columns = COLUMNS
+
+    def inputs(self) -> str:
+        """Digest of the files, with their names, which ids begin with."""
+        return digest([[path.name, *sha256_of_file(path)] for path in self._files])
+
+    def plan(self) -> Iterator[ReplayedNegative]:
+        """Records in the order of the files. Raises `WrongUse` for a file of which nothing can be used."""
+        self.excluded = LeftOut()
+        for path in self._files:
+            for read in read_released(path):
+                if isinstance(read, Skipped):
+                    self.excluded.add(read.reason, read.place)
+                    continue
+                key = sample_key(self.name, read.record)
+                yield ReplayedNegative(
+                    key=key,
+                    identity=identity_of(read.record),
+                    group=key,
+                    split=self.split,
+                    caption_id=read.record,
+                    image_id=read.image,
+                    caption=read.caption,
+                    negative_caption=read.negative_caption,
+                    type=read.kind.type if read.kind else "",
+                    subtype=read.kind.subtype if read.kind else "",
+                )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+        """The planned rows."""
+        for one in cast(Sequence[ReplayedNegative], candidates):
+            yield negative_row(
+                one.key,
+                caption_id=one.caption_id,
+                image_id=one.image_id,
+                image=one.image_id,
+                caption=one.caption,
+                negative_caption=one.negative_caption,
+                type=one.type,
+                subtype=one.subtype,
+            )
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        return released_files(self.source.captions)

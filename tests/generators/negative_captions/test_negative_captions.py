@@ -1,0 +1,83 @@
+"""The source of negative captions, and a build of its table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.contract import check_source
+from generators.negative_captions.generator import NegativeGenerator
+from generators.negative_captions.kinds import KINDS
+from generators.negative_captions.source import NegativeCaptions
+from manifests.recipe import parse_recipe
+from shards.contracts import Context
+from shards.earlier import Earlier
+from shards.kinds.samples import Rejected, TableRows
+from shards.storage.store import Store
+from stages.run_here import build_here
+
+pytest.importorskip("sng_parser")
+TEXTS = ["A black dog sleeps on a red bench.", "A man riding a horse.", "Nothing at all", "A man riding a horse."]
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    path = tmp_path / "captions.jsonl"
+    records = [{"caption_id": str(n), "image_id": f"image{n}", "caption": text} for n, text in enumerate(TEXTS)]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in [*records, {"caption": " "}]))
+    return path
+
+
+def source(captions: Path, **settings: Any) -> NegativeCaptions:
+    return NegativeCaptions(kind="negative-captions", captions=(captions,), **settings)
+
+
+def test_the_contract_is_kept(captions: Path) -> None:
+    check_source(source(captions), Context("negatives"))
+
+
+def test_each_caption_is_asked_for_each_kind(captions: Path) -> None:
+    generator = source(captions).open(Context("negatives"))
+    planned = list(generator.plan())
+    assert [one.negative_kind for one in planned] == list(KINDS) * len(TEXTS)
+    assert generator.excluded.examples == [("empty-caption", "captions.jsonl line 5")]
+    made = dict(zip([one.key for one in planned], generator.make(planned), strict=True))
+    rows = [one.rows[0] for one in made.values() if isinstance(one, TableRows)]
+    assert {"caption_id": "1", "image_id": "image1", "type": "swap", "subtype": "obj"}.items() <= rows[
+        [row["negative_caption"] for row in rows].index("A horse riding a man.")
+    ].items()
+    nothing = [one.key for one in planned if one.caption_id == "2"]
+    assert all(isinstance(made[key], Rejected) for key in nothing)
+
+
+def test_what_is_written_does_not_depend_on_what_is_written_with_it(captions: Path) -> None:
+    generator = source(captions, kinds=("replace_obj", "add_obj")).open(Context("negatives"))
+    planned = list(generator.plan())
+    together = list(generator.make(planned))
+    assert [next(iter(generator.make([one]))) for one in planned] == together
+    (first, last) = (
+        [one for one, of in zip(together, planned, strict=True) if of.caption_id == number] for number in ("1", "3")
+    )
+    assert first != last, "equal captions have keys of their own, so other chances"
+
+
+def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: Path) -> None:
+    raw = {"name": "n", "subsets": {"negatives": {"source": source(captions).model_dump(mode="json"), "shard_size": 7}}}
+    counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["negatives"]
+    assert counts["planned"] == 7 * len(TEXTS) == counts["kept"] + sum(counts["rejected"].values())
+    table = Earlier(Store(str(tmp_path / "out")), "negatives").read(["caption", "negative_caption", "type", "subtype"])
+    assert len(table) == counts["kept"] and set(counts["rejected"]) == {"nothing-to-change"}
+    build_here(parse_recipe(raw), str(tmp_path / "again"), 2)
+    for path in (tmp_path / "out").rglob("*.parquet"):
+        if "log" not in path.parts:
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "out")).read_bytes()
+
+
+def test_kinds_are_named_as_sugarcrepe_names_them() -> None:
+    assert NegativeGenerator.columns.names[-2:] == ["type", "subtype"]
+    assert list(KINDS) == [
+        "replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"
+    ]  # fmt: skip
