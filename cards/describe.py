@@ -58,7 +58,7 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
 def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: IndexSummary) -> dict[str, Any]:
     subset = stage.name
     tars = {
-        layout.tar(subset, one.split, one.shard).removeprefix(f"{subset}/"): (one.tar_sha256, one.tar_size)
+        layout.tar_name(one.split, one.shard): (one.tar_sha256, one.tar_size)
         for one in read_receipts(store, subset)
         if one.tar_size
     }

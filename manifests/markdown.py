@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from statistics import median_low
 
 _CELL = str.maketrans({"&": "&amp;", "\\": "&#92;", "<": "&lt;", "|": "\\|", "\n": " "})
 LONGEST_CELL = 120  # characters of other people's text in a table
@@ -41,7 +39,10 @@ def share(count: int, total: int) -> str:
 
 def middle_and_most(counts: Mapping[int, int]) -> str:
     """The lower median and the largest of values given as value -> how often."""
-    median = median_low(Counter(counts).elements()) if counts else 0
+    left, median = (sum(counts.values()) + 1) // 2, 0
+    for value in sorted(counts):
+        if left > 0:
+            left, median = left - counts[value], value
     return f"{median:,}; {max(counts, default=0):,}"
 
 

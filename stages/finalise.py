@@ -22,11 +22,11 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
 
     Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
-    todo = list(_changed(state))
+    todo = list(_changed_files(state))
     if not todo:
         return state, []
 
-    def agrees(one: _Changed) -> bool:
+    def agrees(one: _ChangedFile) -> bool:
         try:
             return store.sha256(one.path)[0] == one.sha256
         except FileNotFoundError:
@@ -39,7 +39,7 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
     return replace(state, done=done), sorted(bad)
 
 
-class _Changed(NamedTuple):
+class _ChangedFile(NamedTuple):
     """A file of a shard that is not the one that was hashed. column: of the ledger, that its stamp belongs to."""
 
     number: int
@@ -49,14 +49,14 @@ class _Changed(NamedTuple):
     stamp: str
 
 
-def _changed(state: StageState) -> Iterator[_Changed]:
+def _changed_files(state: StageState) -> Iterator[_ChangedFile]:
     columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
     for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
         stamp = state.rows[f"{number:05d}.parquet"].stamp
         if stamp != rows_stamp:
-            yield _Changed(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
+            yield _ChangedFile(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
         if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
-            yield _Changed(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
+            yield _ChangedFile(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
 
 
 def forget(store: Store, home: str, numbers: Iterable[int]) -> None:

@@ -78,7 +78,8 @@ class Here:
         # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
         isolated = self._runner == "processes" or maker.isolated
         children = Children(min(self._workers, len(state.todo))) if isolated else None
-        self._children += [children] if children is not None else []
+        if children is not None:
+            self._children.append(children)
         make = children.make if children is not None else partial(make_one, maker=maker.on_this_machine())
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []

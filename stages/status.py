@@ -185,7 +185,7 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     if missing <= recipe.max_missing * state.stage.planned:
         return ""
     source = recipe[name].source
-    example = next((one for missing in state.done.column("missing") for one in json.loads(missing)), "those")
+    example = next((one for listed in state.done.column("missing") for one in json.loads(listed)), "those")
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "

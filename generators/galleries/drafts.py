@@ -22,9 +22,8 @@ class Draft:
 
     entry: the template as it stands in GeneCIS's own JSON, which its released evaluation reads: condition, reference,
     target, and a gallery without the target. Each image is ``{val_image_id}`` of COCO or ``{image_id, instance_id,
-    instance_bbox}`` of Visual Genome. identity: what tells it from all
-    others of the task. facts: for its provenance, the same keys for all of a task. images: names of the files of
-    reference, target and gallery.
+    instance_bbox}`` of Visual Genome. identity: what tells it from all others of the task. facts: for its provenance,
+    the same keys for all of a task. images: names of the files of reference, target and gallery.
     """
 
     task: Task

@@ -95,7 +95,7 @@ class ObjectDrafts:
         return close, (near >= NEAR) & (far >= FAR)
 
     def _shared(self, reference: int) -> NDArray[np.float32]:
-        """How many of the reference's categories each image shows, (images,); not kept while references take turns."""
+        """How many of the reference's categories each image shows, (images,); computed each time, to save memory."""
         shared: NDArray[np.float32] = self._counted @ self._counted[reference]
         return shared
 

@@ -61,7 +61,7 @@ class Instance:
     rests_on: tuple[int, ...]
 
     def record(self) -> dict[str, Any]:
-        """As it goes into a sample's JSON: numbers are rounded, and nothing is cut."""
+        """As it goes into a sample's JSON: numbers are rounded; ``cut`` is left out, as nothing kept is cut."""
         record = asdict(self)
         del record["cut"]
         for name, digits in DIGITS.items():

@@ -126,7 +126,7 @@ class PromptToPromptPipeline(diffusers.DiffusionPipeline):  # type: ignore[misc]
         return alignment
 
     def _conditions(self, captions: Sequence[str], guidance: bool, size: tuple[int, int]) -> dict[str, Any]:
-        """What the UNet is told, as its arguments: embedded captions, with guidance behind as many unconditional rows.
+        """The UNet's conditions, as its arguments; with guidance, n unconditional rows come first, then n captions.
 
         SDXL is also told that the image is ``size`` (height, width in pixels), originally too and uncropped.
         """

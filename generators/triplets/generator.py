@@ -100,7 +100,7 @@ class TripletGenerator(Generator[Triplets]):
         following = 0
         for table in miner.stream(Draws(self.seed, self.name)):
             distractor = table.distractor if self.source.distractors else np.full_like(table.distractor, NONE)
-            told = [self._relations.told(part) for part in (table.reference, table.target, distractor)]
+            told = [self._relations.texts_of(part) for part in (table.reference, table.target, distractor)]
             for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):
                 for missed in range(following, number):
                     self.excluded.add("no-triplet", f"draw {missed}")

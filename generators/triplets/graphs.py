@@ -41,7 +41,7 @@ class Relations:
     def __len__(self) -> int:
         return len(self.subject)
 
-    def told(self, relation: Codes) -> dict[str, list[str]]:
+    def texts_of(self, relation: Codes) -> dict[str, list[str]]:
         """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` of
         its caption; "" for `NONE`. Memory holds a text each."""
         texts = self.texts.take(pa.array(self.caption[relation]))

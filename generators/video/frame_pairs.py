@@ -104,7 +104,15 @@ class FramePairGenerator(Generator[S]):
         change: str,
         provenance: Mapping[str, Any],
     ) -> FramePairCandidate:
-        """A candidate of one video, whose name comes first in its identity; captions and addresses of both frames."""
+        """A candidate of one video.
+
+        Args:
+            identity: tells it from all others of the source; the video's name first.
+            captions: of both frames, best first.
+            at: addresses of both frames.
+            change: what differs between the twins.
+            provenance: flat, the same keys for all of a source.
+        """
         video = str(identity[0])
         return FramePairCandidate(
             key=sample_key(self.name, *identity),

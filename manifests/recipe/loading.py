@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 
 
 class InvalidRecipe(WrongUse, ValueError):
-    """A recipe that does not fit its models. problems: as pydantic tells them, those of sources and filters first."""
+    """A recipe that does not fit its models. problems: as pydantic reports them, those of sources and filters first."""
 
     def __init__(self, error: ValidationError) -> None:
         self.problems = sorted(error.errors(), key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))

@@ -113,7 +113,7 @@ class Sample(ABC):
     def question(self, images: Mapping[str, str]) -> Any:
         """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
 
-        Its kind, texts and images where a kind does not differ; columns such as a template's task make no difference.
+        By default its kind, texts and images; a kind may override this. Columns such as a task make no difference.
         images: sha256 by role; empty for a sample without images.
         """
         words = self.described()

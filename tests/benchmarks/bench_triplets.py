@@ -88,7 +88,7 @@ def mine_all(graphs: str, rules: str, triplets: int) -> None:
     lap("mine")
     for start in range(0, len(table), BLOCK):
         for column in (table.reference, table.target, table.distractor):
-            relations.told(column[start : start + BLOCK])
+            relations.texts_of(column[start : start + BLOCK])
     lap("rows")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     counts = {"relations": len(relations), "triplets": len(table), "left_out": table.left_out}

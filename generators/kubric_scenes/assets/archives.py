@@ -74,9 +74,9 @@ def _checked(tar: tarfile.TarFile, asset: str) -> dict[str, tarfile.TarInfo]:
     """
     members: dict[str, tarfile.TarInfo] = {}
     size = 0
-    for member in tar:
+    for number, member in enumerate(tar):
         size += member.size
-        if len(members) >= MAX_FILES or size > MAX_BYTES:
+        if number >= MAX_FILES or size > MAX_BYTES:
             raise ValueError(f"it holds more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB")
         if member.isdir():
             continue

@@ -122,8 +122,13 @@ class AssetShelf:
     def _scratch(self) -> Path:
         self._unpack_in.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="assets-", dir=self._unpack_in))
-        self.close = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._remove_scratch = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
+
+    def close(self) -> None:
+        """Remove what was unpacked, if anything was."""
+        if "_scratch" in self.__dict__:
+            self._remove_scratch()
 
     @cached_property
     def _kubric(self) -> Any:

@@ -179,7 +179,7 @@ def _count(drawn: Drawn, model: Model, rng: np.random.Generator) -> tuple[tuple[
 
 
 def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]:
-    """``most`` places (x, y), any two at least ``apart`` in X or in Y; empty where no layout of many has room."""
+    """``most`` places (x, y), any two at least ``apart`` in X or in Y; empty when none of `LAYOUTS_TRIED` fits."""
     reach = apart * CROWDED * math.sqrt(most)
     for _ in range(LAYOUTS_TRIED):
         places: list[Points] = []

@@ -17,7 +17,7 @@ from generators.kubric_scenes.studio.kubric_import import load_kubric, load_simu
 
 GRID = 64  # cells along the longer side of the carrying thing
 LEVEL = 0.03  # scene units: heights that differ by less carry together
-NEARLY_BEST = 0.9  # spots that carry so large a share of what the best one does
+NEARLY_BEST = 0.9  # spots that carry at least this share of what the best one does
 
 FLOOR = -1
 STEPS_A_SECOND = 240

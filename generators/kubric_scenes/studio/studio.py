@@ -20,6 +20,7 @@ TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets
 SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
 PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the floor
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
+MAX_PLACEMENTS = 255  # masks are uint8
 
 
 class Studio:
@@ -66,6 +67,8 @@ class Studio:
         """A picture of the placements, which are numbered from 1 in its masks: at most 255."""
         if Studio._open is not self:
             raise RuntimeError("another Studio was opened in this process since; use that one")
+        if len(placements) > MAX_PLACEMENTS:
+            raise ValueError(f"{len(placements)} placements; masks number at most {MAX_PLACEMENTS}")
         scene = self._bpy.context.scene
         with quiet(1):
             self._look(view)
@@ -150,7 +153,7 @@ class Studio:
             self._bpy.data.orphans_purge(do_recursive=True)
 
     def _prop(self, asset: str, number: int) -> Any:
-        """The numberth object of an asset; objects of one asset share its mesh."""
+        """The n-th object of an asset; objects of one asset share its mesh."""
         props = self._props.setdefault(asset, [])
         self._props.move_to_end(asset)
         while len(props) <= number:

@@ -188,14 +188,14 @@ def test_relations_tell_what_was_mined(own_said: list[Said]) -> None:
     relations = relations_of(own_said)
     table = miner(relations, AS_RATED, "strict", 4.6, distractors=False).mine(DRAWS, 0, 300)
     for column in (table.reference, table.target):
-        told = relations.told(column)
+        told = relations.texts_of(column)
         for at, row in enumerate(column.tolist()):
             image, *said = own_said[row]
             mention = {name: texts[at] for name, texts in told.items()}
             assert [mention["subject"], mention["predicate"], mention["object"]] == said
             assert (mention["image_id"], mention["image"], mention["caption_id"]) == (image, f"{image}.jpg", str(row))
             assert mention["caption"] == " ".join(said)
-    assert {text for texts in relations.told(table.distractor).values() for text in texts} == {""}
+    assert {text for texts in relations.texts_of(table.distractor).values() for text in texts} == {""}
 
 
 @pytest.mark.parametrize("rules", ["strict", "published"])

@@ -188,6 +188,7 @@ def refers(name: str, text: str) -> Callable[[dict[str, bytes]], dict[str, bytes
         ([link("box", ".."), file("box/up.txt")], "a link or a device"),
         ([device("texture.png")], "a link or a device"),
         ([file(f"{n}.txt") for n in range(200)], "more than 100 files"),
+        ([file("same.txt")] * 200, "more than 100 files"),
         ([file("bomb.bin", 1 << 40)], "256 MiB"),
     ],
 )
