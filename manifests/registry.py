@@ -47,8 +47,6 @@ class Registry(Generic[S]):
         try:
             found = points[kind].load()
         except Exception as error:
-            if not self.distribution(kind):
-                raise  # twinset's own: no package to correct
             raise WrongUse(
                 f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows the "
                 "traceback)"
