@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+MANY_TABLES = 1000
+
 
 def read_parquet(
     stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None, checksums: bool = False
@@ -54,3 +56,9 @@ def _broken_told() -> Iterator[None]:
         if error.errno is not None:
             raise
         raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def compact(tables: list[pa.Table]) -> None:
+    """Join tables in place once there are many: the memory of a small one is several times that of its rows."""
+    if len(tables) >= MANY_TABLES:
+        tables[:] = [pa.concat_tables(tables).combine_chunks()]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifests.parquet import read_parquet
+from manifests.parquet import compact, read_parquet
 from manifests.receipt import Receipt
 from shards.rows import DUPLICATE, KEPT, REJECTED, read_rows, write_rows
 from shards.storage import layout
@@ -65,6 +65,7 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dic
             for name, value in (("source", source), ("home", home), ("shard", number)):
                 rows = rows.append_column(name, pa.repeat(value, len(rows)))
             tables.append(rows)
+            compact(tables)
     if not tables:
         return drop
     table = pa.concat_tables(tables)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cards.summary import IndexSummary
 from manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from manifests.errors import BuildFailed
-from manifests.parquet import read_parquet
+from manifests.parquet import compact, read_parquet
 from manifests.receipt import IndexRecord
 from shards import rows
 from shards.kinds.registry import KINDS
@@ -167,6 +167,7 @@ def _streamed(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.Table], No
         nonlocal waiting
         if len(table):
             pending.append(table.select(schema.names).cast(schema))
+            compact(pending)
             waiting += len(table)
         if waiting >= ROW_GROUP:
             flush()
