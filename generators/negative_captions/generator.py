@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from generators.negative_captions.changes import problem
-from generators.negative_captions.kinds import COLUMNS, KINDS, negative_row
+from generators.negative_captions.kinds import COLUMNS, KINDS
 from generators.negative_captions.rules.engine import negative
 from generators.negative_captions.rules.vocabulary import vocabulary
 from generators.negative_captions.source import NegativeCaptions
@@ -76,13 +76,6 @@ class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
             elif reason := problem(kind.type, one.caption, text):
                 yield Rejected(one.key, reason, text)
             else:
-                yield negative_row(
-                    one.key,
-                    caption_id=one.caption_id,
-                    image_id=one.image_id,
-                    image=one.image,
-                    caption=one.caption,
-                    negative_caption=text,
-                    type=kind.type,
-                    subtype=kind.subtype,
-                )
+                row = {name: getattr(one, name) for name in ("caption_id", "image_id", "image", "caption")}
+                kinds = {"type": kind.type, "subtype": kind.subtype}
+                yield TableRows(one.key, [{**row, "negative_caption": text, **kinds}])

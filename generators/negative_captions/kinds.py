@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
-from shards.kinds.samples import TableRows
+from manifests.candidate import Candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +36,31 @@ KINDS = {
     )
 }
 
-#: Columns of a table of negative captions. image: as the captions' source names it; may be empty.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NegativeCaption(Candidate):
+    """A caption and its negative, planned from a record or a table that has both.
+
+    image: as the captions' source names it; may be empty. type, subtype: of the kind; empty where nobody tells.
+    """
+
+    caption_id: str
+    image_id: str
+    image: str
+    caption: str
+    negative_caption: str
+    type: str
+    subtype: str
+
+    def row(self) -> dict[str, str]:
+        """Its row in a table of `COLUMNS`."""
+        return {name: getattr(self, name) for name in COLUMNS.names}
+
+
+#: Columns of a table of negative captions.
 COLUMNS = pa.schema(
     [
         pa.field(name, pa.string(), nullable=False)
         for name in ("caption_id", "image_id", "image", "caption", "negative_caption", "type", "subtype")
     ]
 )
-
-
-def negative_row(key: str, **texts: Any) -> TableRows:
-    """The row of one negative caption. texts: a value for each of `COLUMNS`."""
-    return TableRows(key, [{name: texts[name] for name in COLUMNS.names}])

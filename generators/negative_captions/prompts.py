@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
 import pyarrow as pa
 
 from generators.negative_captions.changes import formatted
-from generators.negative_captions.kinds import COLUMNS
+from generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from generators.negative_captions.replay import SUGARCREPE
 from generators.papers import BIVLC
 from manifests.candidate import Candidate
@@ -54,41 +53,28 @@ class NegativePrompts(Source):
         return PromptGenerator(self, context)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptCandidate(Candidate):
-    """A row of the earlier table."""
-
-    caption_id: str
-    image_id: str
-    image: str
-    caption: str
-    negative_caption: str
-    type: str
-    subtype: str
-
-
 class PromptGenerator(Generator[NegativePrompts]):
     """Plans a row a negative caption, with the identity that it has in the earlier table."""
 
     version = 1
-    candidate = PromptCandidate
+    candidate = NegativeCaption
     columns = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
 
     def inputs(self) -> str:
         """Digest of the earlier table."""
         return self.context.earlier(self.source.negatives).digest
 
-    def plan(self) -> Iterator[PromptCandidate]:
+    def plan(self) -> Iterator[NegativeCaption]:
         """Rows in the order of the earlier table, which is read a row group at a time."""
         for batch in self.context.earlier(self.source.negatives).batches(["identity", *COLUMNS.names]):
             for row in batch.to_pylist():
                 key = sample_key(self.name, *json.loads(row["identity"]))
-                yield PromptCandidate(key=key, group=key, split=self.split, **row)
+                yield NegativeCaption(key=key, group=key, split=self.split, **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         """The formatted captions and the prompt of each."""
-        for one in cast(Sequence[PromptCandidate], candidates):
-            row = {name: getattr(one, name) for name in COLUMNS.names}
+        for one in cast(Sequence[NegativeCaption], candidates):
+            row = one.row()
             captions = {name: formatted(row[name]) for name in ("caption", "negative_caption")}
             prompt = one.negative_caption.replace(".", "") + self.source.suffix
             yield TableRows(one.key, [{**row, **captions, "prompt": prompt}])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from generators.annotation_files import Skipped, read_json
-from generators.negative_captions.changes import unchanged
+from generators.negative_captions.changes import CHANGE_REASONS, unchanged
 from generators.negative_captions.kinds import KINDS, NegativeKind
 from generators.scene_graphs.captions import LONGEST_CAPTION
 from manifests.errors import WrongUse
@@ -24,7 +24,7 @@ REASONS = {
     "no-image": "records that do not name an image",
     "unknown-kind": "records whose type and subtype are none of the seven kinds",
     "too-long": "captions that are longer than any real one",
-    "unchanged": "negative captions that equal the caption but for case, spaces and full stop",
+    "unchanged": CHANGE_REASONS["unchanged"],
 }
 
 _IMAGE = ("filename", "image_id", "image", "file_name")

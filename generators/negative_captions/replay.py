@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
@@ -11,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import BeforeValidator, Field
 
 from generators.annotation_files import Skipped
-from generators.negative_captions.kinds import COLUMNS, negative_row
+from generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from generators.negative_captions.released import REASONS, read_released, released_files
 from generators.papers import BIVLC
 from generators.scene_graphs.source import listed
@@ -68,30 +67,18 @@ class ReplayedNegatives(Source):
         return ReplayGenerator(self, context)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayedNegative(Candidate):
-    """A negative caption. type, subtype: of its kind; empty where the file does not tell."""
-
-    caption_id: str
-    image_id: str
-    caption: str
-    negative_caption: str
-    type: str
-    subtype: str
-
-
 class ReplayGenerator(Generator[ReplayedNegatives]):
     """Plans a row a record, and copies it."""
 
     version = 1
-    candidate = ReplayedNegative
+    candidate = NegativeCaption
     columns = COLUMNS
 
     def inputs(self) -> str:
         """Digest of the files, with their names, which ids begin with."""
         return digest([[path.name, *sha256_of_file(path)] for path in self._files])
 
-    def plan(self) -> Iterator[ReplayedNegative]:
+    def plan(self) -> Iterator[NegativeCaption]:
         """Records in the order of the files. Raises `WrongUse` for a file of which nothing can be used."""
         self.excluded = LeftOut()
         for path in self._files:
@@ -100,13 +87,14 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
                     self.excluded.add(read.reason, read.place)
                     continue
                 key = sample_key(self.name, read.record)
-                yield ReplayedNegative(
+                yield NegativeCaption(
                     key=key,
                     identity=identity_of(read.record),
                     group=key,
                     split=self.split,
                     caption_id=read.record,
                     image_id=read.image,
+                    image=read.image,
                     caption=read.caption,
                     negative_caption=read.negative_caption,
                     type=read.kind.type if read.kind else "",
@@ -115,17 +103,8 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         """The planned rows."""
-        for one in cast(Sequence[ReplayedNegative], candidates):
-            yield negative_row(
-                one.key,
-                caption_id=one.caption_id,
-                image_id=one.image_id,
-                image=one.image_id,
-                caption=one.caption,
-                negative_caption=one.negative_caption,
-                type=one.type,
-                subtype=one.subtype,
-            )
+        for one in cast(Sequence[NegativeCaption], candidates):
+            yield TableRows(one.key, [one.row()])
 
     @cached_property
     def _files(self) -> list[Path]:
