@@ -41,7 +41,7 @@ def card(
         stage=stage,
         source=source,
         kind=CARD_KINDS.get(source.makes),
-        noun="candidate" if source.makes == "table" else source.makes,
+        noun="candidate" if source.makes == "table" else source.makes.replace("-", " "),
         extension=subset.encoding.format,
         summary=summary,
         numbers=numbers,

@@ -89,7 +89,8 @@ class SourceSettings(PlacedSettings):
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
 
-    makes: name of the sample kind (`shards.kinds`): ``pair``, ``triplet``, ``template``, or ``table``.
+    makes: name of the sample kind (`shards.kinds`): ``pair``, ``text-pair``, ``triplet``, ``template``, or
+        ``table``.
     reference: the data set that samples are made from. paper: the benchmark whose procedure is followed, if any.
     group: what a group of candidates is called: ``video``, ``scene``. verb: how samples come from it, as in
     ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,9 +13,13 @@ from manifests.errors import WrongUse
 from manifests.parquet import parquet_columns, read_parquet
 from manifests.receipt import IndexRecord
 from manifests.stage import parse_stage
+from shards.kinds.fields import REMEDY
+from shards.kinds.kind import Stored
+from shards.read import read_tar
 from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
+from shards.storage.tar_reader import BrokenTar
 
 
 class Earlier:
@@ -48,6 +52,27 @@ class Earlier:
         """As `read`, a row group at a time, for an index that memory does not hold."""
         with self._index(columns) as stream:
             yield from pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False)
+
+    def samples(self, tar: str, keys: Collection[str]) -> dict[str, Stored[Any]]:
+        """Samples of one tar by key; the tar is read as far as the last of them.
+
+        Args:
+            tar: as the column ``tar`` of the index names it.
+            keys: of samples in it.
+
+        Raises:
+            BrokenTar: the tar is absent, broken, or lacks one of the keys.
+        """
+        wanted, found = set(keys), dict[str, Stored[Any]]()
+        place = f"{self.home}/{tar}" if self.home else tar
+        for sample in read_tar(self.store, place) if wanted else ():
+            if sample.key in wanted:
+                found[sample.key] = sample
+                if len(found) == len(wanted):
+                    break
+        if lacking := sorted(wanted - found.keys()):
+            raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
+        return found
 
     @contextmanager
     def _index(self, columns: Sequence[str]) -> Iterator[BinaryIO]:

@@ -43,7 +43,8 @@ class Row:
 
     identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
     when it could not be made; empty when kept.
-    words: by column (`shards.kinds.kind.SampleKind.described`). images: sha256 of the encoded ones, by role.
+    words: by column (`shards.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
+    encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
     """
 
@@ -58,6 +59,7 @@ class Row:
     score: float | None = None
     detail: str = ""
     words: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     content: str = ""
     sources: tuple[Source, ...] = ()
@@ -66,7 +68,8 @@ class Row:
 def schema_of(kind: SampleKind) -> pa.Schema:
     """Columns of the rows of a kind of samples."""
     own = pa.schema([(name, pa.string()) for name in (*kind.described, *kind.hashed)])
-    return pa.schema([*JUDGED, *own, *_LAST])
+    numbers = pa.schema([(name, pa.float64()) for name in kind.numbers])
+    return pa.schema([*JUDGED, *own, *numbers, *_LAST])
 
 
 def table_schema(columns: pa.Schema) -> pa.Schema:
@@ -86,6 +89,7 @@ def write_rows(rows: Sequence[Row], path: Path) -> None:
         {
             **{name: getattr(row, name) for name in (*JUDGED.names, "content")},
             **{name: row.words.get(name, "") for name in kind.described},
+            **{name: row.numbers.get(name) for name in kind.numbers},
             **{f"{role}_sha256": row.images.get(role, "") for role in kind.images},
             "sources": [asdict(one) for one in row.sources],
         }
@@ -138,6 +142,7 @@ def read_rows(stream: BinaryIO) -> list[Row]:
             kind=kind,
             **{name: values[name] for name in (*JUDGED.names, "content")},
             words={name: values[name] for name in kind.described},
+            numbers={name: values[name] for name in kind.numbers if values[name] is not None},
             images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
             sources=tuple(Source(**one) for one in values["sources"]),
         )

@@ -39,7 +39,8 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
     else:
         kind = KINDS[makes]
         schema, described = rows.schema_of(kind).append(pa.field("tar", pa.string())), kind.described
-        kept = ("key", "identity", "tar", "split", "group", *described, *kind.hashed, "content", "sources")
+        own = (*described, *kind.hashed, *kind.numbers)
+        kept = ("key", "identity", "tar", "split", "group", *own, "content", "sources")
     found = [pa.schema([schema.field(name) for name in names]) for names in (kept, (*_REJECTED, *described))]
     return found[0], found[1]
 

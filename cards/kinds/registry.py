@@ -5,6 +5,7 @@ from __future__ import annotations
 from cards.kinds.kind import CardKind
 from cards.kinds.pair import PAIRS
 from cards.kinds.template import TEMPLATES
+from cards.kinds.text_pair import TEXT_PAIRS
 from cards.kinds.triplet import TRIPLETS
 
-CARD_KINDS: dict[str, CardKind] = {kind.sample.name: kind for kind in (PAIRS, TRIPLETS, TEMPLATES)}
+CARD_KINDS: dict[str, CardKind] = {kind.sample.name: kind for kind in (PAIRS, TEXT_PAIRS, TRIPLETS, TEMPLATES)}

@@ -55,8 +55,8 @@ class SampleKind:
 
     name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, in the order of the tar,
     where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
-    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. attachments: further
-    fields, which a sample has all or none of.
+    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. numbers: scores that
+    stand in rows too, null where a sample lacks them. attachments: further fields, which a sample has all or none of.
     """
 
     name: str
@@ -64,6 +64,7 @@ class SampleKind:
     images: tuple[str, ...]
     texts: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
     attachments: tuple[str, ...] = ()
 

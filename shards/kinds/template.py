@@ -31,7 +31,7 @@ TEMPLATE = SampleKind(
     ("reference", "target", *GALLERY),
     ("condition",),
     ("task",),
-    frozenset(GALLERY[1:]),
+    optional=frozenset(GALLERY[1:]),
 )
 
 

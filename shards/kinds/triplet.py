@@ -28,7 +28,7 @@ TRIPLET = SampleKind(
     PARTS,
     ("condition",),
     (*(f"{part}_caption" for part in PARTS), *(f"{part}_id" for part in PARTS)),
-    frozenset({"distractor"}),
+    optional=frozenset({"distractor"}),
 )
 
 

@@ -178,6 +178,7 @@ def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedIm
         images[role] = encoded[frame.id]
     row.images = {role: image.sha256 for role, image in images.items()}
     row.content = content_digest(sample, row.images)
+    row.numbers = {name: sample.scores[name] for name in sample.kind.numbers if name in sample.scores}
     source, extension = maker.source, maker.subset.encoding.format
     return fields_of(sample, images, source.kind, source.licence, extension) if images else None
 

@@ -1,0 +1,79 @@
+"""Text pairs on sheets and cards: the image, its caption and the negative one, the words that differ marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+from cards.block import LONGEST_TEXT, Block, Cell
+from cards.kinds.kind import CardKind, how_often, records_of
+from cards.plots import Counts
+from cards.word_diff import mark_difference, words_of
+from manifests.markdown import ranked
+from shards.kinds.kind import Stored
+from shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
+from shards.read import index_rows
+from shards.storage.store import Store
+
+
+def statistics(store: Store, subset: str) -> SimpleNamespace:
+    """What a researcher should know of the text pairs of a subset; captions are read as a stream.
+
+    Returns:
+        caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
+        number of pairs. kinds: pairs by type and subtype, such as ``replace obj``. distinct_images, distinct_captions.
+        sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
+    """
+    words, negative_words, groups, kinds = Counter[int](), Counter[int](), Counter[str](), Counter[str]()
+    captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
+    for row in index_rows(store, subset, ("group", *TEXT_PAIR.described, *TEXT_PAIR.hashed)):
+        words[len(words_of(row["caption"]))] += 1
+        negative_words[len(words_of(row["negative_caption"]))] += 1
+        groups[row["group"]] += 1
+        kinds[f"{row['type']} {row['subtype']}".strip() or "unknown"] += 1
+        captions |= {hash(row["caption"]), hash(row["negative_caption"])}
+        images.add(hash(row["image_sha256"]))
+    sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
+    return SimpleNamespace(
+        caption_words=dict(sorted(words.items())),
+        negative_words=dict(sorted(negative_words.items())),
+        group_pairs=how_often(groups.values()),
+        kinds=ranked(kinds, len(kinds)),
+        distinct_images=len(images),
+        distinct_captions=len(captions),
+        sampled=len(sampled),
+        image_sizes=how_often(one.image.size for one in sampled),
+    )
+
+
+def _block(pair: Stored[TextPairRecord]) -> Block:
+    sides = mark_difference(*(pair.texts[name][:LONGEST_TEXT] for name in TEXT_PAIR.texts))
+    cells = [Cell(image=pair.images["image"], words=sides[0], side=0), Cell("negative", words=sides[1], side=1)]
+    return Block(pair.key, cells, 2, f"{pair.json.type} {pair.json.subtype} | {pair.json.group}".strip(" |"))
+
+
+def _panels(numbers: SimpleNamespace, _group: str) -> dict[str, Counts]:
+    return {
+        "captions by number of words": numbers.caption_words,
+        "negative captions by number of words": numbers.negative_words,
+        "pairs by kind": numbers.kinds,
+    }
+
+
+TEXT_PAIRS = CardKind(
+    sample=TEXT_PAIR,
+    what=("text pairs", "an image, a caption of it, and a negative caption that is wrong of it in one thing"),
+    tasks=("image-to-text", "zero-shot-image-classification"),
+    tags=("minimal-pairs", "hard-negatives", "image-text-matching"),
+    columns={
+        "caption": "Caption of the image.",
+        "negative_caption": "Caption that is wrong of the image in one thing.",
+        "type": "What was done to the caption: replace, swap or add.",
+        "subtype": "To what: obj, att or rel.",
+    },
+    block=_block,
+    across=3,
+    legend="The caption stands below its image, the negative one beside it.",
+    statistics=statistics,
+    panels=_panels,
+)

@@ -1,0 +1,66 @@
+"""Text pairs: an image, a caption of it, and a negative caption that is wrong of it in one thing (TROHN-Text)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from shards.kinds.samples import Frame
+
+
+class TextPairRecord(Record):
+    """The JSON of a text pair. type, subtype: such as ``replace`` and ``obj``, both "" where they are not known."""
+
+    type: str
+    subtype: str
+    source: SourcesRecord
+    image: ImageRecord
+
+
+#: Scores of the captions (`generators.caption_scores`): of both, and the similarity of the two.
+TEXT_SCORES = (
+    *(f"{scorer}_{side}" for scorer in ("vera", "cola", "lm") for side in ("caption", "negative")),
+    "similarity",
+)
+
+TEXT_PAIR = SampleKind(
+    "text-pair",
+    TextPairRecord,
+    ("image",),
+    ("caption", "negative_caption"),
+    ("type", "subtype"),
+    numbers=TEXT_SCORES,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class TextPair(Sample):
+    """A text pair. image: None where only an index is made. type, subtype: what was done to the caption."""
+
+    kind: ClassVar[SampleKind] = TEXT_PAIR
+
+    image: Frame | None
+    caption: str
+    negative_caption: str
+    type: str = ""
+    subtype: str = ""
+
+    def pictures(self) -> dict[str, Frame]:
+        """As `Sample.pictures`."""
+        return {} if self.image is None else {"image": self.image}
+
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        """As `Sample.recorded`."""
+        return {
+            "type": self.type,
+            "subtype": self.subtype,
+            "source": {"dataset": dataset, "files": files},
+            "image": images.get("image"),
+        }
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the same words of the same image; without images, of the same source."""
+        words = [self.caption, self.negative_caption]
+        return [self.kind.name, words, dict(images) or [[one.path, one.sha256] for one in self.sources]]
