@@ -16,7 +16,7 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.recipe import Subset
 from manifests.stage import Stage
-from shards.read import read_receipts, read_settings
+from shards.read import finished, read_settings
 from shards.records import planned_stage
 from shards.storage import layout
 from shards.storage.store import Store
@@ -58,9 +58,9 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
 def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: IndexSummary) -> dict[str, Any]:
     subset = stage.name
     tars = {
-        layout.tar_name(one.split, one.shard): (one.tar_sha256, one.tar_size)
-        for one in read_receipts(store, subset)
-        if one.tar_size
+        layout.tar_name(split, number): (sha256, size)
+        for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")
+        if size
     }
     metadata = croissant(stage, settings, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
     marker = marker_folder(stage, tars)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from cards.word_diff import Marked
 from manifests.errors import WrongUse
 from manifests.markdown import ranked
 from manifests.stage import Stage
-from shards.read import read_receipts, read_spread, read_spread_rows
+from shards.read import finished, read_spread, read_spread_rows
 from shards.records import planned_stage, subsets_in
 from shards.storage import layout
 from shards.storage.store import Store
@@ -73,16 +72,16 @@ def _section(store: Store, stage: Stage, count: int) -> dict[str, Any]:
     made, kept, rejected: of finished shards. blocks: samples with images; rows: without; columns: of words in which
     some row has any.
     """
-    kind, receipts = CARD_KINDS[stage.facts["makes"]], read_receipts(store, stage.name)
+    kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, stage.name)
     blocks = [kind.block(sample) for sample in read_spread(store, stage.name, count)]
     rows = [] if blocks else read_spread_rows(store, stage.name, count)
     return {
         "stage": stage,
         "kind": kind,
         "licence": str(stage.facts["settings"]["source"].get("licence", "")),
-        "made": sum(receipt.planned for receipt in receipts),
-        "kept": sum(receipt.kept for receipt in receipts),
-        "rejected": ranked(sum((Counter(receipt.rejected) for receipt in receipts), Counter[str]())),
+        "made": sum(receipts.column("planned")),
+        "kept": sum(receipts.column("kept")),
+        "rejected": ranked(receipts.rejected()),
         "excluded": ranked(stage.excluded),
         "blocks": blocks,
         "rows": rows,

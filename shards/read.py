@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_rows
-from manifests.receipt import Receipt, parse_receipt
 from manifests.recipe import Recipe, Subset, recipe_from_json
 from shards.kinds.fields import REMEDY, stored
 from shards.kinds.kind import SampleKind, Stored
+from shards.ledger import Receipts, read_receipts
 from shards.rows import KEPT, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
-
-PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
@@ -34,18 +31,19 @@ def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
         raise WrongUse(f"{store.root}/{path}: not the recipe of {subset} ({error}); run its build again") from error
 
 
-def read_receipts(store: Store, subset: str) -> list[Receipt]:
-    """Receipts of the finished shards, by number; numbers may be missing."""
-    names = [name for name in store.names(layout.meta(subset, "receipts")) if layout.shard_number(name, "json") >= 0]
-    found = []
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        contents = pool.map(lambda name: store.read(layout.meta(subset, f"receipts/{name}")), names)
-        for name, content in zip(names, contents, strict=True):
-            receipt = parse_receipt(content)
-            if receipt is None or f"{receipt.shard:05d}.json" != name:
-                raise BrokenTar(f"{store.root}/{subset}/_meta/receipts/{name}: not a receipt; {REMEDY}")
-            found.append(receipt)
-    return sorted(found, key=lambda receipt: receipt.shard)
+def finished(store: Store, subset: str) -> Receipts:
+    """Receipts of the finished shards, by number; numbers may be missing. Raises `BrokenTar` for what is no receipt."""
+    receipts, unreadable = read_receipts(store, subset)
+    if unreadable:
+        raise BrokenTar(f"{store.root}/{layout.receipt(subset, unreadable[0])}: not a receipt; {REMEDY}")
+    return receipts
+
+
+def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
+    """Tars of the finished shards in order, by path below OUT, each with the number of its samples."""
+    for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
+        if tar_size:
+            yield layout.tar(subset, split, number), kept
 
 
 def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -59,8 +57,8 @@ def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterato
 
     Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_writer` would not have written.
     """
-    tars = (layout.tar(subset, one.split, one.shard) for one in read_receipts(store, subset) if one.tar_size)
-    return itertools.islice(itertools.chain.from_iterable(read_tar(store, tar) for tar in tars), limit)
+    samples = itertools.chain.from_iterable(read_tar(store, tar) for tar, _ in finished_tars(store, subset))
+    return itertools.islice(samples, limit)
 
 
 def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Iterator[Stored[Any]]:
@@ -73,26 +71,29 @@ def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Itera
         yield sample
 
 
-def _spread(receipts: Sequence[Receipt], count: int) -> Iterator[tuple[Receipt, set[int]]]:
-    """Receipts of ``count`` samples that are evenly spread (all when there are fewer), with their places in the shard.
+def _spread(shards: Sequence[tuple[str, int]], count: int) -> Iterator[tuple[str, set[int]]]:
+    """Shards of ``count`` samples that are evenly spread (all when there are fewer), with their places in the shard.
 
     Sample k is the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same.
+
+    Args:
+        shards: path of each and the number of samples in it.
+        count: samples that are wanted.
     """
-    start, total = 0, sum(receipt.kept for receipt in receipts)
+    start, total = 0, sum(kept for _, kept in shards)
     count = min(count, total)
     wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
-    for receipt in receipts:
-        if places := {place - start for place in wanted if start <= place < start + receipt.kept}:
-            yield receipt, places
-        start += receipt.kept
+    for path, kept in shards:
+        if places := {place - start for place in wanted if start <= place < start + kept}:
+            yield path, places
+        start += kept
 
 
 def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
     """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
     found: list[Stored[Any]] = []
-    for receipt, places in _spread([one for one in read_receipts(store, subset) if one.tar_size], count):
-        samples = read_tar(store, layout.tar(subset, receipt.split, receipt.shard))
-        upto = itertools.islice(samples, max(places) + 1)
+    for tar, places in _spread(list(finished_tars(store, subset)), count):
+        upto = itertools.islice(read_tar(store, tar), max(places) + 1)
         found += [sample for place, sample in enumerate(upto) if place in places]
     return found
 
@@ -100,8 +101,10 @@ def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
 def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
     """As `read_spread`, but the rows of samples without images, which lie in no tar."""
     found: list[Row] = []
-    for receipt, places in _spread([one for one in read_receipts(store, subset) if not one.tar_size], count):
-        with store.open(layout.rows(subset, receipt.shard)) as stream:
+    columns = finished(store, subset).columns("kept", "tar_size")
+    shards = [(layout.rows(subset, number), kept) for number, kept, tar_size in columns if not tar_size]
+    for path, places in _spread(shards, count):
+        with store.open(path) as stream:
             kept = [row for row in read_rows(stream) if row.verdict == KEPT]
         found += [row for place, row in enumerate(kept) if place in places]
     return found

@@ -14,6 +14,7 @@ from typing import Any
 
 from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed, TwinsetError, WrongUse, in_words
+from shards.ledger import LEDGER
 from shards.records import subsets_in
 from shards.storage import layout
 from shards.storage.store import Store
@@ -21,7 +22,6 @@ from stages.duplicates import drop_duplicates
 from stages.finalise import disagreeing, forget, remove_leftovers
 from stages.index import is_indexed, receipts_digest, summarise, write_index
 from stages.job import Job, job_of
-from stages.ledger import LEDGER
 from stages.maker import refuse_mixed_runtimes
 from stages.plan import prepare
 from stages.progress import Progress

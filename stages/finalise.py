@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from manifests.plan import SHARDS_A_FILE, plan_file
+from shards.ledger import keep
 from shards.records import read_receipt
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.ledger import keep
 from stages.status import StageState
 
 PARALLEL_HASHES = 4

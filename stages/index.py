@@ -19,10 +19,10 @@ from manifests.parquet import compact, read_parquet
 from manifests.receipt import IndexRecord
 from shards import rows
 from shards.kinds.registry import KINDS
+from shards.ledger import Receipts
 from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
-from stages.ledger import Receipts
 from stages.status import StageState
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,11 @@ from manifests.plan import PlannedShard
 from manifests.receipt import Receipt
 from manifests.recipe import Recipe
 from manifests.stage import Stage
+from shards.ledger import Receipts, keep, read_receipts, row_of
 from shards.media.media_folder import Media
 from shards.records import planned_stage, read_planned
 from shards.storage import layout
 from shards.storage.store import Entry, Store
-from stages.ledger import Receipts, keep, read_receipts, row_of
 
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
@@ -61,10 +60,7 @@ class StageState:
 
     def rejected(self) -> dict[str, int]:
         """Rejected candidates by reason."""
-        counts: Counter[str] = Counter()
-        for rejected, times in Counter(self.done.column("rejected")).items():
-            counts.update({reason: times * count for reason, count in json.loads(rejected).items()})
-        return dict(sorted(counts.items()))
+        return dict(sorted(self.done.rejected().items()))
 
     def missing_media(self) -> int:
         """How many candidates were rejected because their media is missing or broken."""

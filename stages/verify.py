@@ -18,6 +18,7 @@ from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
 from shards.kinds.samples import Source
+from shards.ledger import LEDGER
 from shards.media.media_folder import Media
 from shards.records import read_index_record
 from shards.rows import KEPT, REJECTED
@@ -25,7 +26,6 @@ from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
 from stages.index import receipts_digest
-from stages.ledger import LEDGER
 from stages.maker import Maker
 from stages.status import StageState
 

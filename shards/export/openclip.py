@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shards.kinds.pair import PAIR
-from shards.read import of_kind, read_receipts, read_tar
-from shards.storage import layout
+from shards.read import finished_tars, of_kind, read_tar
 from shards.storage.store import Store
 from shards.storage.tar_writer import TarWriter
 
@@ -25,13 +24,10 @@ def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """
     sizes: dict[str, int] = {}
     for subset in subsets:
-        for receipt in read_receipts(store, subset):
-            if not receipt.tar_size:
-                continue
-            name, rows = f"{subset}-{receipt.shard:05d}.tar", 0
+        for path, _ in finished_tars(store, subset):
+            name, rows = f"{subset}-{path.rpartition('/')[2]}", 0
             with TarWriter(folder / name) as tar:
-                samples = read_tar(store, layout.tar(subset, receipt.split, receipt.shard))
-                for sample in of_kind(samples, PAIR, "--format openclip"):
+                for sample in of_kind(read_tar(store, path), PAIR, "--format openclip"):
                     twins = list(zip(sample.images.values(), sample.texts.values(), strict=True))
                     for number, (image, caption) in enumerate(twins):
                         fields = [(sample.extension, image), ("txt", caption.encode("utf-8"))]

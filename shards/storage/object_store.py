@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 import fsspec
@@ -14,6 +15,7 @@ import fsspec
 from manifests.errors import WrongUse
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
+SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
 ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
 
 
@@ -46,6 +48,22 @@ def _s3_options() -> dict[str, Any]:
     if "AWS_MAX_ATTEMPTS" not in os.environ:
         retries["total_max_attempts"] = ATTEMPTS
     return {"retries": retries, **fsspec.config.conf.get("s3", {}).get("config_kwargs", {})}
+
+
+def read(files: Any, path: str) -> bytes:
+    """A whole object, by one request."""
+    # s3fs would ask for the size first, to read a large object in parts that arrive together.
+    options = {"max_concurrency": 1} if "s3" in files.protocol else {}
+    return bytes(files.cat_file(path, **options))
+
+
+def opened(files: Any, path: str) -> BinaryIO:
+    """An object as a seekable stream; one request where it is small, as rows and plans of shards are."""
+    if "s3" in files.protocol:
+        with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
+            if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
+                return io.BytesIO(start)
+    return cast(BinaryIO, files.open(path))
 
 
 def stamp(entry: dict[str, Any]) -> str:

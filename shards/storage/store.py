@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from manifests.canonical import sha256_of
@@ -50,7 +50,7 @@ class Store:
         if self._local is not None:
             return (self._local / path).read_bytes()
         with self._reaching(path):
-            return bytes(self._remote.cat_file(f"{self._base}/{path}"))
+            return object_store.read(self._remote, f"{self._base}/{path}")
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
@@ -60,10 +60,10 @@ class Store:
                 yield stream
             return
         with self._reaching(path):
-            remote = self._remote.open(f"{self._base}/{path}")
+            remote = object_store.opened(self._remote, f"{self._base}/{path}")
         with remote:
             try:
-                yield cast(BinaryIO, remote)
+                yield remote
             except Exception as error:
                 if not object_store.of_client(error):
                     raise

@@ -11,7 +11,7 @@ import pytest
 import webdataset as wds
 from PIL import Image
 
-from shards.read import read_receipts, read_samples, read_spread, read_tar
+from shards.read import finished, read_samples, read_spread, read_tar
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
@@ -120,7 +120,7 @@ def test_a_receipt_that_names_another_folder_is_refused(made_pairs: MadeDataset)
     receipt = made_pairs.receipts["eq-ag"][0].model_copy(update={"split": "../../elsewhere"})
     made_pairs.store.write(layout.receipt("eq-ag", 0), receipt.to_bytes())
     with pytest.raises(BrokenTar, match=r"00000\.json"):
-        read_receipts(made_pairs.store, "eq-ag")
+        finished(made_pairs.store, "eq-ag")
 
 
 @pytest.mark.parametrize("name", ["triplets", "index-only", "change-object"])

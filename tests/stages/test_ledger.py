@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from manifests.receipt import parse_receipt
+from shards.ledger import LEDGER, keep, read_receipts
 from shards.storage.store import Store
 from stages.finalise import disagreeing
-from stages.ledger import LEDGER, keep, read_receipts
 from stages.making.make import make_shard
 from stages.overview import stage_verdict
 from stages.run_here import build_here

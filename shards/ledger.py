@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -76,6 +77,13 @@ class Receipts(Mapping[int, Receipt]):
     def columns(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """The number of each shard with some fields of its receipt, as `column` gives them."""
         return zip(self, *map(self.column, names), strict=True)
+
+    def rejected(self) -> Counter[str]:
+        """Rejected candidates of all shards by reason."""
+        counts = Counter[str]()
+        for rejected, times in Counter(self.column("rejected")).items():
+            counts.update({reason: times * count for reason, count in json.loads(rejected).items()})
+        return counts
 
     def only(self, numbers: Iterable[int]) -> Receipts:
         """Those of some shards."""
