@@ -32,6 +32,8 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
         console.print(table)
     print(shown.get(), end="")  # rich would end the process with 1 when the reader has seen enough
     for name, row in stages.items():
+        if row.get("kinds"):
+            print(f"{name}:", ", ".join(f"{count:,} {kind}" for kind, count in row["kinds"].items()))
         for reason, count in row.get("excluded", {}).items():
             print(f"{name}: {count:,} left out by the plan: {reason}")
         for number, why in row.get("stale", {}).items():

@@ -1,4 +1,4 @@
-"""The flows ``build-eqben`` and ``build-genecis``: one body with the names of the benchmarks that recipes follow.
+"""The flows ``build-eqben``, ``build-genecis``, ``build-trohn`` and ``build-bivlc``: one body, a name a benchmark.
 
 Each stage is a task that waits for those it reads, so Prefect runs the recipe's DAG; shards are made by `build_shards`,
 here or in the work pool that the stage asks for.
@@ -117,6 +117,9 @@ def _run(job: Job) -> dict[str, Any]:
 STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
 build_eqben = flow(name="build-eqben", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
 build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+build_trohn = flow(name="build-trohn", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+build_bivlc = flow(name="build-bivlc", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+FLOWS = (build_eqben, build_genecis, build_trohn, build_bivlc)
 
 
 def _problem(future: PrefectFuture[Any]) -> str:

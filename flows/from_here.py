@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:
-    """Run the flow ``build-eqben``, or ``build-genecis`` where all subsets follow GeneCIS, in this process.
+    """Run a recipe's flow in this process: that of its name or of the paper that all its subsets follow.
+
+    A recipe that fits none of them runs as ``build-eqben``.
 
     Raises:
         BuildFailed: the server does not answer, or some shards could not be made.
@@ -24,7 +26,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     from prefect import flow
     from prefect.client.orchestration import get_client
 
-    from flows.build import STAGES_AT_A_TIME, build_loaded
+    from flows.build import FLOWS, STAGES_AT_A_TIME, build_loaded
 
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck()
@@ -33,8 +35,10 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
             f"Prefect's server at {os.environ['PREFECT_API_URL']} does not answer ({type(problem).__name__}: {problem})"
             "; start it with prefect server start, or unset PREFECT_API_URL to build without one"
         )
-    papers = {subset.source.paper.title if subset.source.paper else "" for subset in recipe.subsets.values()}
-    name = "build-genecis" if papers == {"GeneCIS"} else "build-eqben"
+    papers = {subset.source.paper.title.lower() if subset.source.paper else "" for subset in recipe.subsets.values()}
+    candidates = [f"build-{recipe.name}", *(f"build-{paper}" for paper in papers if len(papers) == 1)]
+    known = [one.name for one in FLOWS]
+    name = next((one for one in candidates if one in known), known[0])
     run = flow(name=name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
     counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
     return counts

@@ -36,6 +36,11 @@ class Candidate:
     split: str = "test"
     identity: str = ""
 
+    @property
+    def counted_as(self) -> str:
+        """What a plan counts it as besides the total, such as ``replace_obj``; empty for nothing."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionedCandidate(Candidate):

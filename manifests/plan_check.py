@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from manifests.candidate import Candidate
@@ -10,9 +11,13 @@ from manifests.repeated_ids import Ids
 
 
 class PlanCheck:
-    """Watches candidates go by and holds 8 bytes of a hash for each key, and for each group of several candidates."""
+    """Watches candidates go by and holds 8 bytes of a hash for each key, and for each group of several candidates.
+
+    kinds: candidates by what they are counted as (`Candidate.counted_as`).
+    """
 
     def __init__(self) -> None:
+        self.kinds = Counter[str]()
         self._keys, self._groups = Ids(), Ids()
 
     def watch(self, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -20,6 +25,8 @@ class PlanCheck:
         before: tuple[str, str] | None = None
         for candidate in candidates:
             self._keys.add(candidate.key)
+            if candidate.counted_as:
+                self.kinds[candidate.counted_as] += 1
             group = candidate.split, candidate.group
             # A group that is named like its only candidate is told apart by its key.
             if group != before and candidate.group != candidate.key:

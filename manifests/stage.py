@@ -24,8 +24,9 @@ class Stage(Model):
     """Written last of a plan, as its receipt.
 
     facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. count: how many candidates were requested, None for all. excluded: what
-    planning left out, by reason; examples: the first of it, reason and place.
+    digest. plan: digest over all slices. count: how many candidates were requested, None for all. kinds: candidates
+    by what they are counted as. excluded: what planning left out, by reason; examples: the first of it, reason and
+    place.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -36,6 +37,7 @@ class Stage(Model):
     count: int | None = None
     planned: int
     shards: int
+    kinds: dict[str, int] = Field(default={})
     excluded: dict[str, int]
     examples: list[tuple[str, str]] = Field(default=[])
 

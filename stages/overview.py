@@ -35,12 +35,13 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
             job.earlier(earlier)
         except WrongUse:
             counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
-            return {**counts, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
+            return {**counts, "kinds": {}, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
     if not write:
         return {**count_plan(job.maker(name)), "state": "counted"}
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
-    return {**state.counts(), "excluded": stage.excluded, "examples": stage.examples, "state": _in_words(state)}
+    left_out = {"excluded": stage.excluded, "examples": stage.examples}
+    return {**state.counts(), "kinds": stage.kinds, **left_out, "state": _in_words(state)}
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ def count_plan(maker: Maker) -> dict[str, Any]:
     check.finish(origin, lambda: _candidates(maker))
     counts = {"planned": sum(sizes), "kept": 0, "rejected": {}, "shards": len(sizes)}
     left_out = maker.generator.excluded
+    counts["kinds"] = dict(check.kinds)
     return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 
 
@@ -58,7 +59,7 @@ def prepare(job: Job, name: str) -> Stage:
             name,
             f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
         )
-    summary = _write_plan(store, maker, content)
+    summary, kinds = _write_plan(store, maker, content)
     stage = Stage(
         name=name,
         facts=facts,
@@ -67,6 +68,7 @@ def prepare(job: Job, name: str) -> Stage:
         count=maker.subset.count,
         planned=summary.planned,
         shards=len(summary.shards),
+        kinds=kinds,
         excluded=dict(sorted((+maker.generator.excluded).items())),
         examples=maker.generator.excluded.examples,
     )
@@ -109,8 +111,12 @@ def _planned_before(store: Store, home: str) -> Stage | None:
     return None
 
 
-def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
-    """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked."""
+def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, dict[str, int]]:
+    """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked.
+
+    Returns:
+        The summary, and candidates by what they are counted as.
+    """
     origin, check = maker.source.planned_from, PlanCheck()
     with store.spool() as spool:
         candidates = check.watch(_candidates(maker))
@@ -118,7 +124,7 @@ def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
         check.finish(origin, lambda: _candidates(maker))
         now, planned = _planned_before(store, maker.home), (content, maker.subset.count, summary.digest)
         if now is not None and (now.content, now.count, now.plan) == planned:
-            return summary  # another build of the same planned it meanwhile, and may read it
+            return summary, dict(check.kinds)  # another build of the same planned it meanwhile, and may read it
         reports = maker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))
@@ -127,7 +133,7 @@ def _write_plan(store: Store, maker: Maker, content: str) -> PlanSummary:
             store.write(layout.meta(maker.home, name), report)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
             store.move_in(spool / file, layout.plan(maker.home, file))
-    return summary
+    return summary, dict(check.kinds)
 
 
 def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:

@@ -28,6 +28,11 @@ class NegativeCandidate(Candidate):
     caption: str
     negative_kind: str
 
+    @property
+    def counted_as(self) -> str:
+        """As `Candidate.counted_as`: the kind of its negative."""
+        return self.negative_kind
+
 
 class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
     """One negative caption a candidate; those of a caption are a group."""

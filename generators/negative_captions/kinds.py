@@ -52,6 +52,11 @@ class NegativeCaption(Candidate):
     type: str
     subtype: str
 
+    @property
+    def counted_as(self) -> str:
+        """As `Candidate.counted_as`: its kind."""
+        return f"{self.type}_{self.subtype}" if self.type else ""
+
     def row(self) -> dict[str, str]:
         """Its row in a table of `COLUMNS`."""
         return {name: getattr(self, name) for name in COLUMNS.names}

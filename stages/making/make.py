@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import logging
 import os
@@ -35,6 +36,8 @@ from stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
 
+KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
+
 
 def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
@@ -55,7 +58,7 @@ def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> R
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime} | machines)
-    candidates = _candidates(store, maker, number)
+    candidates = _candidates(store, maker, stage.plan, number)
     try:
         return make_shard(store, stage, planned, candidates, maker)
     except OSError as error:
@@ -63,11 +66,12 @@ def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> R
         raise
 
 
-def _candidates(store: Store, maker: Maker, number: int) -> list[Candidate]:
+def _candidates(store: Store, maker: Maker, plan: str, number: int) -> list[Candidate]:
     file, row_group = plan_file(number)
     path = layout.plan(maker.home, file)
     try:
-        with store.open(path) as stream:
+        kept = _plan_file(store.root, path, plan)
+        with store.open(path) if kept is None else io.BytesIO(kept) as stream:
             return read_slice(stream, row_group, maker.generator.candidate)
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
         remedy = f"remove {layout.meta(maker.home, 'stage.json')} and run the same build again"
@@ -188,6 +192,15 @@ def _log_shard(store: Store, path: str, began: float) -> None:
     # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
     with contextlib.suppress(OSError):
         store.write(path, json.dumps(log).encode())
+
+
+@lru_cache(maxsize=4)
+def _plan_file(root: str, path: str, _plan: str) -> bytes | None:
+    """A file of a plan, which up to a thousand shards are read from; None for one that is too large to be kept."""
+    with Store(root).open(path) as stream:
+        size = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+        return stream.read() if size <= KEPT_PLAN else None
 
 
 @lru_cache(maxsize=8)

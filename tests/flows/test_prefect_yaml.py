@@ -27,6 +27,8 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
     assert names == {
         *("build-eqben/build-eqben", "build-eqben/local", "build-eqben/gpu"),
         *("build-genecis/build-genecis", "build-genecis/local"),
+        *("build-trohn/build-trohn", "build-trohn/local"),
+        *("build-bivlc/build-bivlc", "build-bivlc/local"),
         *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
     }
     assert len(names) == len(DEPLOYMENTS)
