@@ -101,10 +101,16 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     if subset.count is not None:
         settings["count"] = subset.count
     for name in subset.source.locations:
-        value = getattr(subset.source, name)
+        *where, last = name.split(".")
+        value: Any = subset.source
+        inner: Any = settings["source"]
+        for key in where:
+            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
+            inner = inner[int(key) if isinstance(inner, list) else key]
+        value = getattr(value, last)
         if subset.source.leads_to(name) == "stage":
-            path = value if value is None or "/" not in value else f"path/to/{name}"
+            path = value if value is None or "/" not in value else f"path/to/{last}"
         else:
-            path = [f"path/to/{name}"] if isinstance(value, tuple) else f"path/to/{name}"
-        settings["source"][name] = path
+            path = [f"path/to/{last}"] if isinstance(value, tuple) else f"path/to/{last}"
+        inner[last] = path
     return settings

@@ -26,11 +26,11 @@ Need = Literal["annotations", "media", "models"]
 class Place:
     """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
 
-    what: a ``file``, a ``folder``, ``any`` of both, or a ``model``: a folder, or a name that stays in the digest.
-    need: the step that reads it.
+    what: a ``file``, a ``folder``, ``any`` of both, a ``model`` (a folder, or a name that stays in the digest), a
+    ``cache`` (a folder that is made where it is absent) or a ``server`` (a URL). need: the step that reads it.
     """
 
-    what: Literal["file", "folder", "any", "model"]
+    what: Literal["file", "folder", "any", "model", "cache", "server"]
     need: Need
 
 
@@ -56,6 +56,9 @@ class Reference:
 class PlacedSettings(Settings):
     """Settings of which some say where inputs lie, and some how the work is done.
 
+    A setting can itself be such settings, or a list of them: of an engine, say. Their settings are then named by key
+    path, as in ``engine.model``.
+
     execution: settings that decide how samples are made, not what they are; the runtime class names those.
     """
 
@@ -64,24 +67,52 @@ class PlacedSettings(Settings):
     execution: ClassVar[tuple[str, ...]] = ()
 
     def places(self) -> Iterator[tuple[str, Place, Any]]:
-        """Setting, mark and value of each place that is set; one item for each entry of a list."""
+        """Key path, mark and value of each place that is set; one item for each entry of a list."""
         for name, mark in _marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
                 # A model that is no folder is a name, which is part of what is made.
                 if one is not None and (mark.what != "model" or is_model_folder(str(one))):
                     yield name, mark, one
+        for name, inner in self.within():
+            yield from ((f"{name}.{key}", mark, one) for key, mark, one in inner.places())
+
+    def within(self) -> Iterator[tuple[str, PlacedSettings]]:
+        """Key path and value of each setting that is itself settings with places."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, PlacedSettings):
+                yield name, value
+            elif isinstance(value, tuple):
+                yield from ((f"{name}.{n}", one) for n, one in enumerate(value) if isinstance(one, PlacedSettings))
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """Settings that are left out of the digest: those that hold paths of this machine, and names of stages."""
+        """Key paths of settings that hold paths of this machine, addresses, and names of stages."""
         return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
+
+    @property
+    def incidental(self) -> tuple[str, ...]:
+        """Key paths of settings that are left out of the digest: locations, and those of `execution`."""
+        inner = [f"{name}.{key}" for name, one in self.within() for key in one.incidental]
+        return tuple(dict.fromkeys((*self.locations, *self.execution, *inner)))
 
     @classmethod
     def leads_to(cls, setting: str) -> str:
         """What kind of place a setting says: as `Place.what`, or ``stage``; empty where it is none."""
         place = _marks(cls, Place).get(setting)
         return place.what if place is not None else "stage" if setting in _marks(cls, Reads) else ""
+
+    @classmethod
+    def inner(cls, setting: str, kind: Any) -> type[PlacedSettings] | None:
+        """The class of the settings within a setting, of those that it may be the one of a kind; None without one."""
+        field = cls.model_fields.get(setting)
+        for one in _types(field.annotation) if field is not None else ():
+            if isinstance(one, type) and issubclass(one, PlacedSettings):
+                named = one.model_fields["kind"].annotation
+                if kind in get_args(named):
+                    return one
+        return None
 
 
 class SourceSettings(PlacedSettings):
@@ -180,6 +211,13 @@ def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
         for one in (*field.metadata, *_metadata(field.annotation))
         if isinstance(one, mark)
     }
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    """All types within a type, such as those of a union or of a tuple."""
+    yield annotation
+    for one in get_args(annotation):
+        yield from _types(one)
 
 
 def _metadata(annotation: Any) -> Iterator[Any]:

@@ -156,6 +156,10 @@ def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     settings = subset.model_dump(mode="json", exclude={"pool", "count"})
     described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
     for placed, values in described:
-        for key in {*placed.locations, *placed.execution}:
-            values.pop(key)
+        for path in placed.incidental:
+            *where, last = path.split(".")
+            inner: Any = values
+            for key in where:
+                inner = inner[int(key) if isinstance(inner, list) else key]
+            inner.pop(last)
     return {"seed": seed, **settings}

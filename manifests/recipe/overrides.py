@@ -13,6 +13,7 @@ from manifests.errors import WrongUse
 from manifests.locations import SMALL, is_model_folder, is_symbolic
 from manifests.recipe.strict_yaml import load_yaml
 from manifests.registry import FILTERS, SOURCES
+from manifests.source import PlacedSettings
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
 
@@ -25,34 +26,42 @@ def absolute(raw: Mapping[str, Any], base: Path) -> None:
             source, filters = (stage.get("source"), stage.get("filters")) if isinstance(stage, dict) else (None, None)
             for settings in (source, *(filters if isinstance(filters, list) else ())):
                 if isinstance(settings, dict):
-                    settings.update({key: _located(settings, key, value, base) for key, value in settings.items()})
+                    settings.update(_all_located(_class_of(settings), settings, base))
 
 
-def _located(source: Mapping[str, Any], key: str, value: Any, base: Path) -> Any:
-    """A place of a source, or each of a list, as a path of this machine; any other value as it stands."""
+def _all_located(within: type[PlacedSettings] | None, raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    return {key: _located(within, key, value, base) for key, value in raw.items()}
+
+
+def _located(within: type[PlacedSettings] | None, key: str, value: Any, base: Path) -> Any:
+    """A place among settings of a class, or each of a list, as a path of this machine; any other value as it stands."""
+    if within is None:
+        return value
     if isinstance(value, list):
-        return [_located(source, key, one, base) for one in value]
-    what = _what(source, key)
-    if not what or not isinstance(value, str) or not value:
+        return [_located(within, key, one, base) for one in value]
+    if isinstance(value, dict):
+        return _all_located(within.inner(key, value.get("kind")), value, base)
+    what = within.leads_to(key)
+    if what in ("", "server") or not isinstance(value, str) or not value:
         return value
     path = os.path.normpath(base / os.path.expanduser(value))
     if what == "stage":  # a name without a slash is a stage of the recipe
         return path if "/" in value and "://" not in value else value
     if what == "model":
         # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-        return path if is_model_folder(value) or (value != SMALL and os.path.isdir(path)) else value
+        return path if is_model_folder(value) or (value != SMALL and os.path.exists(path)) else value
     return value if is_symbolic(value) else path
 
 
-def _what(source: Mapping[str, Any], key: str) -> str:
-    """As `manifests.source.PlacedSettings.leads_to`, for a source or filter as it stands in a recipe."""
-    kind = source.get("kind")
+def _class_of(raw: Mapping[str, Any]) -> type[PlacedSettings] | None:
+    """The class of a source or filter as it stands in a recipe."""
+    kind = raw.get("kind")
     for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
         try:
-            return registry.find(str(kind)).leads_to(key)
+            return registry.find(str(kind))
         except WrongUse:
             continue  # said when the recipe is checked
-    return ""
+    return None
 
 
 def override(raw: dict[str, Any], setting: str) -> None:
@@ -63,8 +72,8 @@ def override(raw: dict[str, Any], setting: str) -> None:
     here: Any = raw
     for depth, part in enumerate(where if equals and all(parts) else ()):
         here = _step(here, part, setting, ".".join(parts[:depth]))
-    of_source = (len(parts), parts[2:3]) in ((4, ["source"]), (5, ["filters"]))
-    what = _what(here, last) if of_source and isinstance(here, dict) else ""
+    within = _class_at(raw, where) if equals and all(parts) and isinstance(here, dict) else None
+    what = within.leads_to(last) if within is not None else ""
     if not equals or not all(parts) or (what and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
     try:
@@ -73,7 +82,7 @@ def override(raw: dict[str, Any], setting: str) -> None:
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
     if what and parsed is not None:
-        parsed = _located(here, last, parsed if isinstance(parsed, list) else value, Path.cwd())
+        parsed = _located(within, last, parsed if isinstance(parsed, list) else value, Path.cwd())
     if isinstance(here, list):
         _step(here, last, setting, ".".join(where))
         here[int(last)] = parsed
@@ -81,6 +90,22 @@ def override(raw: dict[str, Any], setting: str) -> None:
         here[last] = parsed
     else:
         raise WrongUse(f"--set {setting!r}: {'.'.join(where)} holds a value, not keys")
+
+
+def _class_at(raw: Any, where: list[str]) -> type[PlacedSettings] | None:
+    """The class of the settings at a key path that leads into a source or filter; None where it is not one."""
+    depth = {"source": 3, "filters": 4}.get("".join(where[2:3]), 0)
+    if not depth or len(where) < depth:
+        return None
+    here = raw
+    for key in where[:depth]:
+        here = _step(here, key, ".".join(where), "")
+    within, name = _class_of(here) if isinstance(here, dict) else None, ""
+    for key in where[depth:]:
+        name, here = key if isinstance(here, dict) else name, _step(here, key, ".".join(where), "")
+        if isinstance(here, dict) and within is not None:
+            within = within.inner(name, here.get("kind"))
+    return within
 
 
 def spelled_out(parts: list[str]) -> list[str]:
