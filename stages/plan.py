@@ -59,6 +59,13 @@ def prepare(job: Job, name: str) -> Stage:
             name,
             f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
         )
+    elif before is not None:
+        logger.warning(
+            "%s: %s candidates are asked for instead of %s; shards with the same candidates stay, and the card, "
+            "README.md, is removed until the build ends",
+            name,
+            *(f"{count:,}" if count is not None else "all" for count in (maker.subset.count, before.count)),
+        )
     summary, kinds = _write_plan(store, maker, content)
     stage = Stage(
         name=name,

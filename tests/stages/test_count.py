@@ -37,12 +37,25 @@ def test_a_count_takes_the_first_candidates(recipe: Any) -> None:
     assert [_planned(recipe(count)) for count in (None, 5, 50)] == [12, 5, 12]
 
 
-def test_asking_for_more_keeps_the_shards_that_are_done(recipe: Any, tmp_path: Path) -> None:
+def test_candidates_are_counted_by_kind(tmp_path: Path) -> None:
+    lines = ["caption,negative_caption,type,subtype", "a cat,a dog,replace,obj", "a cup,a red cup,add,att"]
+    (tmp_path / "some.csv").write_text("\n".join([*lines, "a hat,a tie,replace,obj"]))
+    source = {"kind": "replayed-negatives", "captions": str(tmp_path / "some.csv")}
+    recipe = recipe_of({"negatives": {"source": source}})
+    for out in (None, str(tmp_path / "out"), str(tmp_path / "out")):
+        counts = twinset.plan(recipe, out)["subsets"]["negatives"]
+        assert (counts["planned"], counts["kinds"]) == (3, {"replace_obj": 2, "add_att": 1})
+
+
+def test_asking_for_more_keeps_the_shards_that_are_done(
+    recipe: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = Store(str(tmp_path / "out"))
     few = prepare(Job(recipe(6), store), "eq-x")
     for number in range(few.shards):
         make_one(store.root, "eq-x", number)
     all_of_them = prepare(Job(recipe(), store), "eq-x")
+    assert "eq-x: all candidates are asked for instead of 6; shards with the same candidates stay" in caplog.text
     assert (few.planned, few.shards, all_of_them.planned, all_of_them.shards) == (6, 2, 12, 4)
     assert all_of_them.content == few.content and all_of_them.plan != few.plan
     assert state_of(store, "eq-x").todo == [2, 3]
