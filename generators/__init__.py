@@ -2,6 +2,7 @@
 
 KINDS = {
     "action-genome": "generators.video.action_genome:ActionGenome",
+    "caption-scores": "generators.caption_scores.source:CaptionScores",
     "gebc": "generators.video.gebc:Gebc",
     "genecis-attributes": "generators.galleries.source:AttributeTemplates",
     "genecis-objects": "generators.galleries.source:ObjectTemplates",

@@ -1,0 +1,160 @@
+"""Plans a row a negative caption, those of one caption together, and scores each distinct text of a shard once."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from generators.caption_scores.grouping import rows_by_caption
+from generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
+from generators.caption_scores.source import CaptionScores
+from generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from manifests.candidate import Candidate
+from manifests.canonical import sample_key
+from manifests.errors import BuildFailed
+from shards.contracts import Context, Generator, OutOfMemory
+from shards.kinds.samples import Rejected, TableRows
+
+ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
+SCORES = (
+    *("vera_caption", "vera_negative", "cola_caption", "cola_negative"),
+    *("lm_caption", "lm_negative", "similarity"),
+)
+
+
+class ScoreGenerator(Generator[CaptionScores]):
+    """A row a negative caption with the identity that it has in the earlier table; those of a caption are a group.
+
+    The last bits of a score depend on device, threads and the texts of its pass. Which these are, the shard decides:
+    texts are sorted by themselves before they are cut into passes.
+    """
+
+    version = 1
+    isolation = "process"  # torch's number of threads is its process's
+    candidate = NegativeCaption
+    columns = pa.schema(
+        [
+            *COLUMNS,
+            *(pa.field(name, pa.float64()) for name in SCORES),
+            # Columns of the scorers that read only the beginning of the caption or of the negative, with a space.
+            pa.field("truncated", pa.string(), nullable=False),
+        ]
+    )
+
+    def __init__(self, source: CaptionScores, context: Context) -> None:
+        super().__init__(source, context)
+        self.micro_batch, self.threads = ROWS, source.threads
+
+    def inputs(self) -> str:
+        """Digest of the earlier table."""
+        return self.context.earlier(self.source.negatives).digest
+
+    def weights(self) -> Mapping[str, str]:
+        """One digest a scorer."""
+        return {scorer.kind: scorer.weights() for scorer in self.source.scorers}
+
+    def device(self) -> str:
+        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none."""
+        if self.source.device == "cpu":
+            return "cpu"
+        from shards.models.device import gpu_name
+
+        return gpu_name()
+
+    def with_micro_batch(self, micro_batch: int) -> ScoreGenerator:
+        """As `Generator.with_micro_batch`; the passes of all scorers shrink with the number of rows."""
+        loaded = self._scorers
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        other.__dict__["_scorers"] = loaded
+        return other
+
+    def plan(self) -> Iterator[NegativeCaption]:
+        """Rows of one caption after the other; captions in the order in which they come first."""
+        table = self.context.earlier(self.source.negatives)
+        for group, row in rows_by_caption(table, ["identity", *COLUMNS.names]):
+            key = sample_key(self.name, *json.loads(row["identity"]))
+            yield NegativeCaption(key=key, group=group, split=self.split, **row)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.
+
+        Raises `shards.contracts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
+        `WrongUse` when a model's files cannot be used.
+        """
+        planned = cast(Sequence[NegativeCaption], candidates)
+        whole = [one for one in planned if one.caption.strip() and one.negative_caption.strip()]
+        texts = list(dict.fromkeys(text for one in whole for text in (one.caption, one.negative_caption)))
+        place = {text: number for number, text in enumerate(texts)}
+        scored = self._scored(texts) if texts else {}
+        for one in planned:
+            if one.caption not in place or one.negative_caption not in place:
+                yield Rejected(one.key, "no-text")
+                continue
+            first, second = place[one.caption], place[one.negative_caption]
+            scores = dict.fromkeys(SCORES, cast(float | None, None))
+            for scorer, found in scored.values():
+                scores |= _scores(scorer, found, first, second)
+            wrong = [name for name, value in scores.items() if value is not None and not np.isfinite(value)]
+            if wrong:
+                yield Rejected(one.key, "score-not-finite", ", ".join(wrong))
+                continue
+            cut = [scorer.column for scorer, found in scored.values() if found.truncated[[first, second]].any()]
+            yield TableRows(one.key, [{**one.row(), **scores, "truncated": " ".join(cut)}])
+
+    def _scored(self, texts: Sequence[str]) -> dict[str, tuple[ScorerSettings, Scored]]:
+        """What each scorer gives for texts, by its kind."""
+        import torch
+
+        from shards.models.device import within_memory
+
+        found: dict[str, tuple[ScorerSettings, Scored]] = {}
+        with _quiet_torch(self.threads), torch.inference_mode():
+            for settings, scorer in self._scorers:
+                size = max(1, settings.micro_batch * self.micro_batch // ROWS)
+                found[settings.kind] = settings, within_memory(partial(scorer, texts, size))
+        return found
+
+    @cached_property
+    def _scorers(self) -> list[tuple[ScorerSettings, Scorer]]:
+        from shards.models.device import GPU, within_memory
+
+        device, loaded = "cpu" if self.source.device == "cpu" else GPU, list[tuple[ScorerSettings, Scorer]]()
+        for settings in self.source.scorers:
+            try:
+                loaded.append((settings, within_memory(partial(settings.open, device))))
+            except OutOfMemory as error:
+                raise BuildFailed(
+                    f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before anything "
+                    "is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a "
+                    "machine with more memory"
+                ) from error
+        return loaded
+
+
+def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> dict[str, float | None]:
+    """Scores by column. first, second: places of caption and negative."""
+    if scorer.of_pairs:
+        return {scorer.column: float(found.values[first].astype(np.float64) @ found.values[second].astype(np.float64))}
+    return {f"{scorer.column}_{name}": float(found.values[n]) for name, n in (("caption", first), ("negative", second))}
+
+
+@contextmanager
+def _quiet_torch(threads: int) -> Iterator[None]:
+    """So many threads of torch, and no search for the fastest kernel, which can end differently from run to run."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.backends.cudnn.flags(benchmark=False, deterministic=True):
+            yield
+    finally:
+        torch.set_num_threads(before)

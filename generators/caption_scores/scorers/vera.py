@@ -1,0 +1,77 @@
+"""VERA: how plausible a statement is (Liu et al. 2023, arXiv 2305.03695), as published in ``liujch1998/vera``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from generators.caption_scores.scorers.checkpoint import (
+    checkpoint_files,
+    files_digest,
+    load_checkpoint,
+    load_tokenizer,
+)
+from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
+from manifests.errors import WrongUse
+
+#: The published checkpoint keeps its head in rows of the T5 embedding that no text uses (``<extra_id_0>`` and next).
+HEAD, BIAS, TEMPERATURE = 32099, 32098, 32097
+MOST_TOKENS = 128  # as the published code cuts statements
+
+
+class Vera(ScorerSettings):
+    """VERA's calibrated probability (0-1) that a statement is right. model: folder of the published checkpoint."""
+
+    kind: Literal["vera"]
+
+    column: ClassVar[str] = "vera"
+
+    def weights(self) -> str:
+        """As `ScorerSettings.weights`."""
+        return files_digest(checkpoint_files(self.model))
+
+    def open(self, device: str) -> VeraScorer:
+        """As `ScorerSettings.open`."""
+        return VeraScorer(self, device)
+
+
+class VeraScorer:
+    """A T5 encoder, its linear head and its temperature."""
+
+    def __init__(self, settings: Vera, device: str) -> None:
+        from transformers import T5EncoderModel
+
+        folder = checkpoint_files(settings.model)[0].parent
+        self._tokenizer = load_tokenizer(folder)
+        model = load_checkpoint(T5EncoderModel, folder, settings.precision)
+        embedding = model.get_input_embeddings().weight.detach()
+        if len(embedding) <= HEAD:
+            raise WrongUse(f"{folder}: an embedding of {len(embedding)} rows has no row {HEAD}, where VERA's head lies")
+        self._head, self._bias = embedding[HEAD].float().to(device), float(embedding[BIAS, 0])
+        self._temperature = float(embedding[TEMPERATURE, 0])
+        if not 0 < self._temperature < float("inf"):
+            raise WrongUse(
+                f"{folder}: VERA's temperature (row {TEMPERATURE}) is {self._temperature}; not VERA's weights"
+            )
+        self._model, self._device = model.to(device), device
+
+    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
+        """As `Scorer.__call__`: with h the state of the last token, which is the end of the text,
+
+        p = sigmoid((w·h + b) / t)
+        """
+        import torch
+
+        tokens = tokenize(self._tokenizer, texts, MOST_TOKENS)
+        values = np.empty(len(texts))
+        for places in passes(tokens.ids, micro_batch):
+            ids, mask = padded([tokens.ids[place] for place in places], self._tokenizer.pad_token_id)
+            read = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+            states = self._model(**{name: one.to(self._device) for name, one in read.items()}).last_hidden_state
+            last = torch.from_numpy(mask.sum(axis=1) - 1).to(self._device)
+            ends = states[torch.arange(len(places), device=self._device), last].float()  # (texts, channels)
+            logits = ends @ self._head + self._bias
+            values[places] = torch.sigmoid(logits.double() / self._temperature).cpu().numpy()
+        return Scored(values, tokens.truncated)

@@ -1,0 +1,118 @@
+"""Scores of captions and their negatives, as a table for the selection of negatives (BiVLC, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from generators.caption_scores.scorers.clip import Clip
+from generators.caption_scores.scorers.cola import Cola
+from generators.caption_scores.scorers.language_model import LanguageModel
+from generators.caption_scores.scorers.vera import Vera
+from generators.papers import BIVLC
+from manifests.errors import WrongUse
+from manifests.source import Need, Reference, StageName
+from shards.contracts import Context, Source
+
+if TYPE_CHECKING:
+    from generators.caption_scores.generator import ScoreGenerator
+
+AnyScorer = Annotated[Vera | Cola | Clip | LanguageModel, Field(discriminator="kind")]
+
+
+class CaptionScores(Source):
+    """Scores of each caption and of its negatives.
+
+    negatives: the stage of negative captions, or the folder of a finished one. scorers: one of each kind at most;
+    columns of the others are null. device: ``gpu`` is the first CUDA device. threads: torch's, of each process.
+    licence: of the captions.
+    """
+
+    kind: Literal["caption-scores"]
+    negatives: StageName
+    scorers: tuple[AnyScorer, ...] = Field(min_length=1)
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    reference = Reference(
+        "VERA, CoLA and CLIP as scorers of captions",
+        "https://arxiv.org/abs/2305.03695",
+        """@inproceedings{liu2023vera,
+  title     = {Vera: A General-Purpose Plausibility Estimation Model for Commonsense Statements},
+  author    = {Liu, Jiacheng and Wang, Wenya and Wang, Dianzhuo and Smith, Noah A. and Choi, Yejin and
+               Hajishirzi, Hannaneh},
+  booktitle = {EMNLP},
+  year      = {2023}
+}
+
+@article{warstadt2019cola,
+  title     = {Neural Network Acceptability Judgments},
+  author    = {Warstadt, Alex and Singh, Amanpreet and Bowman, Samuel R.},
+  journal   = {Transactions of the Association for Computational Linguistics},
+  volume    = {7},
+  year      = {2019}
+}""",
+    )
+    paper = BIVLC
+    group = "caption"
+    verb = "scored from"
+    execution = ("device", "threads")
+    reasons: ClassVar[Mapping[str, str]] = {
+        "no-text": "the caption or its negative is empty",
+        "score-not-finite": "a model gives no number for the caption or its negative",
+    }
+
+    @field_validator("scorers")
+    @classmethod
+    def _one_of_each(cls, scorers: tuple[AnyScorer, ...]) -> tuple[AnyScorer, ...]:
+        kinds = [one.kind for one in scorers]
+        if repeated := next((kind for kind in kinds if kinds.count(kind) > 1), None):
+            raise ValueError(f"two scorers of kind {repeated} would fill one column; name one, or two stages")
+        return scorers
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.negatives
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """One on a GPU, which its shards would share; else one a core."""
+        return 1 if self.device == "gpu" else 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`: the files of the models."""
+        super().check_inputs(key, needs)
+        if "models" in needs:
+            for number, scorer in enumerate(self.scorers):
+                try:
+                    scorer.weights()
+                except WrongUse as error:
+                    raise WrongUse(f"{key}.scorers.{number}.model: {error}") from error
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        if self.device == "cpu":
+            return
+        try:
+            from shards.models.device import check_gpu
+        except ImportError as error:
+            raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
+        check_gpu(f"{key}.device")
+
+    def notes(self) -> str:
+        """What no count tells of scores."""
+        return (
+            "* Scores are those of models, and share their biases: a caption that is rare is not a bad one.\n"
+            "* A text longer than a model reads is scored by its beginning; the column `truncated` names the models.\n"
+        )
+
+    def open(self, context: Context) -> ScoreGenerator:
+        """As `Source.open`."""
+        from generators.caption_scores.generator import ScoreGenerator
+
+        return ScoreGenerator(self, context)
