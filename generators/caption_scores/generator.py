@@ -70,10 +70,8 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     def with_micro_batch(self, micro_batch: int) -> ScoreGenerator:
         """As `Generator.with_micro_batch`; the passes of all scorers shrink with the number of rows."""
-        loaded = self._scorers
-        other = copy.copy(self)
+        other = copy.copy(self)  # with its models as they are loaded
         other.micro_batch = micro_batch
-        other.__dict__["_scorers"] = loaded
         return other
 
     def plan(self) -> Iterator[NegativeCaption]:
@@ -129,11 +127,12 @@ class ScoreGenerator(Generator[CaptionScores]):
         device, loaded = "cpu" if self.source.device == "cpu" else GPU, list[tuple[ScorerSettings, Scorer]]()
         for settings in self.source.scorers:
             try:
-                loaded.append((settings, within_memory(partial(settings.open, device))))
+                scorer: Scorer = within_memory(partial(settings.open, device))
+                loaded.append((settings, scorer))
             except OutOfMemory as error:
                 raise BuildFailed(
-                    f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before anything "
-                    "is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a "
+                    f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before "
+                    "anything is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a "
                     "machine with more memory"
                 ) from error
         return loaded

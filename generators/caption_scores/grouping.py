@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shards.earlier import Earlier
 
 ROWS_HELD = 400_000  # of a table whose captions are scattered; it is read once for so many rows
+SLICE = 4096  # rows that are Python objects at a time
 CAPTION = "caption"
 
 
@@ -76,13 +77,14 @@ def _collected(
         at += len(batch)
     order = np.argsort(ranks[chosen], kind="stable")
     rows, names = pa.Table.from_batches(parts).combine_chunks(), hashes[chosen][order]
-    for start in range(0, len(order), 10_000):
-        some = rows.take(pa.array(order[start : start + 10_000])).combine_chunks()
-        for batch in some.to_batches():
-            yield from _named(batch, names[start : start + len(batch)])
-            start += len(batch)
+    for start in range(0, len(order), SLICE):
+        some = rows.take(pa.array(order[start : start + SLICE])).combine_chunks()
+        (batch,) = some.to_batches()
+        yield from _named(batch, names[start : start + SLICE])
 
 
 def _named(batch: pa.RecordBatch, hashes: NDArray[np.uint64]) -> Iterator[tuple[str, dict[str, str]]]:
-    for row, hashed in zip(batch.to_pylist(), hashes.tolist(), strict=True):
-        yield f"caption-{hashed:016x}", row
+    for start in range(0, len(batch), SLICE):
+        rows = batch.slice(start, SLICE).to_pylist()
+        for row, hashed in zip(rows, hashes[start : start + SLICE].tolist(), strict=True):
+            yield f"caption-{hashed:016x}", row

@@ -101,7 +101,7 @@ def _transformers(folder: Path, precision: str, device: str) -> tuple[Callable[[
 
 
 def _open_clip(folder: Path, precision: str, device: str) -> tuple[Callable[[Sequence[str]], Tokens], int, Embed]:
-    import open_clip
+    import open_clip  # type: ignore[import-untyped]
     import torch
     from torch.nn import Parameter
 

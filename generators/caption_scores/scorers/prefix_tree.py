@@ -46,7 +46,7 @@ def trees(texts: Sequence[Sequence[int]], micro_batch: int, most: int) -> Iterat
         micro_batch: texts in a tree.
         most: nodes in a tree, but for one text that is longer.
     """
-    order = sorted(range(len(texts)), key=lambda place: texts[place])
+    order = sorted(range(len(texts)), key=lambda place: list(texts[place]))
     places: list[int] = []
     nodes, before = 0, list[int]()
     for place in order:
