@@ -122,20 +122,19 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     @cached_property
     def _scorers(self) -> list[tuple[ScorerSettings, Scorer]]:
+        return [(settings, self._load(settings)) for settings in self.source.scorers]
+
+    def _load(self, settings: ScorerSettings) -> Scorer:
         from shards.models.device import GPU, within_memory
 
-        device, loaded = "cpu" if self.source.device == "cpu" else GPU, list[tuple[ScorerSettings, Scorer]]()
-        for settings in self.source.scorers:
-            try:
-                scorer: Scorer = within_memory(partial(settings.open, device))
-                loaded.append((settings, scorer))
-            except OutOfMemory as error:
-                raise BuildFailed(
-                    f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before "
-                    "anything is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a "
-                    "machine with more memory"
-                ) from error
-        return loaded
+        try:
+            return within_memory(lambda: settings.open("cpu" if self.source.device == "cpu" else GPU))
+        except OutOfMemory as error:
+            raise BuildFailed(
+                f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before anything "
+                "is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a machine "
+                "with more memory"
+            ) from error
 
 
 def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> dict[str, float | None]:

@@ -1,0 +1,252 @@
+"""Each scorer on its published layout, against a transcription that reads one text at a time without padding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip  # type: ignore[import-untyped]
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BloomConfig,
+    BloomForCausalLM,
+    CLIPTextModelWithProjection,
+    GPT2Config,
+    GPT2LMHeadModel,
+    RobertaForSequenceClassification,
+    T5EncoderModel,
+)
+
+from generators.caption_scores.scorers import checkpoint
+from generators.caption_scores.scorers.clip import Clip
+from generators.caption_scores.scorers.cola import Cola
+from generators.caption_scores.scorers.language_model import LanguageModel
+from generators.caption_scores.scorers.scorer import Scored, ScorerSettings
+from generators.caption_scores.scorers.vera import Vera
+from manifests.errors import WrongUse
+from tests.generators.caption_scores.tiny_scorers import (
+    BIAS,
+    READS,
+    TEMPERATURE,
+    TEXTS,
+    save_cola,
+    save_language_model,
+    save_open_clip,
+    save_vera,
+)
+from tests.generators.prompt_to_prompt.tiny_models import save_clip
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("scorers")
+    return {
+        "vera": save_vera(root / "vera"),
+        "cola": save_cola(root / "cola"),
+        "clip": save_clip(root / "clip"),
+        "language-model": save_language_model(root / "lm"),
+    }
+
+
+def settings(kind: str, folder: Path, **given: Any) -> ScorerSettings:
+    of: dict[str, type[ScorerSettings]] = {"vera": Vera, "cola": Cola, "clip": Clip, "language-model": LanguageModel}
+    return of[kind].model_validate({"kind": kind, "model": str(folder), **given})
+
+
+def scored(kind: str, folder: Path, texts: tuple[str, ...] = TEXTS, micro_batch: int = 4, **given: Any) -> Scored:
+    with torch.inference_mode():
+        return settings(kind, folder, **given).open("cpu")(texts, micro_batch)
+
+
+@torch.inference_mode()
+def mean_chances(folder: Path, texts: tuple[str, ...] = TEXTS) -> list[float]:
+    """Mean log-probability of each text's tokens, one text at a time."""
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+    means = []
+    for text in texts:
+        ids = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False)["input_ids"]]
+        chances = model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(dim=1)
+        means.append(float(np.mean([float(chances[n, token]) for n, token in enumerate(ids[1:])])))
+    return means
+
+
+def test_vera_is_its_head_on_the_end_of_the_text(folders: dict[str, Path]) -> None:
+    folder = folders["vera"]
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), T5EncoderModel.from_pretrained(folder).eval()
+    expected = []
+    with torch.inference_mode():
+        for text in TEXTS:
+            ids = tokenizer(text, return_tensors="pt").input_ids
+            assert ids[0, -1] == tokenizer.eos_token_id
+            end = model(input_ids=ids).last_hidden_state[0, -1]
+            logit = float(end @ model.shared.weight[32099]) + BIAS
+            expected.append(1 / (1 + np.exp(-logit / TEMPERATURE)))
+    found = scored("vera", folder).values
+    assert np.allclose(found, expected, atol=1e-5) and np.ptp(found) > 0.01
+
+
+def test_cola_is_the_second_class_and_loads_from_a_pickle_without_code(folders: dict[str, Path]) -> None:
+    folder = folders["cola"]
+    assert (folder / "pytorch_model.bin").is_file() and not (folder / "model.safetensors").exists()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = RobertaForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        expected = [float(model(**tokenizer(text, return_tensors="pt")).logits.softmax(dim=1)[0, 1]) for text in TEXTS]
+    assert np.allclose(scored("cola", folder).values, expected, atol=1e-5) and np.ptp(expected) > 0.01
+
+
+def test_clip_gives_unit_embeddings_of_transformers(folders: dict[str, Path]) -> None:
+    folder = folders["clip"]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = CLIPTextModelWithProjection.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        full = tokenizer(list(TEXTS), padding="max_length", max_length=77, return_tensors="pt")
+        embeds = model(**full).text_embeds
+    expected = (embeds / embeds.norm(dim=1, keepdim=True)).numpy()
+    assert np.allclose(scored("clip", folder).values, expected, atol=1e-5)
+
+
+def test_clip_gives_unit_embeddings_of_open_clip_with_its_activation(tmp_path: Path) -> None:
+    quick = save_open_clip(tmp_path / "quick", quick_gelu=True)
+    model = open_clip.create_model(f"local-dir:{quick}").eval()
+    with torch.inference_mode():
+        expected = model.encode_text(open_clip.tokenize(list(TEXTS)), normalize=True).numpy()
+    found = scored("clip", quick)
+    assert np.allclose(found.values, expected, atol=1e-5) and not found.truncated.any()
+    slow = save_open_clip(tmp_path / "slow", quick_gelu=False)
+    assert not np.allclose(scored("clip", slow).values, expected, atol=1e-4)
+    assert scored("clip", quick, (f"{'dog ' * 75}", f"{'dog ' * 76}")).truncated.tolist() == [False, True]
+
+
+def test_a_language_models_mean_is_that_of_one_text_at_a_time(folders: dict[str, Path]) -> None:
+    folder = folders["language-model"]
+    expected = mean_chances(folder)
+    scorer = settings("language-model", folder).open("cpu")
+    assert scorer._takes_trees and np.ptp(expected) > 0.5  # type: ignore[attr-defined]
+    with torch.inference_mode():
+        for micro_batch in (1, 2, 100):
+            assert np.allclose(scorer(TEXTS, micro_batch).values, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("trees", [True, False])
+def test_other_language_models_score_alike(tmp_path: Path, trees: bool) -> None:
+    torch.manual_seed(4)
+    # GPT-2 looks its positions up; Bloom takes none, so that its texts are read one by one.
+    sizes = {"n_layer": 2, "n_head": 2, "initializer_range": 0.5, "vocab_size": 300}
+    gpt2, bloom = GPT2Config(n_embd=16, **sizes), BloomConfig(hidden_size=16, **sizes)
+    folder = save_language_model(tmp_path / "lm", GPT2LMHeadModel(gpt2) if trees else BloomForCausalLM(bloom))
+    scorer = settings("language-model", folder).open("cpu")
+    assert scorer._takes_trees == trees  # type: ignore[attr-defined]
+    with torch.inference_mode():
+        assert np.allclose(scorer(TEXTS, 4).values, mean_chances(folder), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["vera", "cola", "clip", "language-model"])
+def test_padding_and_order_do_not_change_a_score(folders: dict[str, Path], kind: str) -> None:
+    def all_with(texts: tuple[str, ...], micro_batch: int) -> NDArray[Any]:
+        return scored(kind, folders[kind], texts, micro_batch).values
+
+    together, alone = all_with(TEXTS, 100), all_with(TEXTS, 1)
+    assert np.allclose(together, alone, atol=1e-5)
+    # The same texts in another order are read in the same passes: the very same bits.
+    assert np.array_equal(all_with(TEXTS[::-1], 4)[::-1], all_with(TEXTS, 4))
+
+
+@pytest.mark.parametrize("kind", ["vera", "cola", "clip", "language-model"])
+def test_a_long_text_is_cut_and_named(folders: dict[str, Path], kind: str) -> None:
+    long = "A man riding a horse. " * 450_000
+    assert len(long) > 9_000_000
+    found = scored(kind, folders[kind], ("A man", long, "A dog."))
+    assert found.truncated.tolist() == [False, True, False] and np.isfinite(found.values).all()
+
+
+def test_what_just_fits_is_not_cut(folders: dict[str, Path]) -> None:
+    fits, longer = "A man" + " man" * (READS - 2), "A man" + " man" * (READS - 1)
+    assert scored("language-model", folders["language-model"], (fits, longer)).truncated.tolist() == [False, True]
+    assert scored("language-model", folders["language-model"], (fits,), max_tokens=5).truncated.all()
+
+
+def test_bfloat16_is_near_float32(folders: dict[str, Path]) -> None:
+    for kind, folder in folders.items():
+        half = scored(kind, folder, precision="bfloat16").values
+        whole = scored(kind, folder).values
+        assert np.allclose(half, whole, atol=0.3) and not np.array_equal(half, whole), kind
+
+
+def test_a_base_model_is_no_scorer(folders: dict[str, Path], tmp_path: Path) -> None:
+    model = RobertaForSequenceClassification.from_pretrained(folders["cola"])
+    model.roberta.save_pretrained(tmp_path / "base")
+    AutoTokenizer.from_pretrained(folders["cola"]).save_pretrained(tmp_path / "base")
+    with pytest.raises(
+        WrongUse, match=r"base: its weights lack classifier\..* not a checkpoint of a RobertaForSequence"
+    ):
+        scored("cola", tmp_path / "base")
+
+
+def damaged(folder: Path, to: Path, **files: str | None) -> Path:
+    to.mkdir()
+    for file in folder.iterdir():
+        (to / file.name).write_bytes(file.read_bytes())
+    for name, content in files.items():
+        path = to / name.replace("_json", ".json").replace("_safetensors", ".safetensors")
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+    return to
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"model_safetensors": None}, r"lacks model\.safetensors or pytorch_model\.bin: put them into"),
+        (
+            {"config_json": None, "tokenizer_json": None},
+            r"lacks config\.json, tokenizer\.json or spiece\.model or vocab",
+        ),
+        ({"config_json": "{"}, r"the model cannot be loaded \("),
+        ({"model_safetensors": "no tensors"}, r"the model cannot be loaded \(.*copy the checkpoint again"),
+        ({"tokenizer_json": "{}"}, r"the tokenizer cannot be loaded \("),
+    ],
+)
+def test_a_damaged_checkpoint_is_named(
+    folders: dict[str, Path], tmp_path: Path, files: dict[str, str | None], said: str
+) -> None:
+    with pytest.raises(WrongUse, match=said):
+        scored("language-model", damaged(folders["language-model"], tmp_path / "damaged", **files))
+
+
+def test_weights_in_parts_are_digested_and_stay_in_their_folder(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = folders["language-model"]
+    copy = damaged(folder, tmp_path / "copy")
+    assert settings("language-model", copy).weights() == settings("language-model", folder).weights()
+    (copy / "model.safetensors").rename(copy / "model-1.safetensors")
+    index = copy / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
+    assert [path.name for path in checkpoint.checkpoint_files(str(copy))][-2:] == [index.name, "model-1.safetensors"]
+    index.write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
+    with pytest.raises(WrongUse, match=r"lacks model-2\.safetensors, which model\.safetensors\.index\.json lists"):
+        settings("language-model", copy).weights()
+    for content in ({"weight_map": {"a": "../model-1.safetensors"}}, {"weight_map": 3}, []):
+        index.write_text(json.dumps(content))
+        with pytest.raises(WrongUse, match="not an index of weights"):
+            settings("language-model", copy).weights()
+
+
+def test_other_models_weights_are_told_from_veras(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = damaged(folders["vera"], tmp_path / "t5")
+    model = T5EncoderModel.from_pretrained(folder)
+    with torch.no_grad():
+        model.shared.weight[32097, 0] = -1
+    model.save_pretrained(folder)
+    with pytest.raises(WrongUse, match=r"temperature \(row 32097\) is -1\.0; not VERA's"):
+        scored("vera", folder)
+    model.resize_token_embeddings(100).requires_grad_(False)
+    model.save_pretrained(folder)
+    with pytest.raises(WrongUse, match="an embedding of 100 rows has no row 32099"):
+        scored("vera", folder)

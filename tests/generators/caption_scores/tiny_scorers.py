@@ -1,0 +1,113 @@
+"""The published layouts of the scorers with tiny random weights, and tokenizers made here: nothing is downloaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import open_clip  # type: ignore[import-untyped]
+import torch
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForSequenceClassification,
+    T5Config,
+    T5EncoderModel,
+)
+
+TEXTS = (
+    "A man riding a horse.",
+    "A man riding a horse on a very long and quiet beach at night.",
+    "A man riding a bike.",
+    "A dog.",
+    "two Katzen и 猫 🙂",
+    "A man",
+)
+BIAS, TEMPERATURE = 0.25, 2.5
+READS = 30  # tokens of the tiny RoBERTa and of the tiny language model
+
+
+def save_vera(folder: Path) -> Path:
+    """A T5 encoder whose embedding holds head, bias and temperature, as ``liujch1998/vera`` has them."""
+    torch.manual_seed(0)
+    config = T5Config(vocab_size=32128, d_model=8, d_kv=4, d_ff=16, num_layers=2, num_heads=2)
+    model = T5EncoderModel(config)
+    with torch.no_grad():
+        embedding = model.get_input_embeddings().weight
+        embedding[32098, 0], embedding[32097, 0] = BIAS, TEMPERATURE
+    model.save_pretrained(folder)
+    pieces = [
+        "<pad>",
+        "</s>",
+        "<unk>",
+        "▁A",
+        "▁man",
+        "▁riding",
+        "▁a",
+        "▁horse",
+        "▁dog",
+        "▁",
+        *"abcdefghijklmnopqrstuvwxyz.",
+    ]
+    words = Tokenizer(models.Unigram([(piece, -float(n)) for n, piece in enumerate(pieces)], unk_id=2))
+    words.pre_tokenizer = pre_tokenizers.Metaspace()
+    words.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    names = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    PreTrainedTokenizerFast(tokenizer_object=words, **names).save_pretrained(folder)
+    return folder
+
+
+def _byte_pairs(*special: str) -> ByteLevelBPETokenizer:
+    words = ByteLevelBPETokenizer()
+    words.train_from_iterator(TEXTS * 3, vocab_size=300, show_progress=False, special_tokens=list(special))
+    return words
+
+
+def save_cola(folder: Path) -> Path:
+    """RoBERTa as ``textattack/roberta-base-CoLA``: ``pytorch_model.bin``, ``vocab.json`` and ``merges.txt``."""
+    torch.manual_seed(1)
+    folder.mkdir(parents=True)
+    words = _byte_pairs("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    words.save_model(str(folder))
+    config = RobertaConfig(
+        vocab_size=words.get_vocab_size(),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=READS + 2,
+        initializer_range=0.5,
+        architectures=["RobertaForSequenceClassification"],
+    )
+    config.save_pretrained(folder)
+    torch.save(RobertaForSequenceClassification(config).state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+def save_language_model(folder: Path, model: Any = None) -> Path:
+    """A Llama, or another model of 300 words."""
+    torch.manual_seed(2)
+    words = PreTrainedTokenizerFast(tokenizer_object=_byte_pairs("<s>")._tokenizer, bos_token="<s>")
+    words.save_pretrained(folder)
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    # A wide spread of weights: were it narrow, all texts would be about as likely, whatever a token attends to.
+    config = LlamaConfig(vocab_size=300, max_position_embeddings=READS + 1, initializer_range=0.5, **sizes)
+    (model or LlamaForCausalLM(config)).save_pretrained(folder)
+    return folder
+
+
+def save_open_clip(folder: Path, **settings: Any) -> Path:
+    """A CLIP as open_clip saves it to a folder."""
+    torch.manual_seed(3)
+    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
+    vision = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
+    config = {"embed_dim": 8, "text_cfg": text, "vision_cfg": vision, **settings}
+    folder.mkdir(parents=True)
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
+    model = open_clip.CLIP(**config)
+    torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
+    return folder
