@@ -86,17 +86,20 @@ class ClipScorer:
 
 def _transformers(folder: Path, precision: str, device: str) -> tuple[Callable[[Sequence[str]], Tokens], int, Embed]:
     import torch
-    from transformers import CLIPTextModelWithProjection
+    from transformers import CLIPModel
 
     tokenizer = load_tokenizer(folder)
-    model = load_checkpoint(CLIPTextModelWithProjection, folder, precision).to(device)
+    model = load_checkpoint(CLIPModel, folder, precision)
+    model.vision_model = None  # only texts are read
+    model = model.to(device)
 
     def embed(ids: NDArray[np.int64], mask: NDArray[np.int64]) -> torch.Tensor:
         read = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-        embeds: torch.Tensor = model(**{name: one.to(device) for name, one in read.items()}).text_embeds
+        ends = model.text_model(**{name: one.to(device) for name, one in read.items()}).pooler_output
+        embeds: torch.Tensor = model.text_projection(ends)
         return embeds
 
-    most = int(model.config.max_position_embeddings)
+    most = int(model.config.text_config.max_position_embeddings)
     return lambda texts: tokenize(tokenizer, texts, most), int(tokenizer.pad_token_id), embed
 
 

@@ -1,0 +1,46 @@
+"""Tables of negatives as finished stages, and tiny scorers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from generators.negative_captions.kinds import COLUMNS
+from manifests.canonical import identity_of
+from shards.earlier import Earlier
+from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model
+from tests.generators.finished_stage import write_index
+from tests.generators.prompt_to_prompt.tiny_models import save_clip
+
+
+@pytest.fixture(scope="session")
+def scorer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("tiny-scorers")
+    return {
+        "cola": save_cola(root / "cola"),
+        "clip": save_clip(root / "clip"),
+        "language-model": save_language_model(root / "lm"),
+    }
+
+
+def negatives(folder: Path, pairs: Sequence[tuple[str, str]], row_group: int = 1000) -> Earlier:
+    """A finished stage with a row for each caption and negative."""
+    rows = [
+        {
+            "key": f"negatives-{number}",
+            "identity": identity_of(f"add_obj/{number}"),
+            "caption_id": f"add_obj/{number}",
+            "image_id": f"{number}.jpg",
+            "image": f"{number}.jpg",
+            "caption": caption,
+            "negative_caption": negative,
+            "type": "add",
+            "subtype": "obj",
+        }
+        for number, (caption, negative) in enumerate(pairs)
+    ]
+    schema = pa.schema([("key", pa.string()), ("identity", pa.string()), *COLUMNS])
+    return write_index(pa.Table.from_pylist(rows, schema), folder, "negatives", len(rows), row_group)
