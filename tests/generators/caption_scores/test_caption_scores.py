@@ -21,7 +21,7 @@ from generators.caption_scores.source import CaptionScores
 from generators.contract import check_source
 from manifests.canonical import generator_for
 from manifests.errors import WrongUse
-from manifests.recipe import parse_recipe
+from manifests.recipe import content_of, load_recipe, parse_recipe
 from shards.contracts import Context, OutOfMemory
 from shards.earlier import Earlier
 from shards.kinds.samples import Rejected, TableRows
@@ -204,6 +204,21 @@ def test_a_shard_has_the_same_bytes_again(scorer_folders: dict[str, Path], tmp_p
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
     found = pq.read_table(tmp_path / "first")
     assert found["lm_caption"].type == pa.float64() and found["vera_caption"].null_count == 4
+
+
+def test_where_models_lie_is_no_part_of_what_is_made(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/cola").symlink_to(scorer_folders["cola"])
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "name: n\nsubsets: {s: {source: {kind: caption-scores, negatives: ./out/negatives, "
+        "scorers: [{kind: cola, model: ./models/cola}, {kind: language-model, model: smollm2, micro_batch: 8}]}}}\n"
+    )
+    subset = load_recipe(str(recipe))["s"]
+    assert isinstance(subset.source, CaptionScores)
+    assert subset.source.scorers[0].model == str(tmp_path / "models/cola")
+    scorers = content_of(subset, 0)["source"]["scorers"]
+    assert "model" not in scorers[0] and (scorers[1]["model"], scorers[1]["micro_batch"]) == ("smollm2", 8)
 
 
 @pytest.mark.slow  # its workers are processes, which import torch
