@@ -1,7 +1,7 @@
 """Texts as a tree of their tokens, so that what several of them begin with is read once.
 
 A caption and its negatives begin alike, as do captions of one kind: of COCO's captions with their negatives, the
-passes of a shard hold half of the tokens that they had text by text. Nothing is approximated: a token attends to its
+passes of 32 texts hold 55 % of the tokens that they had text by text. Nothing is approximated: a token attends to its
 own text's beginning alone, which is its path to the root.
 """
 
