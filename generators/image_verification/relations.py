@@ -1,0 +1,261 @@
+"""What the entities of a parsed caption do, and where they are to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from generators.image_verification.entities import Entities, Entity, is_verb_taken_for_noun, lemma_of, next_word
+from generators.image_verification.facts import Fact, adjective, attribute, be, do
+from generators.image_verification.vocabulary import Vocabulary
+from generators.negative_captions.rules.wording import article_of
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_SILENT = ("as", "about", "like", "during", "despite", "without", "except", "before", "after", "until", "since", "because")
+_LOCAL = ("in", "on", "at", "near", "by", "beside", "behind", "under", "inside", "outside", "next", "above", "below")
+_WHO = ("that", "which", "who", "whom", "whose")
+_PERSONS = ("he", "she", "they")
+
+
+class Relations:
+    """Reads relations off one document."""
+
+    def __init__(self, doc: Doc, entities: Entities, words: Vocabulary) -> None:
+        self.doc, self.entities, self.words = doc, entities, words
+
+    def facts(self) -> Iterator[Fact]:
+        """Facts in the order of the words that say them."""
+        for token in self.doc:
+            if any(child.dep_ == "neg" for child in token.children):
+                continue
+            entity = self.entities.of(token)
+            if entity is not None:
+                yield from self._of_noun(token, entity)
+            if (token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass", "amod", "compound")) or (
+                entity is None and is_verb_taken_for_noun(token)
+            ):
+                yield from self._of_verb(token)
+
+    def _of_noun(self, token: Token, entity: Entity) -> Iterator[Fact]:
+        for child in token.children:
+            if child.dep_ == "poss" and (owner := self.entities.of(child)) is not None:
+                yield _has(owner, entity, "have")
+        for phrase, objects, _ in self._places(token):
+            for other in objects:
+                if other is entity:
+                    continue
+                if phrase == "with":
+                    yield self._with(entity, other)
+                elif phrase == "of":
+                    yield self._made_of(token, entity, other)
+                elif phrase == "in" and entity.lemma in self.words.people and other.lemma in self.words.clothing:
+                    yield _wears(entity, other)
+                else:
+                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.the}?")
+            if not objects:
+                yield from self._scenery(token, phrase, (entity,), "")
+
+    def _of_verb(self, verb: Token) -> Iterator[Fact]:
+        subjects = self._subjects(verb)
+        if not subjects:
+            return
+        if verb.lemma_ == "be":
+            yield from self._of_copula(verb, subjects)
+            return
+        began = 0
+        direct = self._direct(verb)
+        for subject in subjects:
+            auxiliary, said = self._said(verb, subject)
+            for other in direct:
+                if other is not subject:
+                    began += 1
+                    if verb.lemma_ in ("have", "wear") and other.lemma in self.words.clothing:
+                        yield _wears(subject, other)
+                    elif verb.lemma_ == "have":
+                        yield _has(subject, other, "have")
+                    else:
+                        yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.the}?")
+            for phrase, others, own in self._places(verb):
+                if phrase == "of" or (phrase == "with" and direct and subject.lemma not in self.words.movers):
+                    continue
+                for other in others:
+                    if other is subject or other in direct:
+                        continue
+                    began += 1
+                    if direct and own.split()[0] in _LOCAL:
+                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.the}?")
+                    else:
+                        full = " ".join([said, *(one.the for one in direct[:1]), phrase])
+                        words = f"{said} {phrase}"
+                        yield _relation(subject, other, words, f"{auxiliary} {subject.the} {full} {other.the}?")
+        for phrase, others, _ in self._places(verb):
+            if not others:
+                for fact in self._scenery(verb, phrase, tuple(subjects[:1]), self._said(verb, subjects[0])[1]):
+                    began += 1
+                    yield fact
+        chained = any(child.dep_ in ("xcomp", "dobj", "ccomp") for child in verb.children)
+        if not began and not chained and verb.lemma_ not in self.words.weak:
+            for subject in subjects:
+                auxiliary, said = self._said(verb, subject)
+                yield Fact("attribute", (subject,), (subject.name, said), f"{auxiliary} {subject.the} {said}?")
+
+    def _of_copula(self, verb: Token, subjects: list[Entity]) -> Iterator[Fact]:
+        for subject in subjects:
+            for child in verb.children:
+                if child.dep_ == "acomp" or (child.dep_ == "attr" and child.pos_ == "ADJ"):
+                    places = list(self._places(child))
+                    for phrase, others, _ in places:
+                        said = f"{adjective(child)} {phrase}"
+                        for other in others:
+                            yield _relation(subject, other, said, f"{be(subject)} {subject.the} {said} {other.the}?")
+                    if not places:
+                        for one in (child, *child.conjuncts):
+                            yield attribute(subject, adjective(one))
+                elif child.dep_ == "attr" and child.tag_ == "VBG":
+                    yield attribute(subject, child.lower_)
+                elif child.dep_ == "attr" and child.pos_ == "NOUN" and self.entities.of(child) is None:
+                    said = " ".join(one.lower_ for one in child.lefts if one.dep_ in ("amod", "compound"))
+                    name = f"{said} {child.lower_}".strip()
+                    yield attribute(subject, name if child.tag_ == "NNS" else f"{article_of(name)} {name}")
+            for phrase, others, _ in self._places(verb):
+                for other in others:
+                    if other is not subject and phrase != "of":
+                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.the}?")
+                if not others:
+                    yield from self._scenery(verb, phrase, (subject,), "")
+
+    def _places(self, token: Token) -> Iterator[tuple[str, list[Entity], str]]:
+        """Prepositions that hang on a token: the phrase, what stands behind it, and the phrase itself again as said."""
+        for child in token.children:
+            if child.dep_ in ("prep", "agent") and child.lower_ not in _SILENT:
+                yield from self._place(child, child.lower_)
+            elif child.dep_ in ("advmod", "amod", "acomp") and child.i > token.i:
+                for one in child.children:
+                    if one.dep_ == "prep" and one.i == child.i + 1:
+                        yield from self._place(one, f"{child.lower_} {one.lower_}")
+
+    def _place(self, preposition: Token, phrase: str) -> Iterator[tuple[str, list[Entity], str]]:
+        for child in preposition.children:
+            if child.dep_ in ("prep", "pcomp") and child.pos_ == "ADP":
+                yield from self._place(child, f"{phrase} {child.lower_}")
+            elif child.dep_ == "pobj":
+                if lemma_of(child) in self.words.places and next_word(child) in ("of", "to", "with"):
+                    link = child.nbor(1)
+                    inner = self.doc[preposition.i + 1 : link.i + 1].text.lower()
+                    yield from self._place(link, f"{phrase} {inner}")
+                else:
+                    named = [self.entities.of(one) for one in self._joined(child)]
+                    named += self._it(preposition, child)
+                    yield phrase, list(dict.fromkeys(one for one in named if one is not None)), phrase
+
+    def _it(self, preposition: Token, pronoun: Token) -> list[Entity | None]:
+        """What "it" is in "a bench with a dog on it"."""
+        if pronoun.lower_ not in ("it", "them"):
+            return []
+        noun = preposition.head
+        while noun.dep_ in ("acl", "conj"):
+            noun = noun.head
+        holds = noun.dep_ == "pobj" and noun.head.lower_ == "with"
+        return [self.entities.of(noun.head.head)] if holds else []
+
+    def _scenery(self, token: Token, phrase: str, about: tuple[Entity, ...], said: str) -> Iterator[Fact]:
+        """Where in the picture something is: "in the background"."""
+        for child in token.children:
+            for one in child.children if child.lower_ == phrase else ():
+                if one.dep_ == "pobj" and lemma_of(one) in self.words.scenery and self.entities.of(one) is None:
+                    where = self.doc[one.left_edge.i : one.i + 1].text.lower()
+                    for entity in about:
+                        yield attribute(entity, f"{said} {phrase} {where}".strip())
+
+    def _joined(self, noun: Token) -> list[Token]:
+        return [noun, *(one for one in noun.conjuncts if one.i > noun.i and one.pos_ in ("NOUN", "PROPN"))]
+
+    def _direct(self, verb: Token) -> list[Entity]:
+        tokens = [one for child in verb.children if child.dep_ == "dobj" for one in self._joined(child)]
+        named = [self.entities.of(one) for one in tokens]
+        return list(dict.fromkeys(one for one in named if one is not None))
+
+    def _subjects(self, verb: Token) -> list[Entity]:
+        """Who does it: its subject, or the noun that it describes."""
+        said = [child for child in verb.children if child.dep_ in ("nsubj", "nsubjpass")]
+        token = said[0] if said else None
+        if is_verb_taken_for_noun(verb):
+            token = self._mover(verb.nbor(-1), verb.dep_, verb.head)
+        elif token is not None and token.lower_ in _WHO:
+            token = verb.head if verb.dep_ == "relcl" else None
+        elif token is not None and token.lower_ in _PERSONS:
+            people = [one for one in self.entities.all if one.lemma in self.words.people | self.words.animals]
+            return people[:1] if len(people) == 1 else []
+        elif token is None and verb.dep_ in ("acl", "relcl", "dep"):
+            token = self._mover(verb.head, verb.head.dep_, verb.head.head)
+        elif token is None and verb.dep_ in ("conj", "advcl", "xcomp") and verb.head.pos_ == "VERB":
+            return self._subjects(verb.head)
+        elif token is None and verb.dep_ == "attr" and verb.tag_ == "VBG":
+            return []
+        if token is None:
+            return []
+        named = [self.entities.of(one) for one in self._all_of(token)]
+        return list(dict.fromkeys(one for one in named if one is not None))
+
+    def _all_of(self, token: Token) -> list[Token]:
+        before = [one for one in token.conjuncts if one.i < token.i and token.dep_ == "conj"]
+        return [*before, *self._joined(token)]
+
+    def _mover(self, noun: Token, role: str, head: Token) -> Token:
+        """Who a participle describes: of "a boy wearing a shirt posing" the boy, since shirts do not pose."""
+        while lemma_of(noun) not in self.words.movers and self.entities.of(noun) is not None:
+            if role == "dobj" and head.pos_ == "VERB":
+                subjects = [one for one in head.children if one.dep_ == "nsubj"]
+                above = subjects[0] if subjects else head.head if head.dep_ == "acl" else noun
+            elif role == "pobj" and head.lower_ in ("with", "in") and head.head.pos_ in ("NOUN", "PROPN"):
+                above = head.head
+            else:
+                above = noun
+            if above.i == noun.i or lemma_of(above) not in self.words.movers:
+                break
+            noun, role, head = above, above.dep_, above.head
+        return noun
+
+    def _said(self, verb: Token, subject: Entity) -> tuple[str, str]:
+        """The auxiliary of a question and the verb after its subject: ``Is … sitting``, ``Does … hold``."""
+        particle = " ".join(one.lower_ for one in verb.children if one.dep_ == "prt")
+        passive = any(child.dep_ == "auxpass" for child in verb.children)
+        behind = next_word(verb) in ("with", "by", "in") and not any(one.dep_ == "dobj" for one in verb.children)
+        perfect = any(child.dep_ == "aux" and child.lemma_ == "have" for child in verb.children)
+        if verb.tag_ == "VBG" or passive or (verb.tag_ == "VBN" and not perfect) or (verb.tag_ == "VBD" and behind):
+            return be(subject), f"{verb.lower_} {particle}".strip()
+        said = f"{lemma_of(verb) if verb.pos_ != 'VERB' else verb.lemma_.lower()} {particle}".strip()
+        if verb.dep_ == "xcomp" and verb.head.pos_ == "VERB" and verb.head.lemma_ not in self.words.weak:
+            auxiliary, before = self._said(verb.head, subject)
+            return auxiliary, f"{before} to {said}"
+        return do(subject), said
+
+    def _with(self, entity: Entity, other: Entity) -> Fact:
+        beings = self.words.people | self.words.animals
+        if entity.lemma in self.words.people and other.lemma in self.words.clothing:
+            return _wears(entity, other)
+        if entity.lemma in beings and other.lemma in beings:
+            return _relation(entity, other, "with", f"{be(entity)} {entity.the} with {other.the}?")
+        return _has(entity, other, "have")
+
+    def _made_of(self, token: Token, entity: Entity, other: Entity) -> Fact:
+        noun = next(one for child in token.children if child.lower_ == "of" for one in child.children)
+        part = any(child.dep_ == "det" and child.lower_ in ("a", "an", "the", "this") for child in noun.children)
+        if part:
+            return _has(other, entity, "have")
+        there = "Are there" if entity.plural else "Is there"
+        return _relation(entity, other, "of", f"{there} {entity.there} of {other.name}?")
+
+
+def _relation(entity: Entity, other: Entity, said: str, question: str) -> Fact:
+    return Fact("relation", (entity, other), (entity.name, other.name, said), question)
+
+
+def _wears(entity: Entity, other: Entity) -> Fact:
+    return _relation(entity, other, "wear", f"{be(entity)} {entity.the} wearing {other.there}?")
+
+
+def _has(entity: Entity, other: Entity, said: str) -> Fact:
+    return _relation(entity, other, said, f"{do(entity)} {entity.the} have {other.there}?")
