@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.vocabulary import Vocabulary
+from generators.image_verification.vocabulary import Vocabulary, vocabulary
 from generators.negative_captions.rules.wording import article_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ _NOUNS = ("NOUN", "PROPN")
 _LATIN = re.compile(r"[A-Za-z]{2}")
 _DEFINITE = ("the", "this", "that", "these", "those", "its", "his", "her", "their")
 _UNIQUE = ("sky", "ocean", "sea", "ground", "air", "moon", "sun")
+_QUOTED = re.compile(r"(?<!\w)['\"“‘]([^'\"“”‘’]{1,60})['\"”’](?!\w)")
 _AGAIN = ("", "other ", "third ", "fourth ", "fifth ")
 
 
@@ -27,6 +28,7 @@ class Entity:
 
     number: its place among the entities, from 0. name: in lower case, with what is compounded to it. lemma: of its head.
     plural: whether it takes "are". there: as it stands after "is there". the: how a question refers to it.
+    object: the same behind a verb or preposition, where "grass" and "horses" need no article.
     """
 
     number: int
@@ -35,12 +37,14 @@ class Entity:
     plural: bool
     there: str
     the: str
+    object: str
 
 
 class Entities:
     """The entities of a caption in its order, by their tokens.
 
-    all: each once. pictures: nouns such as "photo" in "a photo of a dog". counts: what "a pair of dogs" counts.
+    all: each once. pictures: nouns such as "photo" in "a photo of a dog", which stand for what they show.
+    counts: what "a pair of dogs" counts. quoted: texts in quotes.
     """
 
     def __init__(self, doc: Doc, words: Vocabulary) -> None:
@@ -50,19 +54,27 @@ class Entities:
         self.counts: list[tuple[Entity, int]] = []
         self._of: dict[int, Entity] = {}
         self._group_of: dict[int, Token] = {}
+        self.quoted = [found[1].strip() for found in _QUOTED.finditer(doc.text)]
+        inside = {at for found in _QUOTED.finditer(doc.text) for at in range(*found.span(1))}
         for token in doc:
+            if token.idx in inside:
+                continue
             if is_noun(token, words) and not self._is_picture(token) and not self._is_group(token):
                 self._of[token.i] = self._entity(token)
         for at, member in self._group_of.items():
             if (entity := self.of(member)) is not None:
                 self._of[at] = entity
-                number = words.groups[lemma_of(doc[at])]
-                if number and entity.plural and entity.lemma not in words.clothing:
+                number = words.groups.get(lemma_of(doc[at]), 0)
+                if number and entity.plural and entity.lemma not in (*words.clothing, "scissors"):
                     self.counts.append((entity, number))
 
     def of(self, token: Token) -> Entity | None:
         """The entity that a noun names; None where it names none, or is a pronoun."""
-        return self._of.get(token.i)
+        return self._of.get(token.i - 1 if is_verb_taken_for_noun(token) else token.i)
+
+    def stands_for_another(self, token: Token) -> bool:
+        """Whether a noun such as "group" names what comes after "of"."""
+        return token.i in self._group_of
 
     def tokens(self, doc: Doc) -> Iterator[tuple[Token, Entity]]:
         """Nouns with their entities, in the order of the caption; of "a group of dogs" both."""
@@ -71,10 +83,13 @@ class Entities:
 
     def _entity(self, token: Token) -> Entity:
         name, lemma, plural = name_of(token, self.words), lemma_of(token), token.tag_ in _PLURAL
-        plural = plural or lemma in ("people", "cattle", "police")
+        lemma = name if name in self.words.names else lemma  # a hot dog is not a dog
         fixed = {child.lower_ for child in modifiers(token, self.words) if child.dep_ in ("det", "poss")}
+        plural = (plural and not fixed & {"a", "an"}) or lemma in ("people", "cattle", "police")
+        lemma = token.lower_ if token.lower_ in self.words.clothing else lemma
         before = [one for one in self.all if one.name == name]
-        if before and fixed & set(_DEFINITE):
+        numbered = any(child.dep_ == "nummod" for child in token.children)
+        if before and (fixed & set(_DEFINITE) or (not fixed and not numbered and not plural)):
             return before[-1]
         again = _AGAIN[min(len(before), len(_AGAIN) - 1)]
         the = name if token.pos_ == "PROPN" and not fixed else f"the {again}{name}"
@@ -84,19 +99,23 @@ class Entities:
             there = name
         else:
             there = f"{article_of(name)} {name}"
-        entity = Entity(len(self.all), name, lemma, plural, the if lemma in _UNIQUE else there, the)
+        bare = not fixed and not again and (plural or lemma in self.words.mass)
+        there = the if lemma in _UNIQUE else there
+        entity = Entity(len(self.all), name, lemma, plural, there, the, name if bare else the)
         self.all.append(entity)
         return entity
 
     def _is_picture(self, token: Token) -> bool:
-        begins = token.dep_ == "ROOT" or token.head.dep_ == "ROOT"
-        found = lemma_of(token) in self.words.pictures and begins and _member(token) is not None
-        if found:
+        begins = token.dep_ == "ROOT" or token.head.dep_ == "ROOT" or token.i < 5
+        member = _member(token) if lemma_of(token) in self.words.pictures and begins else None
+        if member is not None:
             self.pictures.append(token)
-        return found
+            self._group_of[token.i] = member
+        return member is not None
 
     def _is_group(self, token: Token) -> bool:
-        member = _member(token) if lemma_of(token) in self.words.groups else None
+        lemma = lemma_of(token)
+        member = _member(token) if lemma in self.words.groups or lemma in self.words.unseen else None
         if member is not None:
             self._group_of[token.i] = member
         return member is not None
@@ -104,9 +123,13 @@ class Entities:
 
 def is_noun(token: Token, words: Vocabulary) -> bool:
     """Whether a token is the head of a noun phrase that names something visible."""
-    if token.pos_ not in _NOUNS or not _LATIN.search(token.text) or token.dep_ == "npadvmod":
+    if not _LATIN.search(token.text) or is_verb_taken_for_noun(token):
         return False
-    if (is_verb_taken_for_noun(token) or token.dep_ == "compound") and not is_verb_taken_for_noun(token.head):
+    alone = token.dep_ != "npadvmod" or any(child.dep_ in ("det", "nummod") for child in token.children)
+    noun = token.pos_ in _NOUNS and alone
+    if not noun and not _is_noun_taken_for_verb(token):
+        return False
+    if token.dep_ == "compound" and not is_verb_taken_for_noun(token.head):
         return False
     if is_verb_taken_for_noun(token.head) and token.dep_ == "compound" and token.i + 1 != token.head.i:
         return False  # a part of the compound before it
@@ -117,7 +140,13 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
         return False
     if lemma in words.unseen and _member(token) is None and not words.groups.get(lemma):
         return False
+    if lemma in words.attributes:
+        return False
+    if lemma in words.places and any(child.dep_ == "poss" and child.pos_ == "PRON" for child in token.children):
+        return False
     if governor is not None:
+        if lemma in words.colours and not any(child.dep_ in ("det", "nummod") for child in token.children):
+            return False
         if lemma in words.times or (lemma in words.scenery and not _has_own_words(token)):
             return False
         if lemma in words.places and next_word(token) in ("of", "to", "with"):
@@ -127,11 +156,13 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
 
 
 def is_verb_taken_for_noun(token: Token) -> bool:
-    """Whether a tagger took a verb for a plural: "a clock hangs" has the article of a singular."""
+    """Whether a tagger took a verb for a noun: "a clock hangs" has the article of a singular, so has "a cup falling"."""
     lefts = list(token.lefts)
     article = any(child.lower_ in ("a", "an") for child in lefts)
     noun_before = bool(lefts) and lefts[-1].dep_ == "compound" and lefts[-1].i + 1 == token.i
-    return token.tag_ == "NNS" and article and noun_before and lefts[-1].tag_ in ("NN", "NNP")
+    doubtful = token.tag_ == "NN" and token.lower_.endswith("ing") and token.lower_ not in vocabulary().nouns
+    verbal = token.tag_ == "NNS" or (token.tag_ == "VBG" and token.dep_ in ("pobj", "dobj")) or doubtful
+    return verbal and article and noun_before and lefts[-1].tag_ in ("NN", "NNP")
 
 
 def modifiers(token: Token, words: Vocabulary) -> list[Token]:
@@ -171,7 +202,8 @@ def _name_tokens(token: Token, words: Vocabulary) -> list[Token]:
     for one in sorted(lefts, key=lambda left: left.i, reverse=True):
         adjacent = one.i + 1 == parts[0].i
         phrase = f"{one.lower_} {lemma_of(token)}"
-        known = phrase in words.names or f"{one.lower_} {token.lower_}" in words.names
+        known = phrase in words.names or f"{one.lower_} {token.lower_}" in words.names or one.lower_ in words.mass
+        known = known or (token.pos_ == "PROPN" and one.is_title and one.i > 0 and one.dep_ in ("amod", "compound"))
         compound = one.dep_ in ("compound", "nmod") and not is_attribute(one, words) and one.pos_ in (*_NOUNS, "X")
         if adjacent and (known or compound):
             parts = [*(left for left in one.lefts if left.dep_ == "compound" and left.i + 1 == one.i), one, *parts]
@@ -179,8 +211,15 @@ def _name_tokens(token: Token, words: Vocabulary) -> list[Token]:
 
 
 def _cased(token: Token) -> str:
-    keep = token.pos_ == "PROPN" and not token.is_sent_start and token.i > 0
+    follows = token.i + 1 < len(token.doc) and token.nbor(1).pos_ == "PROPN"
+    keep = token.pos_ == "PROPN" and (token.i > 0 or follows)
     return str(token.text if keep or (token.is_upper and len(token) < 4 and len(token) > 1) else token.lower_)
+
+
+def _is_noun_taken_for_verb(token: Token) -> bool:
+    """Whether a tagger took a noun for a verb: "next to vase", "a suit and tie"."""
+    joined = token.dep_ == "conj" and token.head.pos_ in _NOUNS
+    return token.tag_ in ("VB", "VBP") and (joined or token.dep_ == "pobj") and not list(token.rights)[:1]
 
 
 def _member(token: Token) -> Token | None:

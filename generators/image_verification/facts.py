@@ -29,9 +29,17 @@ def picture_facts(entities: Entities, words: Vocabulary) -> Iterator[Fact]:
     """What is said of the picture itself: "a black and white photo of …"."""
     for token in entities.pictures:
         name = lemma_of(token)
+        if name in words.unasked:
+            continue
         yield Fact("global", (), (name,), f"Is this {'an' if name[0] in 'aeiou' else 'a'} {name}?")
         for said in _adjectives(token, words):
             yield Fact("global", (), (said,), f"Is the {name} {said}?")
+
+
+def text_facts(entities: Entities) -> Iterator[Fact]:
+    """What stands in quotes, to be read in the picture."""
+    for text in entities.quoted:
+        yield Fact("global", (), ("text", text), f'Does the image show the text "{text}"?')
 
 
 def time_facts(doc: Doc, words: Vocabulary) -> Iterator[Fact]:
@@ -45,24 +53,29 @@ def time_facts(doc: Doc, words: Vocabulary) -> Iterator[Fact]:
 
 def count_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
     """How many there are, where a number says it."""
-    counts = list(entities.counts)
+    counts = [(entity, number, entity.name) for entity, number in entities.counts]
     for token, entity in entities.tokens(doc):
         for child in modifiers(token, words):
             number = number_of(child, words) if child.dep_ == "nummod" else None
             if number is not None:
-                counts.append((entity, number))
+                others = sum(one.name == entity.name for one in entities.all) > 1
+                told = [*(_adjectives(token, words) if others else ()), entity.name]
+                counts.append((entity, number, " ".join(told)))
             elif child.lower_ in words.amounts and entity.plural:
                 yield Fact("count", (entity,), (entity.name, child.lower_), f"Are there {child.lower_} {entity.name}?")
-    for entity, number in counts:
+    for entity, number, name in counts:
         said = _NUMBER_WORDS[number] if number < len(_NUMBER_WORDS) else str(number)
         there = "Are there" if number > 1 else "Is there"
         exactly = "only one" if number == 1 else said
-        yield Fact("count", (entity,), (entity.name, f"=={number}"), f"{there} {exactly} {entity.name}?")
+        yield Fact("count", (entity,), (entity.name, f"=={number}"), f"{there} {exactly} {name}?")
 
 
 def attribute_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
     """Adjectives and participles of nouns."""
+    pictures = {token.i for token in entities.pictures}
     for token, entity in entities.tokens(doc):
+        if token.i in pictures:
+            continue
         for said in _adjectives(token, words):
             yield attribute(entity, said)
 
@@ -95,7 +108,8 @@ def adjective(token: Token) -> str:
     first = token
     for left in reversed(list(token.lefts)):
         belongs = left.dep_ in ("compound", "npadvmod", "punct", "amod", "dep") or left.tag_ == "HYPH"
-        if not belongs or left.i + 1 != first.i or left.text in (",", '"'):
+        between = token.doc[left.i + 1 : first.i]
+        if not belongs or left.text in (",", '"') or any(one.tag_ != "HYPH" for one in between):
             break
         first = left
     return str(token.doc[first.i : token.i + 1].text).lower()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from generators.image_verification.entities import Entities
-from generators.image_verification.facts import Fact, attribute_facts, count_facts, picture_facts, time_facts
+from generators.image_verification.facts import Fact, attribute_facts, count_facts, picture_facts, text_facts, time_facts
 from generators.image_verification.relations import Relations
 from generators.image_verification.vocabulary import vocabulary
 
@@ -39,7 +39,7 @@ def questions_of(doc: Doc) -> list[Question]:
     """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
     words = vocabulary()
     entities = Entities(doc, words)
-    facts: list[Fact] = [*picture_facts(entities, words), *time_facts(doc, words)]
+    facts: list[Fact] = [*picture_facts(entities, words), *text_facts(entities), *time_facts(doc, words)]
     for entity in entities.all:
         there = f"Is {entity.there} visible" if entity.there == entity.the and entity.there.startswith("the ") else ""
         there = there or f"{'Are' if entity.plural else 'Is'} there {entity.there}"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SILENT = ("as", "about", "like", "during", "despite", "without", "except", "before", "after", "until", "since", "because")
 _LOCAL = ("in", "on", "at", "near", "by", "beside", "behind", "under", "inside", "outside", "next", "above", "below")
 _WHO = ("that", "which", "who", "whom", "whose")
+_NO_VERBS = ("aux", "auxpass", "amod", "compound")
 _PERSONS = ("he", "she", "they")
 
 
@@ -30,32 +31,45 @@ class Relations:
         for token in self.doc:
             if any(child.dep_ == "neg" for child in token.children):
                 continue
-            entity = self.entities.of(token)
-            if entity is not None:
+            entity, misread = self.entities.of(token), is_verb_taken_for_noun(token)
+            if entity is not None and not misread:
                 yield from self._of_noun(token, entity)
-            if (token.pos_ in ("VERB", "AUX") and token.dep_ not in ("aux", "auxpass", "amod", "compound")) or (
-                entity is None and is_verb_taken_for_noun(token)
-            ):
+            elif token.dep_ == "ROOT" and token.pos_ == "ADP":  # "Two dogs on the street."
+                yield from self._of_preposition(token)
+            elif misread or (token.pos_ in ("VERB", "AUX") and token.dep_ not in _NO_VERBS):
                 yield from self._of_verb(token)
 
     def _of_noun(self, token: Token, entity: Entity) -> Iterator[Fact]:
         for child in token.children:
             if child.dep_ == "poss" and (owner := self.entities.of(child)) is not None:
                 yield _has(owner, entity, "have")
-        for phrase, objects, _ in self._places(token):
+        for phrase, objects, owned in self._places(token):
+            if phrase == "of" and self.entities.stands_for_another(token):
+                continue
+            worn = phrase == "in" and entity.lemma in self.words.people and objects[:1] and self._worn(objects[0])
             for other in objects:
-                if other is entity:
+                if other is entity or (worn and not self._worn(other)):
                     continue
+                if phrase != "with" and owned and entity.lemma in self.words.movers:
+                    continue  # "a woman with rings all over her face": she is not over it
                 if phrase == "with":
                     yield self._with(entity, other)
                 elif phrase == "of":
                     yield self._made_of(token, entity, other)
-                elif phrase == "in" and entity.lemma in self.words.people and other.lemma in self.words.clothing:
+                elif worn:
                     yield _wears(entity, other)
                 else:
-                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.the}?")
+                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
             if not objects:
                 yield from self._scenery(token, phrase, (entity,), "")
+
+    def _of_preposition(self, token: Token) -> Iterator[Fact]:
+        named = [self.entities.of(child) for child in token.children if child.i < token.i]
+        for phrase, objects, _ in self._place(token, token.lower_):
+            for entity in named:
+                for other in objects if entity is not None else ():
+                    assert entity is not None
+                    yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
 
     def _of_verb(self, verb: Token) -> Iterator[Fact]:
         subjects = self._subjects(verb)
@@ -71,25 +85,31 @@ class Relations:
             for other in direct:
                 if other is not subject:
                     began += 1
-                    if verb.lemma_ in ("have", "wear") and other.lemma in self.words.clothing:
+                    if verb.lemma_ in ("have", "wear") and self._worn(other):
                         yield _wears(subject, other)
                     elif verb.lemma_ == "have":
                         yield _has(subject, other, "have")
                     else:
-                        yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.the}?")
-            for phrase, others, own in self._places(verb):
-                if phrase == "of" or (phrase == "with" and direct and subject.lemma not in self.words.movers):
+                        yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.object}?")
+            for phrase, others, _ in self._places(verb):
+                if (phrase == "of" and verb.tag_ != "VBN") or (phrase == "with" and direct and subject.lemma not in self.words.movers):
                     continue
                 for other in others:
                     if other is subject or other in direct:
                         continue
                     began += 1
-                    if direct and own.split()[0] in _LOCAL:
-                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.the}?")
+                    if phrase == "in" and subject.lemma in self.words.people and self._worn(other):
+                        yield _wears(subject, other)
+                    elif direct and phrase.split()[0] in _LOCAL:
+                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
                     else:
-                        full = " ".join([said, *(one.the for one in direct[:1]), phrase])
+                        full = " ".join([said, *(one.object for one in direct[:1]), phrase])
                         words = f"{said} {phrase}"
-                        yield _relation(subject, other, words, f"{auxiliary} {subject.the} {full} {other.the}?")
+                        yield _relation(subject, other, words, f"{auxiliary} {subject.the} {full} {other.object}?")
+        for child in verb.children:
+            if child.dep_ == "dobj" and child.lower_ in self.words.colours and self.entities.of(child) is None:
+                began += 1
+                yield attribute(subjects[0], f"{self._said(verb, subjects[0])[1]} {child.lower_}")
         for phrase, others, _ in self._places(verb):
             if not others:
                 for fact in self._scenery(verb, phrase, tuple(subjects[:1]), self._said(verb, subjects[0])[1]):
@@ -109,7 +129,7 @@ class Relations:
                     for phrase, others, _ in places:
                         said = f"{adjective(child)} {phrase}"
                         for other in others:
-                            yield _relation(subject, other, said, f"{be(subject)} {subject.the} {said} {other.the}?")
+                            yield _relation(subject, other, said, f"{be(subject)} {subject.the} {said} {other.object}?")
                     if not places:
                         for one in (child, *child.conjuncts):
                             yield attribute(subject, adjective(one))
@@ -122,13 +142,16 @@ class Relations:
             for phrase, others, _ in self._places(verb):
                 for other in others:
                     if other is not subject and phrase != "of":
-                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.the}?")
+                        yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
                 if not others:
                     yield from self._scenery(verb, phrase, (subject,), "")
 
-    def _places(self, token: Token) -> Iterator[tuple[str, list[Entity], str]]:
-        """Prepositions that hang on a token: the phrase, what stands behind it, and the phrase itself again as said."""
+    def _places(self, token: Token) -> Iterator[tuple[str, list[Entity], bool]]:
+        """Prepositions that hang on a token: the phrase, what stands behind it, and whether that is someone's own."""
         for child in token.children:
+            linked = child.lower_ in ("of", "to") and child.i > 0 and lemma_of(child.nbor(-1)) in self.words.places
+            if linked and child.nbor(-1).dep_ == "pobj":
+                continue  # the end of "on top of", which its preposition brings
             if child.dep_ in ("prep", "agent") and child.lower_ not in _SILENT:
                 yield from self._place(child, child.lower_)
             elif child.dep_ in ("advmod", "amod", "acomp") and child.i > token.i:
@@ -136,7 +159,7 @@ class Relations:
                     if one.dep_ == "prep" and one.i == child.i + 1:
                         yield from self._place(one, f"{child.lower_} {one.lower_}")
 
-    def _place(self, preposition: Token, phrase: str) -> Iterator[tuple[str, list[Entity], str]]:
+    def _place(self, preposition: Token, phrase: str) -> Iterator[tuple[str, list[Entity], bool]]:
         for child in preposition.children:
             if child.dep_ in ("prep", "pcomp") and child.pos_ == "ADP":
                 yield from self._place(child, f"{phrase} {child.lower_}")
@@ -148,14 +171,15 @@ class Relations:
                 else:
                     named = [self.entities.of(one) for one in self._joined(child)]
                     named += self._it(preposition, child)
-                    yield phrase, list(dict.fromkeys(one for one in named if one is not None)), phrase
+                    owned = any(one.dep_ == "poss" and one.pos_ == "PRON" for one in child.children)
+                    yield phrase, list(dict.fromkeys(one for one in named if one is not None)), owned
 
     def _it(self, preposition: Token, pronoun: Token) -> list[Entity | None]:
         """What "it" is in "a bench with a dog on it"."""
         if pronoun.lower_ not in ("it", "them"):
             return []
         noun = preposition.head
-        while noun.dep_ in ("acl", "conj"):
+        while noun.dep_ != "ROOT" and not (noun.dep_ == "pobj" and noun.head.lower_ == "with"):
             noun = noun.head
         holds = noun.dep_ == "pobj" and noun.head.lower_ == "with"
         return [self.entities.of(noun.head.head)] if holds else []
@@ -164,8 +188,10 @@ class Relations:
         """Where in the picture something is: "in the background"."""
         for child in token.children:
             for one in child.children if child.lower_ == phrase else ():
-                if one.dep_ == "pobj" and lemma_of(one) in self.words.scenery and self.entities.of(one) is None:
-                    where = self.doc[one.left_edge.i : one.i + 1].text.lower()
+                known = lemma_of(one) in self.words.scenery or one.lower_ in self.words.colours
+                if one.dep_ == "pobj" and known and self.entities.of(one) is None:
+                    last = [one, *(two for two in one.conjuncts if two.lower_ in self.words.colours)][-1]
+                    where = self.doc[one.left_edge.i : last.i + 1].text.lower()
                     for entity in about:
                         yield attribute(entity, f"{said} {phrase} {where}".strip())
 
@@ -173,7 +199,12 @@ class Relations:
         return [noun, *(one for one in noun.conjuncts if one.i > noun.i and one.pos_ in ("NOUN", "PROPN"))]
 
     def _direct(self, verb: Token) -> list[Entity]:
-        tokens = [one for child in verb.children if child.dep_ == "dobj" for one in self._joined(child)]
+        held = [child for child in verb.children if _is_object(child)]
+        if verb.dep_ == "conj" and not held:  # "smiling and brushing her teeth", where a parser takes both for one
+            held = [child for child in verb.head.children if _is_object(child) and child.i > verb.i]
+        else:
+            held = [child for child in held if not any(one.pos_ == "VERB" and verb.i < one.i < child.i for one in verb.conjuncts)]
+        tokens = [one for child in held for one in self._joined(child)]
         named = [self.entities.of(one) for one in tokens]
         return list(dict.fromkeys(one for one in named if one is not None))
 
@@ -188,6 +219,12 @@ class Relations:
         elif token is not None and token.lower_ in _PERSONS:
             people = [one for one in self.entities.all if one.lemma in self.words.people | self.words.animals]
             return people[:1] if len(people) == 1 else []
+        elif token is None and verb.dep_ == "dep" and verb.i and self.entities.of(verb.nbor(-1)) is not None:
+            token = verb.nbor(-1)
+        elif token is None and verb.dep_ in ("acl", "relcl", "dep") and verb.tag_ == "VBN":
+            token = verb.head
+        elif token is None and verb.dep_ == "acl" and self._is_nearer(verb.nbor(-1), verb.head):
+            token = verb.nbor(-1)
         elif token is None and verb.dep_ in ("acl", "relcl", "dep"):
             token = self._mover(verb.head, verb.head.dep_, verb.head.head)
         elif token is None and verb.dep_ in ("conj", "advcl", "xcomp") and verb.head.pos_ == "VERB":
@@ -196,12 +233,17 @@ class Relations:
             return []
         if token is None:
             return []
-        named = [self.entities.of(one) for one in self._all_of(token)]
+        named = [self.entities.of(one) for one in self._all_of(token, verb)]
         return list(dict.fromkeys(one for one in named if one is not None))
 
-    def _all_of(self, token: Token) -> list[Token]:
+    def _all_of(self, token: Token, verb: Token) -> list[Token]:
         before = [one for one in token.conjuncts if one.i < token.i and token.dep_ == "conj"]
-        return [*before, *self._joined(token)]
+        return [*before, *(one for one in self._joined(token) if one.i < verb.i or verb.dep_ != "acl")]
+
+    def _is_nearer(self, noun: Token, head: Token) -> bool:
+        """Whether of "a hill with a cloud hanging over it" the cloud hangs, though a parser says the hill."""
+        held = noun.dep_ == "pobj" and noun.head.lower_ == "with" and noun.head.head.i == head.i
+        return held and self.entities.of(noun) is not None and lemma_of(head) not in self.words.movers
 
     def _mover(self, noun: Token, role: str, head: Token) -> Token:
         """Who a participle describes: of "a boy wearing a shirt posing" the boy, since shirts do not pose."""
@@ -209,8 +251,11 @@ class Relations:
             if role == "dobj" and head.pos_ == "VERB":
                 subjects = [one for one in head.children if one.dep_ == "nsubj"]
                 above = subjects[0] if subjects else head.head if head.dep_ == "acl" else noun
-            elif role == "pobj" and head.lower_ in ("with", "in") and head.head.pos_ in ("NOUN", "PROPN"):
+            elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("NOUN", "PROPN"):
                 above = head.head
+            elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("VERB", "AUX"):
+                above = next((one for one in head.head.children if one.dep_ == "nsubj"), noun)
+                above = head.head.head if above.i == noun.i and head.head.dep_ == "acl" else above
             else:
                 above = noun
             if above.i == noun.i or lemma_of(above) not in self.words.movers:
@@ -234,19 +279,27 @@ class Relations:
 
     def _with(self, entity: Entity, other: Entity) -> Fact:
         beings = self.words.people | self.words.animals
-        if entity.lemma in self.words.people and other.lemma in self.words.clothing:
+        if entity.lemma in self.words.people and self._worn(other):
             return _wears(entity, other)
         if entity.lemma in beings and other.lemma in beings:
-            return _relation(entity, other, "with", f"{be(entity)} {entity.the} with {other.the}?")
+            return _relation(entity, other, "with", f"{be(entity)} {entity.the} with {other.object}?")
         return _has(entity, other, "have")
+
+    def _worn(self, entity: Entity) -> bool:
+        return entity.lemma in self.words.clothing
 
     def _made_of(self, token: Token, entity: Entity, other: Entity) -> Fact:
         noun = next(one for child in token.children if child.lower_ == "of" for one in child.children)
-        part = any(child.dep_ == "det" and child.lower_ in ("a", "an", "the", "this") for child in noun.children)
-        if part:
+        one = any(child.dep_ == "det" and child.lower_ in ("a", "an", "the", "this") for child in noun.children)
+        if one and entity.lemma not in self.words.depictions:
             return _has(other, entity, "have")
-        there = "Are there" if entity.plural else "Is there"
-        return _relation(entity, other, "of", f"{there} {entity.there} of {other.name}?")
+        there, of = "Are there" if entity.plural else "Is there", other.there if one else other.name
+        return _relation(entity, other, "of", f"{there} {entity.there} of {of}?")
+
+
+def _is_object(token: Token) -> bool:
+    named = token.dep_ == "npadvmod" and any(child.dep_ == "det" for child in token.children)
+    return token.dep_ == "dobj" or named
 
 
 def _relation(entity: Entity, other: Entity, said: str, question: str) -> Fact:

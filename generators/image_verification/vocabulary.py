@@ -22,7 +22,10 @@ class Vocabulary:
     """
 
     pictures: frozenset[str]
+    unasked: frozenset[str]
     groups: Mapping[str, int]
+    depictions: frozenset[str]
+    nouns: frozenset[str]
     places: frozenset[str]
     scenery: frozenset[str]
     times: frozenset[str]
