@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from generators.image_verification.entities import Entities
-from generators.image_verification.facts import Fact, attribute_facts, count_facts, picture_facts, text_facts, time_facts
+from generators.image_verification.facts import (
+    Fact,
+    attribute_facts,
+    count_facts,
+    picture_facts,
+    text_facts,
+    time_facts,
+)
 from generators.image_verification.relations import Relations
 from generators.image_verification.vocabulary import vocabulary
 

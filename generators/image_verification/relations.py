@@ -13,7 +13,20 @@ from generators.negative_captions.rules.wording import article_of
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-_SILENT = ("as", "about", "like", "during", "despite", "without", "except", "before", "after", "until", "since", "because")
+_SILENT = (
+    "as",
+    "about",
+    "like",
+    "during",
+    "despite",
+    "without",
+    "except",
+    "before",
+    "after",
+    "until",
+    "since",
+    "because",
+)
 _LOCAL = ("in", "on", "at", "near", "by", "beside", "behind", "under", "inside", "outside", "next", "above", "below")
 _WHO = ("that", "which", "who", "whom", "whose")
 _NO_VERBS = ("aux", "auxpass", "amod", "compound")
@@ -92,7 +105,9 @@ class Relations:
                     else:
                         yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.object}?")
             for phrase, others, _ in self._places(verb):
-                if (phrase == "of" and verb.tag_ != "VBN") or (phrase == "with" and direct and subject.lemma not in self.words.movers):
+                if (phrase == "of" and verb.tag_ != "VBN") or (
+                    phrase == "with" and direct and subject.lemma not in self.words.movers
+                ):
                     continue
                 for other in others:
                     if other is subject or other in direct:
@@ -203,7 +218,11 @@ class Relations:
         if verb.dep_ == "conj" and not held:  # "smiling and brushing her teeth", where a parser takes both for one
             held = [child for child in verb.head.children if _is_object(child) and child.i > verb.i]
         else:
-            held = [child for child in held if not any(one.pos_ == "VERB" and verb.i < one.i < child.i for one in verb.conjuncts)]
+            held = [
+                child
+                for child in held
+                if not any(one.pos_ == "VERB" and verb.i < one.i < child.i for one in verb.conjuncts)
+            ]
         tokens = [one for child in held for one in self._joined(child)]
         named = [self.entities.of(one) for one in tokens]
         return list(dict.fromkeys(one for one in named if one is not None))
