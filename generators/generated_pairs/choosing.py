@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from manifests.errors import WrongUse
 
@@ -43,7 +45,7 @@ def best_of(captions: Sequence[str], scores: Floats, numbers: Ints) -> Ints:
         raise WrongUse(f"choose: {len(captions)} captions, {len(scores)} scores, {len(numbers)} numbers; give as many")
     if not len(captions):
         return np.zeros(0, np.int64)
-    _, first, code = np.unique(np.asarray(captions, dtype=object).astype(str), return_index=True, return_inverse=True)
+    code = pc.dictionary_encode(pa.array(captions, pa.large_string())).indices.to_numpy()
     # Last key first: by caption, then by score from the highest (NaN is sorted to the end), then by number.
     order = np.lexsort((numbers, -scores, code))
     sorted_codes = code[order]
@@ -51,8 +53,7 @@ def best_of(captions: Sequence[str], scores: Floats, numbers: Ints) -> Ints:
     pairs = np.stack([code, np.asarray(numbers)], axis=1)
     if len(np.unique(pairs, axis=0)) < len(pairs):
         raise WrongUse("choose: two images of a caption have the same number; name one stage of images")
-    best = order[begins]  # one a code, in the order of the codes
-    return np.asarray(best[np.argsort(first, kind="stable")], np.int64)
+    return np.asarray(order[begins], np.int64)  # codes count captions as they first occur
 
 
 def is_ambiguous(scores: Floats, originals: Floats, limit: float | None = 1.0, compared: bool = True) -> Bools:

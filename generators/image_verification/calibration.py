@@ -14,7 +14,7 @@ from manifests.errors import WrongUse
 class Calibration:
     """A threshold below which images are rejected, and what that does to the judged ones.
 
-    good_kept, bad_rejected, rejected: shares of the good, the bad and all of them; bad_rejected is NaN without bad ones.
+    good_kept, bad_rejected, rejected: shares of the good, the bad and all of them; NaN where there are none.
     """
 
     threshold: float

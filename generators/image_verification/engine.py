@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 #: Why an image could not be asked about, with the meaning for the card.
 REASONS = {
@@ -67,11 +67,3 @@ class VisualQuestionAnswering(Protocol):
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """The same model, with its network as it is loaded."""
-
-
-def probability(yes: Any, no: Any) -> Any:
-    """The probability of yes among yes and no: softmax over their two logits (or log-probabilities), as NumPy or torch.
-
-    p = exp(yes) / (exp(yes) + exp(no)) = 1 / (1 + exp(no - yes))
-    """
-    return 1 / (1 + (no - yes).exp())

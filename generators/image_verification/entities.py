@@ -26,8 +26,8 @@ _AGAIN = ("", "other ", "third ", "fourth ", "fifth ")
 class Entity:
     """Something that a caption names.
 
-    number: its place among the entities, from 0. name: in lower case, with what is compounded to it. lemma: of its head.
-    plural: whether it takes "are". there: as it stands after "is there". the: how a question refers to it.
+    number: its place among the entities, from 0. name: in lower case, with what is compounded to it. lemma: of its
+    head. plural: whether it takes "are". there: as it stands after "is there". the: how a question refers to it.
     object: the same behind a verb or preposition, where "grass" and "horses" need no article.
     """
 
@@ -156,7 +156,7 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
 
 
 def is_verb_taken_for_noun(token: Token) -> bool:
-    """Whether a tagger took a verb for a noun: "a clock hangs" has the article of a singular, so has "a cup falling"."""
+    """Whether a tagger took a verb for a noun: "a clock hangs" has a singular's article, as "a cup falling" has."""
     lefts = list(token.lefts)
     article = any(child.lower_ in ("a", "an") for child in lefts)
     noun_before = bool(lefts) and lefts[-1].dep_ == "compound" and lefts[-1].i + 1 == token.i

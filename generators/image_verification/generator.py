@@ -96,7 +96,7 @@ class VerificationGenerator(Generator[ImageVerification]):
             for row in batch.to_pylist():
                 if not row["tar"] or not row["image_sha256"]:
                     raise WrongUse(
-                        f"{self._images.where}: {row['key']} has no image; name a stage whose source is given its images"
+                        f"{self._images.where}: {row['key']} has no image; name a stage whose source was given images"
                     )
                 if max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
                     self.excluded.add("caption-too-long", row["key"])
@@ -152,8 +152,8 @@ class VerificationGenerator(Generator[ImageVerification]):
         image = stored.images["image"]
         if hashlib.sha256(image).hexdigest() != one.image_sha256:
             raise BrokenTar(
-                f"{self._images.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; run "
-                f"the build of {self.source.images} again"
+                f"{self._images.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
+                f"run the build of {self.source.images} again"
             )
         both = (*questions[one.caption], *questions[one.negative_caption])
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"

@@ -1,17 +1,18 @@
 """BLIP and ViLT, asked for yes or no (Li et al. 2022; Kim et al. 2021), in float32 from safetensors.
 
-The image is encoded once for all its questions. A pass has a fixed number of questions, each padded to a fixed length, so
-that an answer does not depend on the others.
+The image is encoded once for all its questions. A pass has a fixed number of questions, each padded to a fixed length,
+so that an answer does not depend on the others.
 """
 
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from generators.image_verification.engine import Answers, Inquiry, Unanswered, probability
+from generators.image_verification.engine import Answers, Inquiry, Unanswered
 from generators.image_verification.model_files import ModelFiles, find_model
 from generators.image_verification.settings import Transformers
 from manifests.errors import WrongUse
@@ -77,19 +78,20 @@ class LocalModel:
             full = some + some[-1:] * (self.micro_batch - len(some))
             said = network.tokenizer(full, padding="max_length", max_length=LONGEST, return_tensors="pt")
             yes, no = network.logits(seen, said.to(network.device))
-            found += probability(yes.double(), no.double()).tolist()[: len(some)]
+            # p = exp(yes) / (exp(yes) + exp(no)): the probability of yes among yes and no.
+            found += (yes.double() - no.double()).sigmoid().tolist()[: len(some)]
         for question, one in zip(questions, found, strict=True):
             if not 0 <= one <= 1:  # NaN, by broken weights
                 return Unanswered("no-answer", f"{one} for {question[:200]}")
         return found
 
     @cached_property
-    def _network(self) -> _Blip | _Vilt:
+    def _network(self) -> _Network:
         files = find_model(self.settings.model)
         return (_Blip if files.architecture == "blip" else _Vilt)(files, self.settings)
 
 
-class _Network:
+class _Network(ABC):
     """What both have. device: as torch names it."""
 
     def __init__(self, model: type[Any], images: type[Any], files: ModelFiles, settings: Transformers) -> None:
@@ -104,6 +106,14 @@ class _Network:
         self.images: Any = images.from_pretrained(files.folder, **options)
         loaded: Any = model.from_pretrained(files.folder, use_safetensors=True, dtype="float32", **options)
         self.model = loaded.to(self.device).eval()
+
+    @abstractmethod
+    def see(self, image: Image.Image) -> Any:
+        """What `logits` needs of an image."""
+
+    @abstractmethod
+    def logits(self, seen: Any, said: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits of yes and no, one a question. said: the tokens of a pass."""
 
 
 class _Blip(_Network):
@@ -126,7 +136,7 @@ class _Blip(_Network):
         return encoded
 
     def logits(self, seen: torch.Tensor, said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of yes and no, one a question."""
+        """As `_Network.logits`."""
         import torch
 
         count, mask = len(said["input_ids"]), said["attention_mask"]
@@ -168,7 +178,7 @@ class _Vilt(_Network):
         return embedded, mask
 
     def logits(self, seen: tuple[torch.Tensor, torch.Tensor], said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits of yes and no, one a question."""
+        """As `_Network.logits`."""
         embedded, mask = seen
         count = len(said["input_ids"])
         out = self.model(**said, image_embeds=embedded.expand(count, -1, -1), pixel_mask=mask.expand(count, -1))

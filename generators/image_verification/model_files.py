@@ -39,8 +39,8 @@ def find_model(name: str) -> ModelFiles:
     missing = [file for file in FILES if not (folder / file).is_file()]
     if "model.safetensors" in missing and (folder / "pytorch_model.bin").is_file():
         raise ModelMissing(
-            f"{folder}: has pytorch_model.bin alone, a pickle, which is not loaded; convert it to model.safetensors with "
-            "safetensors.torch.save_model"
+            f"{folder}: has pytorch_model.bin alone, a pickle, which is not loaded; convert it to model.safetensors "
+            "with safetensors.torch.save_model"
         )
     words = [file for file in WORDS if (folder / file).is_file()]
     if missing or not words:

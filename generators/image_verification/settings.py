@@ -42,8 +42,8 @@ class Transformers(EngineSettings):
     """A BLIP or ViLT model for visual question answering in this process, by Hugging Face's transformers.
 
     model: a folder, or an id of the hub whose files are in the local cache, such as ``Salesforce/blip-vqa-base``.
-    device: ``gpu`` is the first CUDA device. threads: torch's, of each process. micro_batch: questions a pass, all of one
-    image; halved for a shard when memory runs out.
+    device: ``gpu`` is the first CUDA device. threads: torch's, of each process. micro_batch: questions a pass, all of
+    one image; halved for a shard when memory runs out.
     """
 
     kind: Literal["transformers"]

@@ -37,9 +37,9 @@ Engine = Transformers
 class ImageVerification(Source):
     """Yes/no questions of a caption, asked of the image that was generated from it.
 
-    images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a lower
-    score, 0 to 1, are rejected; none are when absent. pipeline: spaCy's, by name or folder, which parses the captions.
-    licence: of the captions.
+    images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a
+    lower score, 0 to 1, are rejected; none are when absent. pipeline: spaCy's, by name or folder, which parses the
+    captions. licence: of the captions.
     """
 
     kind: Literal["image-verification"]
@@ -103,7 +103,7 @@ class ImageVerification(Source):
 
 
 _NOTES = """\
-* A model answered, no person. What it takes for right is kept: with a threshold, images that models of its kind get wrong
-  are missed.
+* A model answered, no person. What it takes for right is kept: with a threshold, images that models of its kind get
+  wrong are missed.
 * A question asks for what a parser read in the caption. A caption that was parsed wrongly is asked for wrongly.
 """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import manifests
 from manifests.canonical import sha256_of_file
@@ -54,7 +55,7 @@ class Vocabulary:
 def vocabulary() -> Vocabulary:
     """The vocabulary, read once."""
     raw = load_yaml(FILE.read_text("utf-8"))
-    lists = {
+    lists: dict[str, Any] = {
         one.name: raw[one.name] if isinstance(raw[one.name], dict) else frozenset(map(str, raw[one.name]))
         for one in fields(Vocabulary)
         if one.name != "digest"
