@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from generators.image_verification.calibration import at_threshold
-from generators.image_verification.questions import questions_of
+from generators.image_verification.questions import prepared, questions_of
 from generators.image_verification.released import TUPLES, both, read_answers, read_columns, read_ratings
 from generators.image_verification.scoring import Floats
 
@@ -97,7 +97,7 @@ def own_tuples(captions: Sequence[str]) -> list[list[Told]]:
     from generators.scene_graphs.relations import find_pipeline, parser_of
 
     found = []
-    for doc in parser_of(find_pipeline()).nlp.pipe(captions):
+    for doc in parser_of(find_pipeline()).nlp.pipe(map(prepared, captions)):
         told = []
         for one in questions_of(doc):
             heads = tuple(head(word) for word in one.words[: 2 if one.kind == "relation" else 1])

@@ -70,7 +70,8 @@ class Entities:
 
     def of(self, token: Token) -> Entity | None:
         """The entity that a noun names; None where it names none, or is a pronoun."""
-        return self._of.get(token.i - 1 if is_verb_taken_for_noun(token) else token.i)
+        misread = verb_subject(token)
+        return self._of.get(token.i if misread is None else misread.i)
 
     def stands_for_another(self, token: Token) -> bool:
         """Whether a noun such as "group" names what comes after "of"."""
@@ -88,14 +89,15 @@ class Entities:
         plural = (plural and not fixed & {"a", "an"}) or lemma in ("people", "cattle", "police")
         lemma = token.lower_ if token.lower_ in self.words.clothing else lemma
         before = [one for one in self.all if one.name == name]
+        proper = token.pos_ == "PROPN" and token.text[0].isupper()
         numbered = any(child.dep_ == "nummod" for child in token.children)
         if before and (fixed & set(_DEFINITE) or (not fixed and not numbered and not plural)):
             return before[-1]
         again = _AGAIN[min(len(before), len(_AGAIN) - 1)]
-        the = name if token.pos_ == "PROPN" and not fixed else f"the {again}{name}"
+        the = name if proper and not fixed else f"the {again}{name}"
         if again:
             there = f"{again}{name}" if plural else f"another {name}" if again == "other " else f"a {again}{name}"
-        elif plural or token.pos_ == "PROPN" or (lemma in self.words.mass and not fixed & {"a", "an"}):
+        elif plural or proper or (lemma in self.words.mass and not fixed & {"a", "an"}):
             there = name
         else:
             there = f"{article_of(name)} {name}"
@@ -125,6 +127,9 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
     """Whether a token is the head of a noun phrase that names something visible."""
     if not _LATIN.search(token.text) or is_verb_taken_for_noun(token):
         return False
+    bare = not any(child.dep_ in ("det", "poss", "nummod", "amod", "compound") for child in token.children)
+    if token.tag_ == "NNS" and bare and token.i and lemma_of(token) in words.verbs and _begins_phrase(token):
+        return False
     alone = token.dep_ != "npadvmod" or any(child.dep_ in ("det", "nummod") for child in token.children)
     noun = token.pos_ in _NOUNS and alone
     if not noun and not _is_noun_taken_for_verb(token):
@@ -133,7 +138,7 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
         return False
     if is_verb_taken_for_noun(token.head) and token.dep_ == "compound" and token.i + 1 != token.head.i:
         return False  # a part of the compound before it
-    lemma = lemma_of(token)
+    lemma = token.lower_ if token.lower_ in words.clothing else lemma_of(token)
     children = {child.lower_ for child in token.children if child.dep_ in ("det", "neg")}
     governor = token.head if token.dep_ == "pobj" else None
     if "no" in children or (governor is not None and governor.lower_ in ("without", "as", "like", "during")):
@@ -156,13 +161,28 @@ def is_noun(token: Token, words: Vocabulary) -> bool:
 
 
 def is_verb_taken_for_noun(token: Token) -> bool:
-    """Whether a tagger took a verb for a noun: "a clock hangs" has a singular's article, as "a cup falling" has."""
+    """Whether a tagger took a verb for a noun, as in "a clock hangs" or "a cup falling"."""
+    return verb_subject(token) is not None
+
+
+def verb_subject(token: Token) -> Token | None:
+    """The subject of a verb that was taken for a noun; None for any other token.
+
+    Such a "plural" has the article of a singular before it, or is a verb by `Vocabulary.verbs` before a preposition.
+    """
+    if token.tag_ not in ("NNS", "NN", "VBG"):
+        return None
     lefts = list(token.lefts)
-    article = any(child.lower_ in ("a", "an") for child in lefts)
-    noun_before = bool(lefts) and lefts[-1].dep_ == "compound" and lefts[-1].i + 1 == token.i
+    told = token.tag_ == "NNS" and lemma_of(token) in vocabulary().verbs and _begins_phrase(token)
+    subjects = [child for child in lefts if child.dep_ == "nsubj"]
+    if told and subjects:
+        return subjects[-1]
     doubtful = token.tag_ == "NN" and token.lower_.endswith("ing") and token.lower_ not in vocabulary().nouns
-    verbal = token.tag_ == "NNS" or (token.tag_ == "VBG" and token.dep_ in ("pobj", "dobj")) or doubtful
-    return verbal and article and noun_before and lefts[-1].tag_ in ("NN", "NNP")
+    verbal = token.tag_ == "NNS" or doubtful or (token.tag_ == "VBG" and token.dep_ in ("pobj", "dobj"))
+    singular = any(child.lower_ in ("a", "an") for child in lefts)
+    singular = singular or (told and not any(child.dep_ == "nummod" for child in lefts))
+    before = lefts[-1] if lefts and lefts[-1].dep_ == "compound" and lefts[-1].i + 1 == token.i else None
+    return before if verbal and singular and before is not None and before.tag_ in ("NN", "NNP") else None
 
 
 def modifiers(token: Token, words: Vocabulary) -> list[Token]:
@@ -176,7 +196,7 @@ def modifiers(token: Token, words: Vocabulary) -> list[Token]:
 
 def name_of(token: Token, words: Vocabulary) -> str:
     """A noun with what is compounded to it, such as ``traffic light``."""
-    return " ".join(_cased(one) for one in _name_tokens(token, words))
+    return "".join(f"{_cased(one)}{one.whitespace_}" for one in _name_tokens(token, words)).strip()
 
 
 def lemma_of(token: Token) -> str:
@@ -191,7 +211,7 @@ def next_word(token: Token) -> str:
 
 def is_attribute(token: Token, words: Vocabulary) -> bool:
     """Whether a compounded word is an adjective ("wooden") that the parser took for a noun."""
-    return token.lower_ in words.colours or token.lower_ in words.attributes or token.tag_.startswith("JJ")
+    return token.lower_ in words.colours or token.lower_ in words.attributes
 
 
 def _name_tokens(token: Token, words: Vocabulary) -> list[Token]:
@@ -207,6 +227,9 @@ def _name_tokens(token: Token, words: Vocabulary) -> list[Token]:
         compound = one.dep_ in ("compound", "nmod") and not is_attribute(one, words) and one.pos_ in (*_NOUNS, "X")
         if adjacent and (known or compound):
             parts = [*(left for left in one.lefts if left.dep_ == "compound" and left.i + 1 == one.i), one, *parts]
+            begin = parts[0].i
+            if begin > 1 and token.doc[begin - 1].tag_ == "HYPH":  # double-decker
+                parts = [token.doc[begin - 2], token.doc[begin - 1], *parts]
     return parts
 
 
@@ -214,6 +237,11 @@ def _cased(token: Token) -> str:
     follows = token.i + 1 < len(token.doc) and token.nbor(1).pos_ == "PROPN"
     keep = token.pos_ == "PROPN" and (token.i > 0 or follows)
     return str(token.text if keep or (token.is_upper and len(token) < 4 and len(token) > 1) else token.lower_)
+
+
+def _begins_phrase(token: Token) -> bool:
+    """Whether a preposition or an object may begin behind a token."""
+    return token.i + 1 < len(token.doc) and token.nbor(1).pos_ in ("ADP", "PART", "ADV", "DET", "PRON")
 
 
 def _is_noun_taken_for_verb(token: Token) -> bool:
@@ -237,4 +265,4 @@ def _has_own_words(token: Token) -> bool:
 
 
 def _has_subject(verb: Token) -> bool:
-    return any(child.dep_ == "nsubj" for child in verb.children)
+    return any(child.dep_ == "nsubj" and child.pos_ != "PRON" and child.tag_ != "DT" for child in verb.children)

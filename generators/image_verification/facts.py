@@ -72,10 +72,9 @@ def count_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fac
 
 def attribute_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
     """Adjectives and participles of nouns."""
-    pictures = {token.i for token in entities.pictures}
     for token, entity in entities.tokens(doc):
-        if token.i in pictures:
-            continue
+        if entities.stands_for_another(token):
+            continue  # "a large group of dogs" has no large dogs
         for said in _adjectives(token, words):
             yield attribute(entity, said)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from generators.image_verification.engine import Inquiry, Unanswered, VisualQuestionAnswering
-from generators.image_verification.questions import Question, questions_of
+from generators.image_verification.questions import Question, prepared, questions_of
 from generators.image_verification.scoring import asked, counted
 from generators.image_verification.source import ImageVerification
 from generators.image_verification.vocabulary import vocabulary
@@ -138,7 +138,7 @@ class VerificationGenerator(Generator[ImageVerification]):
         texts = list(dict.fromkeys(text for one in planned for text in (one.caption, one.negative_caption)))
         nlp = parser_of(self._pipeline).nlp
         with nlp.memory_zone():
-            return dict(zip(texts, map(questions_of, nlp.pipe(texts, batch_size=BATCH)), strict=True))
+            return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
 
     def _stored(self, planned: Sequence[VerificationCandidate]) -> dict[str, Stored[Any]]:
         keys: dict[str, list[str]] = {}

@@ -13,6 +13,7 @@ from generators.image_verification.entities import Entities
 from generators.image_verification.facts import (
     Fact,
     attribute_facts,
+    be,
     count_facts,
     picture_facts,
     text_facts,
@@ -42,14 +43,23 @@ class Question:
     question: str
 
 
+def prepared(caption: str) -> str:
+    """A caption as it is parsed: in small letters where it shouts, which a parser does not know."""
+    return caption.lower() if caption.isupper() else caption
+
+
 def questions_of(doc: Doc) -> list[Question]:
     """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
     words = vocabulary()
     entities = Entities(doc, words)
     facts: list[Fact] = [*picture_facts(entities, words), *text_facts(entities), *time_facts(doc, words)]
     for entity in entities.all:
-        there = f"Is {entity.there} visible" if entity.there == entity.the and entity.there.startswith("the ") else ""
-        there = there or f"{'Are' if entity.plural else 'Is'} there {entity.there}"
+        there = (
+            f"{be(entity)} {entity.there} visible"
+            if entity.there == entity.the and entity.there.startswith("the ")
+            else ""
+        )
+        there = there or f"{be(entity)} there {entity.there}"
         facts.append(Fact("entity", (entity,), (entity.name,), f"{there}?"))
     facts += count_facts(doc, entities, words)
     facts += attribute_facts(doc, entities, words)

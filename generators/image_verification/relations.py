@@ -5,32 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from generators.image_verification.entities import Entities, Entity, is_verb_taken_for_noun, lemma_of, next_word
+from generators.image_verification.actors import Actors
+from generators.image_verification.entities import Entities, Entity, is_verb_taken_for_noun
 from generators.image_verification.facts import Fact, adjective, attribute, be, do
+from generators.image_verification.places import Places
 from generators.image_verification.vocabulary import Vocabulary
 from generators.negative_captions.rules.wording import article_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-_SILENT = (
-    "as",
-    "about",
-    "like",
-    "during",
-    "despite",
-    "without",
-    "except",
-    "before",
-    "after",
-    "until",
-    "since",
-    "because",
-)
 _LOCAL = ("in", "on", "at", "near", "by", "beside", "behind", "under", "inside", "outside", "next", "above", "below")
-_WHO = ("that", "which", "who", "whom", "whose")
 _NO_VERBS = ("aux", "auxpass", "amod", "compound")
-_PERSONS = ("he", "she", "they")
 
 
 class Relations:
@@ -38,6 +24,7 @@ class Relations:
 
     def __init__(self, doc: Doc, entities: Entities, words: Vocabulary) -> None:
         self.doc, self.entities, self.words = doc, entities, words
+        self.places, self.actors = Places(doc, entities, words), Actors(entities, words)
 
     def facts(self) -> Iterator[Fact]:
         """Facts in the order of the words that say them."""
@@ -56,7 +43,7 @@ class Relations:
         for child in token.children:
             if child.dep_ == "poss" and (owner := self.entities.of(child)) is not None:
                 yield _has(owner, entity, "have")
-        for phrase, objects, owned in self._places(token):
+        for phrase, objects, owned in self.places.of(token):
             if phrase == "of" and self.entities.stands_for_another(token):
                 continue
             worn = phrase == "in" and entity.lemma in self.words.people and objects[:1] and self._worn(objects[0])
@@ -74,27 +61,27 @@ class Relations:
                 else:
                     yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
             if not objects:
-                yield from self._scenery(token, phrase, (entity,), "")
+                yield from self.places.scenery(token, phrase, (entity,), "")
 
     def _of_preposition(self, token: Token) -> Iterator[Fact]:
         named = [self.entities.of(child) for child in token.children if child.i < token.i]
-        for phrase, objects, _ in self._place(token, token.lower_):
+        for phrase, objects, _ in self.places.behind(token, token.lower_):
             for entity in named:
                 for other in objects if entity is not None else ():
                     assert entity is not None
                     yield _relation(entity, other, phrase, f"{be(entity)} {entity.the} {phrase} {other.object}?")
 
     def _of_verb(self, verb: Token) -> Iterator[Fact]:
-        subjects = self._subjects(verb)
+        subjects = self.actors.subjects(verb)
         if not subjects:
             return
         if verb.lemma_ == "be":
             yield from self._of_copula(verb, subjects)
             return
         began = 0
-        direct = self._direct(verb)
+        direct = self.actors.objects(verb)
         for subject in subjects:
-            auxiliary, said = self._said(verb, subject)
+            auxiliary, said = self.actors.said(verb, subject)
             for other in direct:
                 if other is not subject:
                     began += 1
@@ -104,7 +91,7 @@ class Relations:
                         yield _has(subject, other, "have")
                     else:
                         yield _relation(subject, other, said, f"{auxiliary} {subject.the} {said} {other.object}?")
-            for phrase, others, _ in self._places(verb):
+            for phrase, others, owned in self.places.of(verb):
                 if (phrase == "of" and verb.tag_ != "VBN") or (
                     phrase == "with" and direct and subject.lemma not in self.words.movers
                 ):
@@ -115,7 +102,7 @@ class Relations:
                     began += 1
                     if phrase == "in" and subject.lemma in self.words.people and self._worn(other):
                         yield _wears(subject, other)
-                    elif direct and phrase.split()[0] in _LOCAL:
+                    elif direct and not owned and phrase.split()[0] in _LOCAL:
                         yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
                     else:
                         full = " ".join([said, *(one.object for one in direct[:1]), phrase])
@@ -124,23 +111,25 @@ class Relations:
         for child in verb.children:
             if child.dep_ == "dobj" and child.lower_ in self.words.colours and self.entities.of(child) is None:
                 began += 1
-                yield attribute(subjects[0], f"{self._said(verb, subjects[0])[1]} {child.lower_}")
-        for phrase, others, _ in self._places(verb):
+                yield attribute(subjects[0], f"{self.actors.said(verb, subjects[0])[1]} {child.lower_}")
+        for phrase, others, _ in self.places.of(verb):
             if not others:
-                for fact in self._scenery(verb, phrase, tuple(subjects[:1]), self._said(verb, subjects[0])[1]):
+                for fact in self.places.scenery(
+                    verb, phrase, tuple(subjects[:1]), self.actors.said(verb, subjects[0])[1]
+                ):
                     began += 1
                     yield fact
         chained = any(child.dep_ in ("xcomp", "dobj", "ccomp") for child in verb.children)
         if not began and not chained and verb.lemma_ not in self.words.weak:
             for subject in subjects:
-                auxiliary, said = self._said(verb, subject)
+                auxiliary, said = self.actors.said(verb, subject)
                 yield Fact("attribute", (subject,), (subject.name, said), f"{auxiliary} {subject.the} {said}?")
 
     def _of_copula(self, verb: Token, subjects: list[Entity]) -> Iterator[Fact]:
         for subject in subjects:
             for child in verb.children:
                 if child.dep_ == "acomp" or (child.dep_ == "attr" and child.pos_ == "ADJ"):
-                    places = list(self._places(child))
+                    places = list(self.places.of(child))
                     for phrase, others, _ in places:
                         said = f"{adjective(child)} {phrase}"
                         for other in others:
@@ -154,147 +143,12 @@ class Relations:
                     said = " ".join(one.lower_ for one in child.lefts if one.dep_ in ("amod", "compound"))
                     name = f"{said} {child.lower_}".strip()
                     yield attribute(subject, name if child.tag_ == "NNS" else f"{article_of(name)} {name}")
-            for phrase, others, _ in self._places(verb):
+            for phrase, others, _ in self.places.of(verb):
                 for other in others:
                     if other is not subject and phrase != "of":
                         yield _relation(subject, other, phrase, f"{be(subject)} {subject.the} {phrase} {other.object}?")
                 if not others:
-                    yield from self._scenery(verb, phrase, (subject,), "")
-
-    def _places(self, token: Token) -> Iterator[tuple[str, list[Entity], bool]]:
-        """Prepositions that hang on a token: the phrase, what stands behind it, and whether that is someone's own."""
-        for child in token.children:
-            linked = child.lower_ in ("of", "to") and child.i > 0 and lemma_of(child.nbor(-1)) in self.words.places
-            if linked and child.nbor(-1).dep_ == "pobj":
-                continue  # the end of "on top of", which its preposition brings
-            if child.dep_ in ("prep", "agent") and child.lower_ not in _SILENT:
-                yield from self._place(child, child.lower_)
-            elif child.dep_ in ("advmod", "amod", "acomp") and child.i > token.i:
-                for one in child.children:
-                    if one.dep_ == "prep" and one.i == child.i + 1:
-                        yield from self._place(one, f"{child.lower_} {one.lower_}")
-
-    def _place(self, preposition: Token, phrase: str) -> Iterator[tuple[str, list[Entity], bool]]:
-        for child in preposition.children:
-            if child.dep_ in ("prep", "pcomp") and child.pos_ == "ADP":
-                yield from self._place(child, f"{phrase} {child.lower_}")
-            elif child.dep_ == "pobj":
-                if lemma_of(child) in self.words.places and next_word(child) in ("of", "to", "with"):
-                    link = child.nbor(1)
-                    inner = self.doc[preposition.i + 1 : link.i + 1].text.lower()
-                    yield from self._place(link, f"{phrase} {inner}")
-                else:
-                    named = [self.entities.of(one) for one in self._joined(child)]
-                    named += self._it(preposition, child)
-                    owned = any(one.dep_ == "poss" and one.pos_ == "PRON" for one in child.children)
-                    yield phrase, list(dict.fromkeys(one for one in named if one is not None)), owned
-
-    def _it(self, preposition: Token, pronoun: Token) -> list[Entity | None]:
-        """What "it" is in "a bench with a dog on it"."""
-        if pronoun.lower_ not in ("it", "them"):
-            return []
-        noun = preposition.head
-        while noun.dep_ != "ROOT" and not (noun.dep_ == "pobj" and noun.head.lower_ == "with"):
-            noun = noun.head
-        holds = noun.dep_ == "pobj" and noun.head.lower_ == "with"
-        return [self.entities.of(noun.head.head)] if holds else []
-
-    def _scenery(self, token: Token, phrase: str, about: tuple[Entity, ...], said: str) -> Iterator[Fact]:
-        """Where in the picture something is: "in the background"."""
-        for child in token.children:
-            for one in child.children if child.lower_ == phrase else ():
-                known = lemma_of(one) in self.words.scenery or one.lower_ in self.words.colours
-                if one.dep_ == "pobj" and known and self.entities.of(one) is None:
-                    last = [one, *(two for two in one.conjuncts if two.lower_ in self.words.colours)][-1]
-                    where = self.doc[one.left_edge.i : last.i + 1].text.lower()
-                    for entity in about:
-                        yield attribute(entity, f"{said} {phrase} {where}".strip())
-
-    def _joined(self, noun: Token) -> list[Token]:
-        return [noun, *(one for one in noun.conjuncts if one.i > noun.i and one.pos_ in ("NOUN", "PROPN"))]
-
-    def _direct(self, verb: Token) -> list[Entity]:
-        held = [child for child in verb.children if _is_object(child)]
-        if verb.dep_ == "conj" and not held:  # "smiling and brushing her teeth", where a parser takes both for one
-            held = [child for child in verb.head.children if _is_object(child) and child.i > verb.i]
-        else:
-            held = [
-                child
-                for child in held
-                if not any(one.pos_ == "VERB" and verb.i < one.i < child.i for one in verb.conjuncts)
-            ]
-        tokens = [one for child in held for one in self._joined(child)]
-        named = [self.entities.of(one) for one in tokens]
-        return list(dict.fromkeys(one for one in named if one is not None))
-
-    def _subjects(self, verb: Token) -> list[Entity]:
-        """Who does it: its subject, or the noun that it describes."""
-        said = [child for child in verb.children if child.dep_ in ("nsubj", "nsubjpass")]
-        token = said[0] if said else None
-        if is_verb_taken_for_noun(verb):
-            token = self._mover(verb.nbor(-1), verb.dep_, verb.head)
-        elif token is not None and token.lower_ in _WHO:
-            token = verb.head if verb.dep_ == "relcl" else None
-        elif token is not None and token.lower_ in _PERSONS:
-            people = [one for one in self.entities.all if one.lemma in self.words.people | self.words.animals]
-            return people[:1] if len(people) == 1 else []
-        elif token is None and verb.dep_ == "dep" and verb.i and self.entities.of(verb.nbor(-1)) is not None:
-            token = verb.nbor(-1)
-        elif token is None and verb.dep_ in ("acl", "relcl", "dep") and verb.tag_ == "VBN":
-            token = verb.head
-        elif token is None and verb.dep_ == "acl" and self._is_nearer(verb.nbor(-1), verb.head):
-            token = verb.nbor(-1)
-        elif token is None and verb.dep_ in ("acl", "relcl", "dep"):
-            token = self._mover(verb.head, verb.head.dep_, verb.head.head)
-        elif token is None and verb.dep_ in ("conj", "advcl", "xcomp") and verb.head.pos_ == "VERB":
-            return self._subjects(verb.head)
-        elif token is None and verb.dep_ == "attr" and verb.tag_ == "VBG":
-            return []
-        if token is None:
-            return []
-        named = [self.entities.of(one) for one in self._all_of(token, verb)]
-        return list(dict.fromkeys(one for one in named if one is not None))
-
-    def _all_of(self, token: Token, verb: Token) -> list[Token]:
-        before = [one for one in token.conjuncts if one.i < token.i and token.dep_ == "conj"]
-        return [*before, *(one for one in self._joined(token) if one.i < verb.i or verb.dep_ != "acl")]
-
-    def _is_nearer(self, noun: Token, head: Token) -> bool:
-        """Whether of "a hill with a cloud hanging over it" the cloud hangs, though a parser says the hill."""
-        held = noun.dep_ == "pobj" and noun.head.lower_ == "with" and noun.head.head.i == head.i
-        return held and self.entities.of(noun) is not None and lemma_of(head) not in self.words.movers
-
-    def _mover(self, noun: Token, role: str, head: Token) -> Token:
-        """Who a participle describes: of "a boy wearing a shirt posing" the boy, since shirts do not pose."""
-        while lemma_of(noun) not in self.words.movers and self.entities.of(noun) is not None:
-            if role == "dobj" and head.pos_ == "VERB":
-                subjects = [one for one in head.children if one.dep_ == "nsubj"]
-                above = subjects[0] if subjects else head.head if head.dep_ == "acl" else noun
-            elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("NOUN", "PROPN"):
-                above = head.head
-            elif role == "pobj" and head.lower_ in ("with", "in", "on", "at") and head.head.pos_ in ("VERB", "AUX"):
-                above = next((one for one in head.head.children if one.dep_ == "nsubj"), noun)
-                above = head.head.head if above.i == noun.i and head.head.dep_ == "acl" else above
-            else:
-                above = noun
-            if above.i == noun.i or lemma_of(above) not in self.words.movers:
-                break
-            noun, role, head = above, above.dep_, above.head
-        return noun
-
-    def _said(self, verb: Token, subject: Entity) -> tuple[str, str]:
-        """The auxiliary of a question and the verb after its subject: ``Is … sitting``, ``Does … hold``."""
-        particle = " ".join(one.lower_ for one in verb.children if one.dep_ == "prt")
-        passive = any(child.dep_ == "auxpass" for child in verb.children)
-        behind = next_word(verb) in ("with", "by", "in") and not any(one.dep_ == "dobj" for one in verb.children)
-        perfect = any(child.dep_ == "aux" and child.lemma_ == "have" for child in verb.children)
-        if verb.tag_ == "VBG" or passive or (verb.tag_ == "VBN" and not perfect) or (verb.tag_ == "VBD" and behind):
-            return be(subject), f"{verb.lower_} {particle}".strip()
-        said = f"{lemma_of(verb) if verb.pos_ != 'VERB' else verb.lemma_.lower()} {particle}".strip()
-        if verb.dep_ == "xcomp" and verb.head.pos_ == "VERB" and verb.head.lemma_ not in self.words.weak:
-            auxiliary, before = self._said(verb.head, subject)
-            return auxiliary, f"{before} to {said}"
-        return do(subject), said
+                    yield from self.places.scenery(verb, phrase, (subject,), "")
 
     def _with(self, entity: Entity, other: Entity) -> Fact:
         beings = self.words.people | self.words.animals
@@ -314,11 +168,6 @@ class Relations:
             return _has(other, entity, "have")
         there, of = "Are there" if entity.plural else "Is there", other.there if one else other.name
         return _relation(entity, other, "of", f"{there} {entity.there} of {of}?")
-
-
-def _is_object(token: Token) -> bool:
-    named = token.dep_ == "npadvmod" and any(child.dep_ == "det" for child in token.children)
-    return token.dep_ == "dobj" or named
 
 
 def _relation(entity: Entity, other: Entity, said: str, question: str) -> Fact:

@@ -42,6 +42,7 @@ class Vocabulary:
     numbers: Mapping[str, int]
     colours: frozenset[str]
     attributes: frozenset[str]
+    verbs: frozenset[str]
     weak: frozenset[str]
     digest: str
 
