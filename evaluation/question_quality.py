@@ -38,26 +38,40 @@ def _ranks(values: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one question asks, for comparison: stems of its kind's parts."""
+    """What one question asks, for comparison, as stems.
+
+    heads: last words of the names of what it is about. said: the words of what it says. all: those of the whole tuple.
+    """
 
     kind: str
     heads: tuple[str, ...]
-    said: frozenset[str]
+    said: frozenset[str] = frozenset()
+    all: frozenset[str] = frozenset()
 
 
 def agreement(released: Iterable[Told], own: Iterable[Told]) -> dict[str, tuple[int, int, int, int]]:
     """By kind: released tuples that are found, all of them; own ones that are right, all of them.
 
-    Entities agree by head; attributes and counts by head and a word; relations by both heads.
+    Entities and counts agree by head; attributes by head and a word; relations by both heads. A released attribute is
+    also found within another own tuple: "a man sitting on a bench" has one relation here, and a state besides there; "a
+    tennis court" is one name here.
     """
     theirs, ours = list(dict.fromkeys(released)), list(dict.fromkeys(own))
     found: dict[str, tuple[int, int, int, int]] = {}
     for kind in ("entity", "attribute", "count", "relation"):
         wanted, given = ([one for one in some if one.kind == kind] for some in (theirs, ours))
-        hits = sum(any(_agree(one, other) for other in given) for one in wanted)
+        hits = sum(
+            any(_agree(one, other) for other in given)
+            or (kind == "attribute" and any(_within(one, two) for two in ours))
+            for one in wanted
+        )
         right = sum(any(_agree(one, other) for other in wanted) for one in given)
         found[kind] = hits, len(wanted), right, len(given)
     return found
+
+
+def _within(one: Told, other: Told) -> bool:
+    return one.heads[0] in other.heads and bool(one.said & (other.all - set(one.heads)))
 
 
 def _agree(one: Told, other: Told) -> bool:
@@ -79,12 +93,12 @@ def released_tuples(path: Path) -> dict[str, tuple[str, list[Told]]]:
         if not parts or not parts[0] or kind == "global":
             continue
         if "==" in row["tuple"]:
-            told.append(Told("count", (head(parts[0]),), frozenset()))
+            told.append(Told("count", (head(parts[0]),)))
         elif kind == "entity":
-            told.append(Told("entity", (head(parts[0]),), frozenset()))
+            told.append(Told("entity", (head(parts[0]),)))
             if "'s " in parts[0]:  # "man's hat" says what the own relation "have" or "wear" asks
                 owner, _, own = parts[0].partition("'s ")
-                told.append(Told("relation", (head(owner), head(own)), frozenset()))
+                told.append(Told("relation", (head(owner), head(own))))
         elif kind in ("relation", "action") and len(parts) >= 3:
             told.append(Told("relation", (head(parts[0]), head(parts[1])), stems(parts[2:])))
         elif kind in ("attribute", "action") and len(parts) >= 2:
@@ -101,7 +115,7 @@ def own_tuples(captions: Sequence[str]) -> list[list[Told]]:
         told = []
         for one in questions_of(doc):
             heads = tuple(head(word) for word in one.words[: 2 if one.kind == "relation" else 1])
-            told.append(Told(one.kind, heads, stems(one.words[len(heads) :])))
+            told.append(Told(one.kind, heads, stems(one.words[len(heads) :]), stems(one.words)))
         found.append(told)
     return found
 

@@ -83,10 +83,11 @@ class Actors:
         particle = " ".join(
             one.lower_
             for one in verb.children
-            if one.dep_ == "prt" or (one.dep_ == "advmod" and one.lower_ in _PARTICLES and not list(one.children))
+            if one.dep_ == "prt"
+            or (one.dep_ in ("advmod", "prep") and one.lower_ in _PARTICLES and not list(one.children))
         )
         passive = any(child.dep_ == "auxpass" for child in verb.children)
-        behind = verb.dep_ == "acl" or next_word(verb) in ("with", "by", "in")
+        behind = verb.dep_ == "acl" or next_word(verb) in ("with", "by", "in") or verb.lemma_ in self.words.participles
         behind = behind and not any(one.dep_ == "dobj" for one in verb.children)
         perfect = any(child.dep_ == "aux" and child.lemma_ == "have" for child in verb.children)
         if verb.tag_ == "VBG" or passive or (verb.tag_ == "VBN" and not perfect) or (verb.tag_ == "VBD" and behind):

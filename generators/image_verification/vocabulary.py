@@ -43,6 +43,7 @@ class Vocabulary:
     colours: frozenset[str]
     attributes: frozenset[str]
     verbs: frozenset[str]
+    participles: frozenset[str]
     weak: frozenset[str]
     digest: str
 
