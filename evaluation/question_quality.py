@@ -9,7 +9,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ class Told:
     kind: str
     heads: tuple[str, ...]
     said: frozenset[str] = frozenset()
-    all: frozenset[str] = frozenset()
+    all: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 def agreement(released: Iterable[Told], own: Iterable[Told]) -> dict[str, tuple[int, int, int, int]]:

@@ -147,10 +147,14 @@ class _Blip(_Network):
             encoder_hidden_states=encoded,
             encoder_attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=self.device),
         ).last_hidden_state
-        begin = torch.full((count, 1), self.model.decoder_start_token_id, device=self.device)
-        # The published code attends to padding too, which it has none of where a question is asked alone.
-        out = self.model.text_decoder(input_ids=begin, encoder_hidden_states=asked, encoder_attention_mask=mask)
-        return out.logits[:, -1, self.yes], out.logits[:, -1, self.no]
+        begin = torch.full((1, 1), self.model.decoder_start_token_id, device=self.device)
+        # One question at a time, without its padding: transformers 5 drops the mask of a cross-attention.
+        first = [
+            self.model.text_decoder(input_ids=begin, encoder_hidden_states=states[None, :length]).logits[0, -1]
+            for states, length in zip(asked, mask.sum(1).tolist(), strict=True)
+        ]
+        logits = torch.stack(first)
+        return logits[:, self.yes], logits[:, self.no]
 
 
 class _Vilt(_Network):

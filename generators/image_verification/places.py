@@ -60,7 +60,11 @@ class Places:
         while noun.dep_ != "ROOT" and not (noun.dep_ == "pobj" and noun.head.lower_ == "with"):
             noun = noun.head
         holds = noun.dep_ == "pobj" and noun.head.lower_ == "with"
-        return [self.entities.of(noun.head.head)] if holds else []
+        if holds:
+            return [self.entities.of(noun.head.head)]
+        # Where the parser says that the bench, not the dog, is sitting on it.
+        verb = preposition.head
+        return [self.entities.of(verb.head)] if verb.dep_ == "acl" and verb.head.i == noun.i else []
 
     def scenery(self, token: Token, phrase: str, about: tuple[Entity, ...], said: str) -> Iterator[Fact]:
         """Where in the picture something is: "in the background"."""

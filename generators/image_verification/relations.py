@@ -64,7 +64,7 @@ class Relations:
                 yield from self.places.scenery(token, phrase, (entity,), "")
 
     def _of_preposition(self, token: Token) -> Iterator[Fact]:
-        named = [self.entities.of(child) for child in token.children if child.i < token.i]
+        named = [self.entities.of(token.nbor(-1))] if token.i else []
         for phrase, objects, _ in self.places.behind(token, token.lower_):
             for entity in named:
                 for other in objects if entity is not None else ():
