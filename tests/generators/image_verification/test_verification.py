@@ -66,9 +66,10 @@ def opened(
 
 def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The image shows a dog that is not red, on a bench; so it fits half of the original caption.
-    generator, engine = opened(
-        tmp_path, [Drawn(DOG, CAT, 2)], monkeypatch, lambda _, question: 0.1 if "red" in question or "cat" in question else 0.9
-    )  # fmt: skip
+    def yes(_: Inquiry, question: str) -> float:
+        return 0.1 if "red" in question or "cat" in question else 0.9
+
+    generator, engine = opened(tmp_path, [Drawn(DOG, CAT, 2)], monkeypatch, yes)
     (planned,) = generator.plan()
     ((row,),) = (one.rows for one in generator.make([planned]))
     assert list(row) == generator.columns.names
