@@ -108,7 +108,8 @@ class Entities:
         return entity
 
     def _is_picture(self, token: Token) -> bool:
-        begins = token.dep_ == "ROOT" or token.head.dep_ == "ROOT" or token.i < 5
+        # "A man takes a picture of his food" is not of a picture.
+        begins = token.i < 5 and not any(child.dep_ == "nsubj" for child in token.head.children if token.dep_ == "dobj")
         member = _member(token) if lemma_of(token) in self.words.pictures and begins else None
         if member is not None:
             self.pictures.append(token)

@@ -44,6 +44,7 @@ def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Earlie
     store, rows = Store(str(folder)), []
     tar_path = layout.tar(HOME, "test", 0)
     (folder / tar_path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / tar_path).unlink(missing_ok=True)
     with TarWriter(folder / tar_path) as tar:
         for one in drawn:
             sample = _sample(one)
