@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from generators.image_verification.calibration import at_threshold
-from generators.image_verification.questions import prepared, questions_of
+from generators.image_verification.questions.asking import prepared, questions_of
 from generators.image_verification.released import TUPLES, both, read_answers, read_columns, read_ratings
 from generators.image_verification.scoring import Floats
 

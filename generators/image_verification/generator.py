@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from generators.image_verification.engine import Inquiry, Unanswered, VisualQuestionAnswering
-from generators.image_verification.questions import Question, prepared, questions_of
+from generators.image_verification.questions.asking import Question, prepared, questions_of
+from generators.image_verification.questions.vocabulary import vocabulary
 from generators.image_verification.scoring import asked, counted
 from generators.image_verification.source import ImageVerification
-from generators.image_verification.vocabulary import vocabulary
 from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, find_pipeline, parser_of
 from manifests.candidate import Candidate
 from manifests.canonical import sample_key

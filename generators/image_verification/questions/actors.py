@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generators.image_verification.entities import Entities, Entity, lemma_of, next_word, verb_subject
-from generators.image_verification.facts import be, do
-from generators.image_verification.places import joined
-from generators.image_verification.vocabulary import Vocabulary
+from generators.image_verification.questions.entities import Entities, Entity, lemma_of, next_word, verb_subject
+from generators.image_verification.questions.facts import be, do
+from generators.image_verification.questions.places import joined
+from generators.image_verification.questions.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.vocabulary import Vocabulary, vocabulary
+from generators.image_verification.questions.vocabulary import Vocabulary, vocabulary
 from generators.negative_captions.rules.wording import article_of
 
 if TYPE_CHECKING:

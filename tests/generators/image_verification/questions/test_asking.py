@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from generators.image_verification.questions import KINDS, Question, prepared, questions_of
+from generators.image_verification.questions.asking import KINDS, Question, prepared, questions_of
 from generators.image_verification.released import read_columns
 from generators.scene_graphs.relations import find_pipeline, parser_of
 
-DSG = Path(__file__).parents[3] / "../shared/data/dsg"
+DSG = Path(__file__).parents[4] / "../shared/data/dsg"
 
 
 @pytest.fixture(scope="module")

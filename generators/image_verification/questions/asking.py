@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.entities import Entities
-from generators.image_verification.facts import (
+from generators.image_verification.questions.entities import Entities
+from generators.image_verification.questions.facts import (
     Fact,
     attribute_facts,
     be,
@@ -19,8 +19,8 @@ from generators.image_verification.facts import (
     text_facts,
     time_facts,
 )
-from generators.image_verification.relations import Relations
-from generators.image_verification.vocabulary import vocabulary
+from generators.image_verification.questions.relations import Relations
+from generators.image_verification.questions.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
