@@ -8,6 +8,7 @@ KINDS = {
     "genecis-objects": "generators.galleries.source:ObjectTemplates",
     "genecis-triplets": "generators.triplets.source:Triplets",
     "image-pairs": "generators.image_pairs:ImagePairs",
+    "image-verification": "generators.image_verification.source:ImageVerification",
     "kubric": "generators.kubric_scenes.source:Kubric",
     "negative-captions": "generators.negative_captions.source:NegativeCaptions",
     "negative-prompts": "generators.negative_captions.prompts:NegativePrompts",

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from manifests.errors import TwinsetError
 
 MEMBER_LIMIT = 256 << 20  # bytes; a picture is a few MB
-NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9.]+")
+NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9._]+")
 
 
 class BrokenTar(TwinsetError):

@@ -1,0 +1,1 @@
+"""Pairs of a photo and a generated image (BiVLC, section 3.2)."""

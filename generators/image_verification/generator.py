@@ -1,0 +1,210 @@
+"""Plans the images of an earlier stage, asks what their captions say, and writes a row an image."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from generators.image_verification.engine import Inquiry, Unanswered, VisualQuestionAnswering
+from generators.image_verification.questions.asking import Question, prepared, questions_of
+from generators.image_verification.questions.vocabulary import vocabulary
+from generators.image_verification.scoring import asked, counted
+from generators.image_verification.source import ImageVerification
+from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, find_pipeline, parser_of
+from manifests.candidate import Candidate
+from manifests.canonical import sample_key
+from manifests.errors import WrongUse
+from shards.contracts import Context, Generator, LeftOut
+from shards.earlier import Earlier
+from shards.kinds.kind import Stored
+from shards.kinds.samples import Rejected, TableRows
+from shards.storage.tar_reader import BrokenTar
+
+LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
+YES = 0.5  # the least probability of an answer that counts as yes
+_READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
+_TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationCandidate(Candidate):
+    """An image of an earlier stage. tar, image_key: where it lies. caption: what it was generated from."""
+
+    tar: str
+    image_key: str
+    image_sha256: str
+    caption: str
+    negative_caption: str
+
+
+class VerificationGenerator(Generator[ImageVerification]):
+    """One row an image; those of a caption are a group, as in the earlier stage."""
+
+    version = 1
+    isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
+    candidate = VerificationCandidate
+    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
+    columns = pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
+            pa.field("question_count", pa.int32(), nullable=False),
+            pa.field("score", pa.float64(), nullable=False),
+            pa.field("score_original", pa.float64()),
+            pa.field("number", pa.int32(), nullable=False),
+        ]
+    )
+
+    def __init__(self, source: ImageVerification, context: Context) -> None:
+        super().__init__(source, context)
+        self._engine: VisualQuestionAnswering = source.engine.open()
+        self.micro_batch, self.threads = self._engine.micro_batch, self._engine.threads
+
+    def inputs(self) -> str:
+        """Digest of the earlier stage."""
+        return self._images.digest
+
+    def device(self) -> str:
+        """The engine's; the parser is a network on the CPU."""
+        return self._engine.device() or "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the engine's files, of the pipeline and of the word lists."""
+        return {**self._engine.weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
+
+    def with_micro_batch(self, micro_batch: int) -> VerificationGenerator:
+        """As `Generator.with_micro_batch`."""
+        other = copy.copy(self)
+        other._engine = self._engine.with_micro_batch(micro_batch)
+        other.micro_batch = micro_batch
+        return other
+
+    def plan(self) -> Iterator[VerificationCandidate]:
+        """Images in the order of the earlier stage, whose index is read a row group at a time.
+
+        Raises `WrongUse` when that stage has no images.
+        """
+        self.excluded = LeftOut()
+        for batch in self._images.batches(_READ):
+            for row in batch.to_pylist():
+                if not row["tar"] or not row["image_sha256"]:
+                    raise WrongUse(
+                        f"{self._images.where}: {row['key']} has no image; name a stage whose source was given images"
+                    )
+                if max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
+                    self.excluded.add("caption-too-long", row["key"])
+                    continue
+                kept = {name: row[name] for name in _READ[1:] if name not in ("split",)}
+                key = sample_key(self.name, *json.loads(row["identity"]))
+                yield VerificationCandidate(key=key, split=row["split"], image_key=row["key"], **kept)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none.
+
+        Raises:
+            BrokenTar: an image is absent, broken or not the one that was planned.
+            OutOfMemory: a pass of the engine does not fit.
+        """
+        planned = cast(Sequence[VerificationCandidate], candidates)
+        questions = self._questions(planned)
+        askable = [one for one in planned if questions[one.caption]]
+        stored = self._stored(askable)
+        inquiries = [self._inquiry(one, stored[one.image_key], questions) for one in askable]
+        answered = dict(zip((one.key for one in askable), self._engine.answers(inquiries), strict=True))
+        said = dict(zip((one.key for one in askable), inquiries, strict=True))
+        for one in planned:
+            if one.key not in answered:
+                yield Rejected(one.key, "no-question", one.caption[:200])
+                continue
+            answers = answered[one.key]
+            if isinstance(answers, Unanswered):
+                yield Rejected(one.key, answers.reason, answers.detail)
+                continue
+            found = dict(zip(said[one.key].questions, answers, strict=True))
+            row = _row(one, stored[one.image_key], questions, found)
+            if self.source.threshold is not None and row["score"] < self.source.threshold:
+                yield Rejected(one.key, "not-as-captioned", f"score {row['score']:.3f}")
+            else:
+                yield TableRows(one.key, [row])
+
+    def _questions(self, planned: Sequence[VerificationCandidate]) -> dict[str, list[Question]]:
+        texts = list(dict.fromkeys(text for one in planned for text in (one.caption, one.negative_caption)))
+        nlp = parser_of(self._pipeline).nlp
+        with nlp.memory_zone():
+            return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
+
+    def _stored(self, planned: Sequence[VerificationCandidate]) -> dict[str, Stored[Any]]:
+        keys: dict[str, list[str]] = {}
+        for one in planned:
+            keys.setdefault(one.tar, []).append(one.image_key)
+        return {key: found for tar, some in keys.items() for key, found in self._images.samples(tar, some).items()}
+
+    def _inquiry(
+        self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[Question]]
+    ) -> Inquiry:
+        image = stored.images["image"]
+        if hashlib.sha256(image).hexdigest() != one.image_sha256:
+            raise BrokenTar(
+                f"{self._images.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
+                f"run the build of {self.source.images} again"
+            )
+        both = (*questions[one.caption], *questions[one.negative_caption])
+        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
+        return Inquiry(one.image_key, image, media_type, tuple(dict.fromkeys(each.question for each in both)))
+
+    @cached_property
+    def _images(self) -> Earlier:
+        return self.context.earlier(self.source.images)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.source.pipeline)
+
+
+def _row(
+    one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[Question]], found: Mapping[str, float]
+) -> dict[str, Any]:
+    told, score = _scored(questions[one.caption], found)
+    _, original = _scored(questions[one.negative_caption], found)
+    caption_id, number = (stored.json.provenance.get(name) for name in ("caption_id", "number"))
+    return {
+        "image_key": one.image_key,
+        "image_sha256": one.image_sha256,
+        "caption_id": str(caption_id or ""),
+        "caption": one.caption,
+        "negative_caption": one.negative_caption,
+        "questions": json.dumps(told, ensure_ascii=False),
+        "question_count": len(told),
+        "score": score,
+        "score_original": original,
+        "number": number if isinstance(number, int) else 0,
+    }
+
+
+def _scored(questions: Sequence[Question], found: Mapping[str, float]) -> tuple[list[dict[str, Any]], float | None]:
+    """Questions with their answers, and the share that counts; None without questions."""
+    if not questions:
+        return [], None
+    answers = np.array([found[one.question] for one in questions])
+    graph = asked([0] * len(questions), [one.id for one in questions], [one.parents for one in questions])
+    counts = counted(graph, answers >= YES)
+    told = [
+        {
+            "id": one.id,
+            "parents": list(one.parents),
+            "kind": one.kind,
+            "tuple": list(one.words),
+            "question": one.question,
+            "yes": float(answer),
+            "counted": bool(counts[at]),
+        }
+        for at, (one, answer) in enumerate(zip(questions, answers, strict=True))
+    ]
+    return told, float(counts.mean())

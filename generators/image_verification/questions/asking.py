@@ -1,0 +1,79 @@
+"""Yes/no questions of a caption in the form of the Davidsonian Scene Graph (Cho et al. 2023, arXiv 2310.18235).
+
+An entity, an attribute, a count and a relation are each asked for on their own. Questions about entities are the
+parents of those that are about what these are like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from generators.image_verification.questions.entities import Entities
+from generators.image_verification.questions.facts import (
+    Fact,
+    attribute_facts,
+    be,
+    count_facts,
+    picture_facts,
+    text_facts,
+    time_facts,
+)
+from generators.image_verification.questions.relations import Relations
+from generators.image_verification.questions.vocabulary import vocabulary
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+KINDS = ("global", "entity", "count", "attribute", "relation")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question.
+
+    id: from 1. parents: ids of the questions that must be answered yes for this one to count. kind: one of `KINDS`.
+    words: the tuple that it asks for, such as ``(man, bench, sitting on)``.
+    """
+
+    id: int
+    parents: tuple[int, ...]
+    kind: str
+    words: tuple[str, ...]
+    question: str
+
+
+def prepared(caption: str) -> str:
+    """A caption as it is parsed: in small letters where it shouts, which a parser does not know."""
+    return caption.lower() if caption.isupper() else caption
+
+
+def questions_of(doc: Doc) -> list[Question]:
+    """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
+    words = vocabulary()
+    entities = Entities(doc, words)
+    facts: list[Fact] = [*picture_facts(entities, words), *text_facts(entities), *time_facts(doc, words)]
+    for entity in entities.all:
+        there = (
+            f"{be(entity)} {entity.there} visible"
+            if entity.there == entity.the and entity.there.startswith("the ")
+            else ""
+        )
+        there = there or f"{be(entity)} there {entity.there}"
+        facts.append(Fact("entity", (entity,), (entity.name,), f"{there}?"))
+    facts += count_facts(doc, entities, words)
+    facts += attribute_facts(doc, entities, words)
+    facts += Relations(doc, entities, words).facts()
+    asked: dict[str, Question] = {}
+    ids: dict[int, int] = {}
+    for fact in sorted(facts, key=lambda one: KINDS.index(one.kind)):
+        if fact.question in asked:
+            continue
+        number = len(asked) + 1
+        if fact.kind == "entity":
+            ids[fact.about[0].number] = number
+            parents: tuple[int, ...] = ()
+        else:
+            parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
+        asked[fact.question] = Question(number, parents, fact.kind, fact.words, fact.question)
+    return list(asked.values())

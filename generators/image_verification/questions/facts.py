@@ -1,0 +1,130 @@
+"""What a parsed caption says of its entities: attributes, counts and relations, each with its question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from generators.image_verification.questions.entities import Entities, Entity, is_attribute, lemma_of, modifiers
+from generators.image_verification.questions.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_NUMBER_WORDS = ("", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is said. about: the entities that it needs. words: its tuple, such as ``(man, hat, wear)``."""
+
+    kind: str
+    about: tuple[Entity, ...]
+    words: tuple[str, ...]
+    question: str
+
+
+def picture_facts(entities: Entities, words: Vocabulary) -> Iterator[Fact]:
+    """What is said of the picture itself: "a black and white photo of …"."""
+    for token in entities.pictures:
+        name = lemma_of(token)
+        if name in words.unasked:
+            continue
+        yield Fact("global", (), (name,), f"Is this {'an' if name[0] in 'aeiou' else 'a'} {name}?")
+        for said in _adjectives(token, words):
+            yield Fact("global", (), (said,), f"Is the {name} {said}?")
+
+
+def text_facts(entities: Entities) -> Iterator[Fact]:
+    """What stands in quotes, to be read in the picture."""
+    for text in entities.quoted:
+        yield Fact("global", (), ("text", text), f'Does the image show the text "{text}"?')
+
+
+def time_facts(doc: Doc, words: Vocabulary) -> Iterator[Fact]:
+    """When it is: "at night"."""
+    for token in doc:
+        if token.dep_ == "pobj" and token.lower_ in words.times and token.head.lower_ in ("at", "in", "during", "on"):
+            said = [*(one for one in _adjectives(token, words)), token.lower_]
+            article = "a " if len(said) > 1 else ""
+            yield Fact("global", (), (" ".join(said),), f"Is it {article}{' '.join(said)}?")
+
+
+def count_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
+    """How many there are, where a number says it."""
+    counts = [(entity, number, entity.name) for entity, number in entities.counts]
+    for token, entity in entities.tokens(doc):
+        for child in modifiers(token, words):
+            number = number_of(child, words) if child.dep_ == "nummod" else None
+            if number is not None:
+                others = sum(one.name == entity.name for one in entities.all) > 1
+                told = [*(_adjectives(token, words) if others else ()), entity.name]
+                counts.append((entity, number, " ".join(told)))
+            elif child.lower_ in words.amounts and entity.plural:
+                yield Fact("count", (entity,), (entity.name, child.lower_), f"Are there {child.lower_} {entity.name}?")
+    for entity, number, name in counts:
+        said = _NUMBER_WORDS[number] if number < len(_NUMBER_WORDS) else str(number)
+        there = "Are there" if number > 1 else "Is there"
+        exactly = "only one" if number == 1 else said
+        yield Fact("count", (entity,), (entity.name, f"=={number}"), f"{there} {exactly} {name}?")
+
+
+def attribute_facts(doc: Doc, entities: Entities, words: Vocabulary) -> Iterator[Fact]:
+    """Adjectives and participles of nouns."""
+    for token, entity in entities.tokens(doc):
+        if entities.stands_for_another(token):
+            continue  # "a large group of dogs" has no large dogs
+        for said in _adjectives(token, words):
+            yield attribute(entity, said)
+
+
+def attribute(entity: Entity, said: str) -> Fact:
+    """That an entity is something."""
+    return Fact("attribute", (entity,), (entity.name, said), f"{be(entity)} {entity.the} {said}?")
+
+
+def be(entity: Entity) -> str:
+    """``Is`` or ``Are``."""
+    return "Are" if entity.plural else "Is"
+
+
+def do(entity: Entity) -> str:
+    """``Does`` or ``Do``."""
+    return "Do" if entity.plural else "Does"
+
+
+def number_of(token: Token, words: Vocabulary) -> int | None:
+    """The number that a word says, 2 to 99; "one" is an article to most who write it."""
+    if token.lower_ in words.numbers:
+        return words.numbers[token.lower_]
+    text = token.text
+    return int(text) if text.isascii() and text.isdigit() and 2 <= int(text[:3]) <= 99 else None
+
+
+def adjective(token: Token) -> str:
+    """An adjective with the words that belong to it: ``caramel-colored``, ``dark blue``, without "very"."""
+    first = token
+    for left in reversed(list(token.lefts)):
+        belongs = left.dep_ in ("compound", "npadvmod", "punct", "amod", "dep") or left.tag_ == "HYPH"
+        between = token.doc[left.i + 1 : first.i]
+        if not belongs or left.text in (",", '"') or any(one.tag_ != "HYPH" for one in between):
+            break
+        first = left
+    return str(token.doc[first.i : token.i + 1].text).lower()
+
+
+def _adjectives(noun: Token, words: Vocabulary) -> list[str]:
+    """What modifies a noun; two colours that are joined by "and" are one."""
+    found = []
+    for child in modifiers(noun, words):
+        compound = child.dep_ in ("compound", "nmod") and is_attribute(child, words)
+        participle = child.tag_ in ("VBN", "VBD", "VBG", "JJ", "JJR", "JJS", "NN") or child.lower_ in words.colours
+        if not compound and not (child.dep_ == "amod" and participle):
+            continue
+        joined = [one for one in child.conjuncts if one.i > child.i and one.dep_ == "conj" and one.i < noun.i]
+        said = [adjective(one) for one in (child, *joined)]
+        if len(said) > 1 and all(one.split()[-1] in words.colours for one in said):
+            said = [" and ".join(said)]
+        found += [one for one in said if one not in words.silent and one.isprintable() and any(map(str.isalpha, one))]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,109 @@
+"""The settings of image verification, and what its card says (Cho et al. 2023; BiVLC, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from generators.image_verification.engine import REASONS
+from generators.image_verification.settings import Transformers
+from generators.papers import BIVLC
+from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
+from manifests.errors import WrongUse
+from manifests.source import Need, Place, Reference, StageName
+from shards.contracts import Context, Source
+
+if TYPE_CHECKING:
+    from generators.image_verification.generator import VerificationGenerator
+
+DSG = Reference(
+    "Davidsonian Scene Graph",
+    "https://arxiv.org/abs/2310.18235",
+    """@inproceedings{cho2024davidsonian,
+  title     = {Davidsonian Scene Graph: Improving Reliability in Fine-grained Evaluation for Text-to-Image Generation},
+  author    = {Cho, Jaemin and Hu, Yushi and Baldridge, Jason and Garg, Roopal and Anderson, Peter and Krishna, Ranjay
+               and Bansal, Mohit and Pont-Tuset, Jordi and Wang, Su},
+  booktitle = {ICLR},
+  year      = {2024}
+}""",
+)
+
+Engine = Transformers
+
+
+class ImageVerification(Source):
+    """Yes/no questions of a caption, asked of the image that was generated from it.
+
+    images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a
+    lower score, 0 to 1, are rejected; none are when absent. pipeline: spaCy's, by name or folder, which parses the
+    captions. licence: of the captions.
+    """
+
+    kind: Literal["image-verification"]
+    images: StageName
+    engine: Engine
+    threshold: float | None = Field(default=None, gt=0, le=1)
+    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    reference = DSG
+    paper = BIVLC
+    group = "caption"
+    verb = "asked of"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **REASONS,
+        "caption-too-long": "captions of more characters than are parsed",
+        "no-question": "the caption names nothing that could be asked for",
+        "not-as-captioned": "the score is below the threshold: the image does not show what its caption says",
+    }
+
+    def notes(self) -> str:
+        """What no count tells."""
+        return _NOTES
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.images
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `SourceSettings.shards_at_a_time`."""
+        return self.engine.shards_at_a_time
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also the engine, and what parses the captions."""
+        super().check_inputs(key, needs)
+        self.engine.check_inputs(f"{key}.engine", needs)
+        if "models" in needs:
+            try:
+                for library in (*LIBRARIES, "inflect"):
+                    version(library)
+                find_pipeline(self.pipeline)
+            except PackageNotFoundError as error:
+                raise WrongUse(
+                    f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
+                ) from error
+            except WrongUse as error:
+                raise WrongUse(f"{key}.pipeline: {error}") from error
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        self.engine.check_device(f"{key}.engine")
+
+    def open(self, context: Context) -> VerificationGenerator:
+        """As `Source.open`."""
+        from generators.image_verification.generator import VerificationGenerator
+
+        return VerificationGenerator(self, context)
+
+
+_NOTES = """\
+* A model answered, no person. What it takes for right is kept: with a threshold, images that models of its kind get
+  wrong are missed.
+* A question asks for what a parser read in the caption. A caption that was parsed wrongly is asked for wrongly.
+"""

@@ -1,0 +1,106 @@
+"""A finished stage of text pairs, written by the real writers without an engine."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from manifests.receipt import IndexRecord
+from manifests.recipe import Encoding
+from manifests.stage import Stage
+from shards.earlier import Earlier
+from shards.kinds.encoded import encode_image
+from shards.kinds.fields import fields_of
+from shards.kinds.samples import Frame, Source
+from shards.kinds.text_pair import TextPair
+from shards.storage import layout
+from shards.storage.store import Store
+from shards.storage.tar_writer import TarWriter
+
+HOME = "negative-images"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An image of one colour that was generated from a caption."""
+
+    caption: str
+    original: str
+    number: int = 0
+    colour: tuple[int, int, int] = (200, 30, 30)
+    caption_id: str = "7"
+
+
+def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Earlier:
+    """A stage with one shard of these images."""
+    store, rows = Store(str(folder)), []
+    tar_path = layout.tar(HOME, "test", 0)
+    (folder / tar_path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / tar_path).unlink(missing_ok=True)
+    with TarWriter(folder / tar_path) as tar:
+        for one in drawn:
+            sample = _sample(one)
+            images = {role: encode_image(frame, Encoding()) for role, frame in sample.pictures().items()}
+            tar.add_sample(sample.key, fields_of(sample, images, HOME, "CC0-1.0", "jpg"))
+            rows.append(
+                {
+                    "key": sample.key,
+                    "identity": identity_of(one.caption_id, one.number),
+                    "tar": tar_path.removeprefix(f"{HOME}/") if with_images else "",
+                    "split": "test",
+                    "group": sample.group,
+                    "caption": one.caption,
+                    "negative_caption": one.original,
+                    "image_sha256": images["image"].sha256 if with_images else None,
+                }
+            )
+    index = folder / layout.meta(HOME, "index.parquet")
+    index.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), index)
+    facts: dict[str, Any] = {"rows": len(rows)}
+    stage = Stage(
+        name=HOME, facts=facts, content=digest(facts), plan="0" * 32, planned=len(rows), shards=1, excluded={}
+    )
+    record = IndexRecord(
+        content=stage.content,
+        plan=stage.plan,
+        digest=sha256_of_file(index)[0],
+        planned=len(rows),
+        kept=len(rows),
+        rows=len(rows),
+        files={"index.parquet": sha256_of_file(index)},
+    )
+    store.write(layout.meta(HOME, "stage.json"), stage.to_bytes())
+    store.write(layout.meta(HOME, "index.json"), record.to_bytes())
+    return Earlier(store, HOME)
+
+
+def encoded(colour: tuple[int, int, int], size: tuple[int, int] = (48, 32)) -> bytes:
+    """A JPEG of one colour with a black corner."""
+    pixels = np.full((size[1], size[0], 3), colour, np.uint8)
+    pixels[: size[1] // 2, : size[0] // 2] = 0
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+def _sample(one: Drawn) -> TextPair:
+    pixels = np.full((32, 48, 3), one.colour, np.uint8)
+    key = sample_key(HOME, one.caption_id, one.number)
+    return TextPair(
+        key=key,
+        group=sample_key(HOME, one.caption_id),
+        split="test",
+        provenance={"caption_id": one.caption_id, "number": one.number},
+        image=Frame(key, pixels, -1.0, Source("made", 0, "")),
+        caption=one.caption,
+        negative_caption=one.original,
+    )
