@@ -1,8 +1,8 @@
 """Judge prompt-to-prompt on the small model: ``python -m evaluation.small_diffusion.edit_report``.
 
 Each edit is made by plain re-generation (both captions from one noise, nothing replaced), by prompt-to-prompt, and by
-prompt-to-prompt with local blend where the edit has a region; the judge is `evaluation.small_diffusion.checker`. With
-several values of ``--cross`` or ``--self``, every pair of them is tried and plotted, and one is chosen.
+prompt-to-prompt with local blend where the edit has a region; the judge is the small world's checker. With several
+values of ``--cross`` or ``--self``, every pair of them is tried and plotted, and one is chosen.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.small_diffusion.backdrop import Mask, eroded, object_mask
-from evaluation.small_diffusion.checker import judge, read_picture
 from generators.builtin.small_diffusion.painter import FRAME, SIZE
 from generators.builtin.small_diffusion.scenes import Scene, read_caption
 from generators.edited_pairs.vocabulary import SHIPPED, Kind, load_captions
+from generators.image_verification.small_world.backdrop import Mask, eroded, object_mask
+from generators.image_verification.small_world.checker import judge, read_picture
 from generators.prompt_to_prompt.edits import Edit
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from shards.kinds.samples import Pixels

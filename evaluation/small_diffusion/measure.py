@@ -1,7 +1,7 @@
 """Measure how much of what captions say the small model draws: ``python -m evaluation.small_diffusion.measure``.
 
 The captions are such as training never saw, the pictures come from diffusers' own pipeline, and the judge is
-`evaluation.small_diffusion.checker`. The same arguments give the same numbers on one machine.
+`generators.image_verification.small_world.checker`. The same arguments give the same numbers on one machine.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 
-from evaluation.small_diffusion.checker import ATTRIBUTES, judge, read_picture, stated
 from evaluation.small_diffusion.report import Cell, Share, options, write
 from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
+from generators.image_verification.small_world.checker import ATTRIBUTES, judge, read_picture, stated
 from manifests.errors import WrongUse
 
 ON_SHEET = 60  # pictures

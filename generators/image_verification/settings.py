@@ -87,3 +87,23 @@ class Transformers(EngineSettings):
         from generators.image_verification.local_model import LocalModel
 
         return LocalModel(self)
+
+
+class SmallWorld(EngineSettings):
+    """The checker of twinset's small world, for images that its small text-to-image model drew. It has no settings."""
+
+    kind: Literal["small-world"]
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """One a core."""
+        return 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """It needs nothing."""
+
+    def open(self) -> VisualQuestionAnswering:
+        """As `EngineSettings.open`."""
+        from generators.image_verification.small_world.engine import SmallWorldChecker
+
+        return SmallWorldChecker()

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from evaluation.small_diffusion import edit_report, measure
-from evaluation.small_diffusion.checker import ATTRIBUTES
 from evaluation.small_diffusion.measure import fidelity, held_out_scenes
 from evaluation.small_diffusion.report import Share
 from generators.builtin.small_diffusion.scenes import Scene, is_held_out, normalised
 from generators.edited_pairs.vocabulary import KINDS
+from generators.image_verification.small_world.checker import ATTRIBUTES
 from manifests.errors import WrongUse
 from tests.generators.prompt_to_prompt import tiny_models
 

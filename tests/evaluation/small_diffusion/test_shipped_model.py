@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.small_diffusion.checker import judge, read_picture
 from evaluation.small_diffusion.edit_report import ways
 from evaluation.small_diffusion.edits import draw_edits, make, outcome
 from evaluation.small_diffusion.measure import draw, held_out_scenes
 from evaluation.small_diffusion.report import SHIPPED
 from generators.edited_pairs.vocabulary import KINDS
+from generators.image_verification.small_world.checker import judge, read_picture
 from generators.prompt_to_prompt.models import load_model
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from manifests.locations import small_model_folder

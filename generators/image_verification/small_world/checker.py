@@ -10,9 +10,17 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.small_diffusion.backdrop import SOFTNESS, Backdrop, Mask, eroded, grown, nearest_colour, read_backdrop
 from generators.builtin.small_diffusion.painter import SILHOUETTES, SIZE
 from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, OBJECTS, Scene
+from generators.image_verification.small_world.backdrop import (
+    SOFTNESS,
+    Backdrop,
+    Mask,
+    eroded,
+    grown,
+    nearest_colour,
+    read_backdrop,
+)
 from shards.kinds.samples import Pixels
 
 ATTRIBUTES = ("style", "count", "size", "colour", "shape", "position", "place", "time")

@@ -9,10 +9,10 @@ import cv2
 import numpy as np
 import pytest
 
-from evaluation.small_diffusion.backdrop import object_mask
-from evaluation.small_diffusion.checker import judge, read_picture, stated
 from generators.builtin.small_diffusion.painter import SIZE, paint
 from generators.builtin.small_diffusion.scenes import Scene, normalised, sample_scene
+from generators.image_verification.small_world.backdrop import object_mask
+from generators.image_verification.small_world.checker import judge, read_picture, stated
 from shards.kinds.samples import Pixels
 
 

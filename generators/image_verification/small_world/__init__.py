@@ -1,0 +1,1 @@
+"""The small world's checker as an engine that answers questions about pictures of the small model."""

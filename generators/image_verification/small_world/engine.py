@@ -1,0 +1,82 @@
+"""Answers questions about pictures of the small world by measuring them (`small_world.checker`); nothing is learned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from generators.builtin.small_diffusion.painter import SIZE
+from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, OBJECTS, PLACES, POSITIONS, SIZES, STYLES, TIMES
+from generators.image_files import rgb
+from generators.image_verification.engine import Answers, Inquiry, Unanswered
+from generators.image_verification.small_world.checker import Seen, read_picture
+from manifests.errors import WrongUse
+from shards.kinds.samples import Pixels
+from shards.media.decode import decode
+
+_WORD = re.compile(r"[a-z]+")
+
+
+def _words() -> dict[str, tuple[str, str]]:
+    """What a word of a question asks for: an attribute of `Seen`, and the value that it must have."""
+    found = {one: ("style", one) for one in STYLES}
+    found |= {one: ("count", one) for one in COUNTS[1:]}
+    found |= {one: ("size", one) for one in SIZES if one}
+    found |= {one: ("colour", one) for one in COLOURS}
+    found |= {form: ("shape", one) for one, plural in OBJECTS.items() for form in (one, plural)}
+    # Of a phrase such as "on the left" the last word; "at night" is asked for as "Is it night?".
+    phrases = {"position": POSITIONS, "place": PLACES, "time": TIMES}
+    return found | {one.split()[-1]: (name, one) for name, ones in phrases.items() for one in ones if one}
+
+
+class SmallWorldChecker:
+    """An engine (`generators.image_verification.engine.VisualQuestionAnswering`) for 64 × 64 pictures.
+
+    A question is answered yes where all that its words name is seen, as in "Is the star on the left?".
+    """
+
+    micro_batch, threads = 1, 1
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        """As `VisualQuestionAnswering.answers`: 1 or 0. Raises `WrongUse` for an image of another size."""
+        return [self._answered(one) for one in inquiries]
+
+    def device(self) -> None:
+        """No network: the same answers everywhere."""
+
+    def weights(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> SmallWorldChecker:
+        """Itself: it has no passes."""
+        return self
+
+    def _answered(self, one: Inquiry) -> Answers:
+        pixels: Pixels = rgb(decode(one.image, one.key))
+        if pixels.shape != (SIZE, SIZE, 3):
+            raise WrongUse(
+                f"{one.key}: an image of {pixels.shape[1]} x {pixels.shape[0]} pixels, and the small world's have "
+                f"{SIZE} x {SIZE}; name another engine, or images that the small model drew"
+            )
+        seen = read_picture(pixels)
+        answers = []
+        for question in one.questions:
+            asked = [self._vocabulary[word] for word in _asked(question) if word in self._vocabulary]
+            if not asked:
+                return Unanswered("no-answer", f"the small world has no word for {question[:100]!r}")
+            answers.append(float(all(_holds(seen, name, value) for name, value in asked)))
+        return answers
+
+    @cached_property
+    def _vocabulary(self) -> dict[str, tuple[str, str]]:
+        return _words()
+
+
+def _asked(question: str) -> Iterator[str]:
+    yield from _WORD.findall(question.lower())
+
+
+def _holds(seen: Seen, name: str, value: str) -> bool:
+    return bool(getattr(seen, name) == value)
