@@ -42,7 +42,7 @@ class KubricImages(EngineSettings):
         "not-on-top": "what was dropped on another object does not rest on it",
         "wrong-relation": "as the viewer sees it, the relation is not true, or another one is as well",
         "wrong-colour": "too few pixels of an object have the colour that the caption says",
-        "wrong-size": "large and small objects are seen too nearly alike",
+        "wrong-count": "there are more or fewer objects than the caption says",
         "hidden": "too little of an object is seen",
         "cut-off": "the border of the picture cuts an object",
         "too-small": "an object takes too little of the picture",
