@@ -1,4 +1,4 @@
-"""Plain things in one colour: ball, cube, balloon, frisbee, car, truck, boat, drum, barrel; pumpkin, cactus, snowman."""
+"""Plain things in one colour: toys, vehicles, drum and barrel; and a pumpkin, a cactus and a snowman."""
 
 from __future__ import annotations
 
@@ -118,8 +118,9 @@ def boat(model: Model, colour: Colour) -> None:
     rings = []
     for z, wide, long in ((0.0, 2.6, 8.4), (1.6, 3.8, 10.2), (5.6, 4.9, 12.4)):
         t = np.arange(40) * math.tau / 40
-        x, y = np.cos(t), np.sin(t)
-        rings.append(np.stack([long * x - 0.9 * (x < 0) * x**2 * 3, wide * y * (1 - 0.55 * (x < 0) * x**2), z + 0 * t], 1))
+        cos, sin = np.cos(t), np.sin(t)
+        bow = np.where(cos < 0, cos**2, 0.0)  # where the hull gets narrower
+        rings.append(np.stack([long * cos - 2.7 * bow, wide * sin * (1 - 0.55 * bow), z + 0 * t], 1))
     hull = np.stack(rings)
     model.add(_closed(hull, 0), colour, "gloss", solid=True)
     deck = hull[-1] * (0.94, 0.94, 1.0) - (0, 0, 0.2)

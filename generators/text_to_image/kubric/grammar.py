@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from generators.text_to_image.engine import Rejection
 from generators.text_to_image.kubric.vocabulary import (
@@ -19,6 +19,7 @@ from generators.text_to_image.kubric.vocabulary import (
     VERBS,
     Noun,
     Relation,
+    Size,
 )
 
 MOST_PHRASES, MOST_OBJECTS = 3, 8
@@ -43,7 +44,7 @@ class Phrase:
     count: int
     colour: str
     said: bool
-    size: Literal["", "small", "large"] = ""
+    size: Size = ""
 
     @property
     def words(self) -> str:
@@ -98,7 +99,7 @@ class _Reader:
             raise NotDrawable("not-in-grammar", f"{word!r} stands where a number or an article is read")
         count = NUMBERS[word]
         self._at += 1
-        size = SIZES.get(self._peek(), "")
+        size: Size = SIZES.get(self._peek(), "")
         self._at += bool(size)
         colour = SYNONYMS.get(self._peek(), self._peek())
         said = colour in COLOURS
@@ -181,10 +182,13 @@ def _check(scene: Scene) -> None:
             raise NotDrawable("not-drawable", f"a {above.words} that lies on something stands beside nothing else")
 
 
+MOST_SHELTERED = 0.68  # of the length of what has legs
+
 #: How much longer a large object is than one whose size is not said; small ones likewise.
 SCALES = {"small": 0.74, "": 1.0, "large": 1.34}
 
 
 def sheltered(inner: Phrase, over: Phrase) -> bool:
     """Whether an object fits below another one, between its legs."""
-    return inner.noun.extent * SCALES[inner.size] <= over.noun.shelter * over.noun.extent * SCALES[over.size]
+    length, space = (one.noun.extent * SCALES[one.size] for one in (inner, over))
+    return length * inner.noun.tall <= space * over.noun.shelter and length <= MOST_SHELTERED * space

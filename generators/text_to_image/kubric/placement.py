@@ -23,7 +23,7 @@ from generators.kubric_scenes.scene.composition import (
     Standing,
 )
 from generators.kubric_scenes.scene.models import Model
-from generators.kubric_scenes.scene.parts import Points, Thing, View, vector
+from generators.kubric_scenes.scene.parts import Thing, View, vector
 from generators.kubric_scenes.scene.settle import resting_place, settle
 from generators.text_to_image.kubric.grammar import Phrase, Scene, sheltered
 from generators.text_to_image.kubric.vocabulary import Relation
@@ -36,7 +36,7 @@ TURN = 20.0  # degrees that an object may be turned away from how it faces the v
 GAP = (0.18, 0.38)  # scene units between what stands side by side
 FAR = (2.6, 3.2)  # likewise between what is far away from each other
 APART = 1.25  # times the width of counted objects, from one to the next
-DISTANCE_STEP, TARGET_STEP = 1.08, 0.2  # camera distances and targets are rounded, so that similar scenes share them
+DISTANCE_STEP = 1.08  # camera distances are its powers, so that similar scenes are seen from one distance
 STREAM = "kubric-images"
 
 
@@ -77,7 +77,9 @@ def place(scene: Scene, workshop: Workshop, seed: int, attempt: int) -> Placed:
         NoRoom: Objects overlap, or one that was dropped does not lie still.
     """
     view, elevation = _view(seed, attempt)
-    groups = [_group(one, workshop, generator_for(seed, STREAM, f"{attempt}/{n}")) for n, one in enumerate(scene.phrases)]
+    groups = [
+        _group(one, workshop, generator_for(seed, STREAM, f"{attempt}/{n}")) for n, one in enumerate(scene.phrases)
+    ]
     for number in reversed(range(len(scene.relations))):
         first, second = groups[number : number + 2]
         first.centre = _beside(first, second, scene.relations[number], elevation)
@@ -130,10 +132,14 @@ def _group(phrase: Phrase, workshop: Workshop, rng: np.random.Generator) -> _Gro
             y = row * (1.15 * depth + 0.7 * height) + 0.12 * depth * dy
             places.append((x, y, math.radians(TURN * turned)))
     alone = phrase.count == 1
-    points = np.concatenate([model.placed(model.on_floor(0.0 if alone else x, 0.0 if alone else y, yaw)) for x, y, yaw in places])
+    points = np.concatenate(
+        [model.placed(model.on_floor(0.0 if alone else x, 0.0 if alone else y, yaw)) for x, y, yaw in places]
+    )
     low, high = points.min(axis=0), points.max(axis=0)
     middle = (low + high) / 2
-    places = [(0.0 if alone else x - float(middle[0]), 0.0 if alone else y - float(middle[1]), yaw) for x, y, yaw in places]
+    places = [
+        (0.0 if alone else x - float(middle[0]), 0.0 if alone else y - float(middle[1]), yaw) for x, y, yaw in places
+    ]
     half = (float(high[0] - low[0]) / 2, float(high[1] - low[1]) / 2)
     return _Group(phrase, model, places, half, height, gap, 2 * slide - 1, "left" if side < 0.5 else "right", spot)
 
@@ -195,11 +201,7 @@ def _framed(
             large = workshop.model(group.phrase, "large")
             points.append(large.placed(large.on_floor(*group.centre, 0.0)))
     near = frame_things(view, np.concatenate(points), elevation)
-    camera, target = np.asarray(near.camera), np.asarray(near.target)
-    distance = float(np.linalg.norm(camera - target))
-    rounded: Points = np.round(target / TARGET_STEP) * TARGET_STEP
-    # Far enough that what the rounding moved is still in the picture.
-    moved = float(np.linalg.norm(rounded - target)) * 2 * FOCAL_LENGTH / SENSOR_WIDTH
-    distance = DISTANCE_STEP ** math.ceil(math.log(distance + moved, DISTANCE_STEP))
-    direction = np.array([0.0, -math.cos(elevation), math.sin(elevation)])
-    return replace(view, camera=vector(rounded + distance * direction), target=vector(rounded))
+    target, offset = np.asarray(near.target), np.asarray(near.camera) - np.asarray(near.target)
+    distance = float(np.linalg.norm(offset))
+    rounded = DISTANCE_STEP ** math.ceil(math.log(distance, DISTANCE_STEP))
+    return replace(view, camera=vector(target + offset * (rounded / distance)), target=near.target)

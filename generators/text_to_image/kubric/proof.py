@@ -123,7 +123,9 @@ def _aside(relation: Relation, first: Sequence[Instance], second: Sequence[Insta
     gap = (right[0] - left[2]) / max(one[2] - one[0], other[2] - other[0])
     if (relation == "beside" and gap > NEXT_TO) or (relation == "far" and gap < FAR_APART):
         return Refuted("wrong-relation", f"{first[0].name} and {second[0].name} are {gap:.1f} widths apart")
-    across = np.mean([thing.position for thing in first], axis=0) - np.mean([thing.position for thing in second], axis=0)
+    across = np.mean([thing.position for thing in first], axis=0) - np.mean(
+        [thing.position for thing in second], axis=0
+    )
     if abs(across[1]) > 0.6 * abs(across[0]):
         return Refuted("wrong-relation", f"{first[0].name} is as much before or behind {second[0].name} as beside it")
     return None

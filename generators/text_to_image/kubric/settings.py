@@ -24,7 +24,7 @@ class KubricImages(EngineSettings):
 
     kind: Literal["kubric"]
     resolution: int = Field(default=256, ge=64, le=4096)
-    samples: int = Field(default=64, ge=1, le=4096)
+    samples: int = Field(default=16, ge=1, le=4096)
     denoise: bool = True
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
