@@ -79,25 +79,28 @@ RELATIONS: dict[str, Relation] = {
     "with": "and",
 }
 #: Words between an object and its relation that change nothing.
-VERBS: tuple[str, ...] = (
-    "is",
-    "are",
-    "sits",
-    "sit",
-    "sitting",
-    "stands",
-    "stand",
-    "standing",
-    "lies",
-    "lie",
-    "lying",
-    "rests",
-    "rest",
+VERBS = frozenset(
+    [
+        "is",
+        "are",
+        "sits",
+        "sit",
+        "sitting",
+        "stands",
+        "stand",
+        "standing",
+        "lies",
+        "lie",
+        "lying",
+        "rests",
+        "rest",
+        "resting",
+        "placed",
+        "located",
+    ]
 )
-VERBS += ("resting", "placed", "located")
 
-
-HUE_REACH, LEAST_SATURATION = 22, 60  # of 256, of what is taken for a shade of a colour
+HUE_REACH, LEAST_SATURATION = 28, 60  # of 256, of what is taken for a shade of a colour
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,10 @@ class Noun:
 
     names: its words in the singular; the first names its assets. build: makes it in a model, in a colour unless it is
     of one make. extent: its longest side, scene units. colour: of one that the caption gives no colour. colours: that
-    it may be said to have; empty for all. dyed: it is built in its own colour, and every shade of that is replaced.
-    top: share of its width and depth that carries, 0 where nothing lies on it.
-    lies: whether it is put on other objects. shelter: free height below it as a share of its longest
-    side; 0 where nothing stands there. tall: its height, likewise.
-    plural: of its names, where it is not the name and an "s".
+    it may be said to have; empty for all. dyed: the colour that it is built in,
+    of which every shade is replaced. top: share of its width and depth that carries, 0 where nothing lies on it.
+    lies: whether it is put on other objects. shelter: free height below it as a share of its longest side; 0 where
+    nothing stands there. tall: its height, likewise. plural: of its names, where it is not the name and an "s".
     """
 
     names: tuple[str, ...]
@@ -118,7 +120,7 @@ class Noun:
     extent: float
     colour: str
     colours: tuple[str, ...] = ()
-    dyed: bool = False
+    dyed: Colour | None = None
     top: float = 0.0
     lies: bool = True
     shelter: float = 0.0
@@ -128,13 +130,13 @@ class Noun:
     def model(self, colour: str) -> Model:
         """The object in a colour."""
         model = Model()
-        if self.colours or self.dyed:
+        if self.colours or self.dyed is not None:
             self.build(model)
         else:
             self.build(model, COLOURS[colour])
-        if self.dyed and colour != self.colour:
-            own, new = COLOURS[self.colour], COLOURS[colour]
-            model.surfaces = [(one, dyed(paint, own, new), finish) for one, paint, finish in model.surfaces]
+        if self.dyed is not None and colour != self.colour:
+            new = COLOURS[colour]
+            model.surfaces = [(one, dyed(paint, self.dyed, new), finish) for one, paint, finish in model.surfaces]
         if colour == "golden":
             shiny = ("satin", "gloss", "matte")
             model.surfaces = [(one, paint, "steel" if it in shiny else it) for one, paint, it in model.surfaces]
@@ -184,13 +186,21 @@ NOUNS: tuple[Noun, ...] = (
     Noun(("bed",), furniture.bed, 1.6, "blue", lies=False),
     Noun(("couch", "sofa"), toys.doll_sofa, 1.4, "purple", lies=False, plural=("couches", "sofas")),
     Noun(("refrigerator", "fridge"), toys.doll_refrigerator, 1.4, "white", top=0.9, lies=False),
-    Noun(("bus", "school bus"), toys.school_bus, 1.2, "yellow", dyed=True, top=0.7, plural=("buses", "school buses")),
-    Noun(("turtle",), toys.turtle, 0.85, "green", dyed=True),
+    Noun(
+        ("bus", "school bus"),
+        toys.school_bus,
+        1.2,
+        "yellow",
+        dyed=COLOURS["yellow"],
+        top=0.7,
+        plural=("buses", "school buses"),
+    ),
+    Noun(("turtle",), toys.turtle, 0.85, "green", dyed=COLOURS["green"]),
     Noun(("laptop", "computer"), electronics.laptop, 1.1, "black", ("black",)),
     Noun(("clock", "alarm clock"), hardware.alarm_clock, 0.85, "golden", ("golden",)),
-    Noun(("basket",), cloth.basket, 0.95, "brown", dyed=True),
-    Noun(("pumpkin",), playthings.pumpkin, 0.8, "orange", dyed=True),
-    Noun(("cactus",), playthings.cactus, 1.1, "green", dyed=True, plural=("cactuses",)),
+    Noun(("basket",), cloth.basket, 0.95, "brown", dyed=(200, 160, 104)),
+    Noun(("pumpkin",), playthings.pumpkin, 0.8, "orange", dyed=playthings.ORANGE),
+    Noun(("cactus",), playthings.cactus, 1.1, "green", dyed=playthings.GREEN, plural=("cactuses",)),
     Noun(("snowman",), playthings.snowman, 1.25, "white", ("white",), lies=False, plural=("snowmen",)),
     Noun(("ladder",), curiosities.ladder, 1.6, "yellow", lies=False),
     Noun(("globe",), curiosities.globe, 1.0, "brown", ("blue",)),
@@ -198,7 +208,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun(("treasure chest",), curiosities.treasure_chest, 1.0, "brown"),
     Noun(("penguin",), curiosities.penguin, 1.0, "black", ("black",)),
     Noun(("telescope",), curiosities.telescope, 1.3, "red", lies=False),
-    Noun(("anvil",), curiosities.anvil, 1.0, "gray", ("gray", "black"), top=0.4),
+    Noun(("anvil",), curiosities.anvil, 1.0, "black", ("black",), top=0.4),
     Noun(("birdcage",), curiosities.birdcage, 1.1, "white"),
 )
 #: Every name in the singular, and in the plural, with its noun.
