@@ -46,4 +46,6 @@ def of_colour(pixels: Pixels, name: str) -> NDArray[np.bool_]:
         return np.asarray(inside & strong & (value < 0.62) & (value > 0.08))
     if name == "orange":
         return np.asarray(inside & (saturation > 0.6) & (value > 0.5))
+    if name == "golden":
+        return np.asarray(inside & strong & (value > 0.45))
     return np.asarray(inside & strong & (value > 0.14))

@@ -35,7 +35,8 @@ STEEPER, STEEPEST = 4.0, 50.0  # degrees more for each further try, and at most
 TURN = 20.0  # degrees that an object may be turned away from how it faces the viewer
 GAP = (0.18, 0.38)  # scene units between what stands side by side
 FAR = (2.6, 3.2)  # likewise between what is far away from each other
-APART = 1.25  # times the width of counted objects, from one to the next
+APART = 1.15  # times the width of counted objects, however they are turned, from one to the next
+JITTER = 0.06  # of that distance, at most, to either side
 DISTANCE_STEP = 1.08  # camera distances are its powers, so that similar scenes are seen from one distance
 STREAM = "kubric-images"
 
@@ -121,15 +122,16 @@ def _group(phrase: Phrase, workshop: Workshop, rng: np.random.Generator) -> _Gro
     gap = float(rng.uniform(*GAP)), float(rng.uniform(*FAR))
     slide, side, spot = (float(one) for one in rng.uniform(size=3))
     jitter = rng.uniform(-1, 1, (phrase.count, 3))
-    reach = APART * max(width, min(depth, width * 1.4))
+    cos, sin = math.cos(math.radians(TURN)), math.sin(math.radians(TURN))
+    reach, deep = APART * (width * cos + depth * sin), APART * (depth * cos + width * sin)
     rows = [phrase.count] if phrase.count < 4 else [phrase.count // 2, phrase.count - phrase.count // 2]
     places: list[tuple[float, float, float]] = []
     for row, count in enumerate(rows):  # the first row is in front
         shift = 0.5 if len(rows) > 1 and rows[0] == rows[1] and row else 0.0
         for column in range(count):
             dx, dy, turned = jitter[len(places)]
-            x = (column - (count - 1) / 2 + shift) * reach + 0.06 * reach * dx
-            y = row * (1.15 * depth + 0.7 * height) + 0.12 * depth * dy
+            x = (column - (count - 1) / 2 + shift) * reach + JITTER * reach * dx
+            y = row * (deep + 0.7 * height) + JITTER * deep * dy
             places.append((x, y, math.radians(TURN * turned)))
     alone = phrase.count == 1
     points = np.concatenate(

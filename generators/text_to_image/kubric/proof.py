@@ -26,6 +26,7 @@ NEXT_TO = 0.8  # times the width of the wider one, at most, between what stands 
 FAR_APART = 1.2  # likewise, at least, between what is far away from each other
 MIN_COLOURED = 0.3  # of an object's pixels: a bottle has a black cap, a bed white sheets
 ABOVE = 0.4  # of the carrier's height in the picture: where the lower edge of what lies on it must be above
+SLACK = 0.1  # of the height of what has legs: how far below its feet the edge of what stands between them is seen
 Box = tuple[float, float, float, float]
 
 
@@ -96,6 +97,7 @@ def _lies(upper: Instance, lower: Instance, seen: Sequence[Instance]) -> Refuted
 
 def _below(inner: Instance, over: Instance) -> Refuted | None:
     inside = over.box[0] <= inner.box[0] and inner.box[2] <= over.box[2] and over.box[1] < inner.box[1]
+    inside = inside and inner.box[3] <= over.box[3] + SLACK * (over.box[3] - over.box[1])
     if not inside or inner.centroid[1] <= (over.box[1] + over.box[3]) / 2:
         return Refuted("wrong-relation", f"{inner.name} is not seen below {over.name}")
     return None

@@ -80,25 +80,9 @@ RELATIONS: dict[str, Relation] = {
 }
 #: Words between an object and its relation that change nothing.
 VERBS = frozenset(
-    [
-        "is",
-        "are",
-        "sits",
-        "sit",
-        "sitting",
-        "stands",
-        "stand",
-        "standing",
-        "lies",
-        "lie",
-        "lying",
-        "rests",
-        "rest",
-        "resting",
-        "placed",
-        "located",
-    ]
+    ("is", "are", "sits", "sit", "sitting", "stands", "stand", "standing", "lies", "lie", "lying", "rests")
 )
+VERBS |= {"rest", "resting", "placed", "located"}
 
 HUE_REACH, LEAST_SATURATION = 28, 60  # of 256, of what is taken for a shade of a colour
 
