@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from generators.kubric_scenes.proof import (
     DEPTH_OVERLAP,
     MIN_COUNTED_VISIBLE,
     MIN_FOOT,
+    MIN_GAP,
     MIN_SHARE,
     MIN_VISIBLE,
     MIN_VISIBLE_BELOW,
@@ -60,7 +62,7 @@ def prove_placed(scene: Scene, owners: Sequence[int], seen: Sequence[Instance], 
             refuted = _lies(upper, lower, seen)
         elif relation in ("front", "behind"):
             near, far = (first, second) if relation == "front" else (second, first)
-            refuted = _in_depth(near, far)
+            refuted = _in_depth(near, far, math.sqrt(area))
         else:
             refuted = _aside(relation, first, second)
         if refuted is not None:
@@ -103,7 +105,7 @@ def _below(inner: Instance, over: Instance) -> Refuted | None:
     return None
 
 
-def _in_depth(near: Sequence[Instance], far: Sequence[Instance]) -> Refuted | None:
+def _in_depth(near: Sequence[Instance], far: Sequence[Instance], height: float) -> Refuted | None:
     if max(one.depth for one in near) >= min(one.depth for one in far):
         return Refuted("wrong-relation", f"{near[0].name} is not nearer than {far[0].name}")
     shared = _shared(_bounds(near), _bounds(far))
@@ -111,6 +113,8 @@ def _in_depth(near: Sequence[Instance], far: Sequence[Instance]) -> Refuted | No
         return Refuted("wrong-relation", f"{near[0].name} and {far[0].name} share {shared:.0%} of the width")
     if any(one.foot < MIN_FOOT for one in far):
         return Refuted("hidden", f"too little of the foot of {far[0].name} is seen")
+    if abs(_bounds(near)[1] - _bounds(far)[3]) < MIN_GAP * height:
+        return Refuted("hidden", f"{far[0].name} could be taken to stand on {near[0].name}")
     return None
 
 

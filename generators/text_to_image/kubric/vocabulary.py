@@ -122,8 +122,7 @@ class Noun:
             new = COLOURS[colour]
             model.surfaces = [(one, dyed(paint, self.dyed, new), finish) for one, paint, finish in model.surfaces]
         if colour == "golden":
-            shiny = ("satin", "gloss", "matte")
-            model.surfaces = [(one, paint, "steel" if it in shiny else it) for one, paint, it in model.surfaces]
+            model.surfaces = [(surface, paint, "steel") for surface, paint, _ in model.surfaces]
         return model
 
 
