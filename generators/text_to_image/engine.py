@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from manifests.source import Need, PlacedSettings
 from shards.contracts import Worker
-from shards.kinds.samples import Json, Pixels, Rejected, Source
+from shards.kinds.samples import Json, Pixels, Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +36,13 @@ class Drawn:
 
     pixels: (height, width, 3) uint8 RGB. masks: (height, width) uint8, 0 where nothing is, else the number of the
     object, from 1; None where the engine knows none. provenance: how it was drawn; one engine gives the same keys for
-    every image. sources: files that are seen in it, such as assets.
+    every image.
     """
 
     key: str
     pixels: Pixels
     provenance: Mapping[str, Json]
     masks: NDArray[np.uint8] | None = None
-    sources: tuple[Source, ...] = field(default=())
 
 
 class TextToImage(Worker):

@@ -140,3 +140,9 @@ def test_a_colour_that_is_said_is_proved() -> None:
     assert wrong is not None
     assert wrong.reason == "wrong-colour"
     assert prove_colours(read("a mug"), (0,), painted("blue")) is None
+
+
+def test_what_stands_behind_does_not_seem_to_stand_on_what_is_before() -> None:
+    near, far = SHOWN["in front of"]
+    touching = replace(far, box=(far.box[0], near.box[1] - 40, far.box[2], near.box[1] - 1))
+    assert refuted("a red mug in front of a blue bowl", near, touching) == "hidden"
