@@ -21,9 +21,9 @@ from generators.text_to_image.kubric.workshop import Workshop
 from manifests.canonical import digest
 from shards.kinds.samples import Rejected
 
-# Of the miniature's captions, positions rounded to a thousandth of a scene unit. When this changes, so do the pictures:
-# raise `KubricPainter.version`.
-GOLDEN = {1: "1962067cc4e773741c8dde286dd873d1"}
+# Of every second caption of the miniature, positions rounded to a thousandth of a scene unit. When this changes, so do
+# the pictures: raise `KubricPainter.version`.
+GOLDEN = {1: "aec624bde2987249c29b72ba5ddd8580"}
 
 
 def request(caption: str, seed: int = 7, key: str = "k") -> Request:
@@ -66,15 +66,17 @@ def test_every_reason_is_explained() -> None:
     assert named == KubricImages.reasons.keys()
 
 
-def test_scenes_do_not_change_without_a_new_version() -> None:
-    workshop = Workshop()
+def test_scenes_do_not_change_without_a_new_version(workshop: Workshop) -> None:
     placements = []
-    for caption in CAPTIONS:
+    for caption in CAPTIONS[::2]:
         for one in place(read(caption), workshop, 1, 0).things:
             numbers = [one.placement.scale, *one.placement.position, *one.placement.quaternion]
             placements.append([one.placement.asset, *(round(1000 * number) for number in numbers)])
-    workshop.shelf.close()
     assert digest(placements) == GOLDEN[KubricPainter.version]
+
+
+def test_where_it_renders_does_not_decide_what() -> None:
+    assert set(KubricImages(kind="kubric").incidental) == {"device", "threads"}
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -12,13 +10,6 @@ from generators.text_to_image.kubric.grammar import read
 from generators.text_to_image.kubric.placement import Placed, place
 from generators.text_to_image.kubric.proof import prove_placed
 from generators.text_to_image.kubric.workshop import Workshop
-
-
-@pytest.fixture(scope="module")
-def workshop() -> Iterator[Workshop]:
-    made = Workshop()
-    yield made
-    made.shelf.close()
 
 
 def placed(workshop: Workshop, caption: str, seed: int = 1) -> Placed:
