@@ -38,6 +38,8 @@ FAR = (2.6, 3.2)  # likewise between what is far away from each other
 APART = 1.15  # times the width of counted objects, however they are turned, from one to the next
 JITTER = 0.06  # of that distance, at most, to either side
 DISTANCE_STEP = 1.08  # camera distances are its powers, so that similar scenes are seen from one distance
+BEHIND = 0.25  # scene units more between what stands one behind the other, so that neither seems to lie on the other
+SPOTS = tuple((2 * number + 1) / 24 for number in range(12))  # of `resting_place`, that are tried
 STREAM = "kubric-images"
 
 
@@ -62,7 +64,6 @@ class _Group:
     gap: tuple[float, float]  # to the next group: ordinary, and far
     slide: float
     side: str
-    spot: float
     centre: tuple[float, float] = (0.0, 0.0)
 
     def standing(self) -> list[Standing]:
@@ -97,8 +98,8 @@ def place(scene: Scene, workshop: Workshop, seed: int, attempt: int) -> Placed:
 
 
 def _view(seed: int, attempt: int) -> tuple[View, float]:
-    """Light, floor and the camera's elevation (radians) of a seed."""
-    rng = generator_for(seed, STREAM, str(attempt))
+    """Light, floor and the camera's elevation (radians) of a seed; a further try only looks down more steeply."""
+    rng = generator_for(seed, STREAM, "view")
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     view = View(
@@ -120,7 +121,7 @@ def _group(phrase: Phrase, workshop: Workshop, rng: np.random.Generator) -> _Gro
     width, depth, height = (float(one) for one in np.ptp(model.points, axis=0))
     # As many numbers whatever the phrase says, so that two captions of one seed share those that both use.
     gap = float(rng.uniform(*GAP)), float(rng.uniform(*FAR))
-    slide, side, spot = (float(one) for one in rng.uniform(size=3))
+    slide, side = (float(one) for one in rng.uniform(size=2))
     jitter = rng.uniform(-1, 1, (phrase.count, 3))
     cos, sin = math.cos(math.radians(TURN)), math.sin(math.radians(TURN))
     reach, deep = APART * (width * cos + depth * sin), APART * (depth * cos + width * sin)
@@ -143,7 +144,7 @@ def _group(phrase: Phrase, workshop: Workshop, rng: np.random.Generator) -> _Gro
         (0.0 if alone else x - float(middle[0]), 0.0 if alone else y - float(middle[1]), yaw) for x, y, yaw in places
     ]
     half = (float(high[0] - low[0]) / 2, float(high[1] - low[1]) / 2)
-    return _Group(phrase, model, places, half, height, gap, 2 * slide - 1, "left" if side < 0.5 else "right", spot)
+    return _Group(phrase, model, places, half, height, gap, 2 * slide - 1, "left" if side < 0.5 else "right")
 
 
 def _dropped(scene: Scene, number: int, relation: Relation) -> bool:
@@ -161,7 +162,7 @@ def _beside(first: _Group, second: _Group, relation: Relation, elevation: float)
     if relation in ("front", "behind"):
         # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
         tall = first.height if relation == "front" else second.height
-        away = first.half[1] + second.half[1] + first.gap[0] + CLEARED * tall / math.tan(elevation - FLATTER)
+        away = first.half[1] + second.half[1] + first.gap[0] + BEHIND + CLEARED * tall / math.tan(elevation - FLATTER)
         x += first.slide * 0.25 * min(first.half[0], second.half[0])
         return x, y - away if relation == "front" else y + away
     side = relation if relation in ("left", "right") else "left" if relation == "and" else first.side
@@ -183,8 +184,11 @@ def _lie(upper: _Group, lower: Standing, workshop: Workshop, number: int) -> Sta
     """An object dropped on another one. number: of the lower one in the scene."""
     model, yaw = upper.model, upper.places[0][2]
     width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, yaw)), axis=0)
-    # Nearest to the middle of what carries: far out, half of it would stick out over an edge.
-    x, y, height = resting_place(lower.points, lower.model.faces, (float(width), float(depth)), 0.25 + 0.5 * upper.spot)
+    middle = (lower.points.min(axis=0) + lower.points.max(axis=0)) / 2
+    footprint = (float(width), float(depth))
+    spots = [resting_place(lower.points, lower.model.faces, footprint, spot) for spot in SPOTS]
+    # Half of what lies far out would stick out over an edge.
+    x, y, height = min(spots, key=lambda one: math.hypot(one[0] - middle[0], one[1] - middle[1]))
     settled = settle(workshop.shelf, [lower.placement], model.on_floor(x, y, yaw, height + DROP))
     if not settled.still:
         raise NoRoom("never-still", f"{upper.phrase.words} was still moving on {lower.thing.name}")

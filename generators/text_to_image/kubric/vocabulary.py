@@ -33,7 +33,7 @@ COLOURS: dict[str, Colour] = {
     "black": (34, 34, 36),
     "gray": PAINTS["grey"],
     "orange": (238, 112, 16),
-    "golden": (218, 170, 52),
+    "golden": (246, 196, 70),
 }
 SYNONYMS = {"grey": "gray", "gold": "golden"}
 SIZES: dict[str, Size] = {
