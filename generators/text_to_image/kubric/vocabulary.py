@@ -165,7 +165,7 @@ NOUNS: tuple[Noun, ...] = (
     Noun(("chair",), furniture.chair, 1.3, "brown", lies=False),
     Noun(("stool",), furniture.stool, 0.95, "brown", top=0.95, lies=False),
     Noun(("table", "desk"), furniture.table, 1.7, "brown", top=0.95, lies=False, shelter=0.42),
-    Noun(("bench",), furniture.bench, 1.6, "green", lies=False),
+    Noun(("bench",), furniture.bench, 1.6, "green", lies=False, plural=("benches",)),
     Noun(("bed",), furniture.bed, 1.6, "blue", lies=False),
     Noun(("couch", "sofa"), toys.doll_sofa, 1.4, "purple", lies=False, plural=("couches", "sofas")),
     Noun(("refrigerator", "fridge"), toys.doll_refrigerator, 1.4, "white", top=0.9, lies=False),

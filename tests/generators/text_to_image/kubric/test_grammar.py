@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generators.builtin.miniature.scene_captions import CAPTIONS
+from generators.negative_captions.rules.wording import plural_of
 from generators.text_to_image.kubric.grammar import NotDrawable, read
 from generators.text_to_image.kubric.vocabulary import COLOURS, NOUNS, PLURAL, RELATIONS, SINGULAR
 
@@ -102,6 +103,10 @@ def test_names_are_unambiguous() -> None:
     assert not SINGULAR.keys() & PLURAL.keys()
     words = {word for name in (*SINGULAR, *PLURAL) for word in name.split()}
     assert not words & (COLOURS.keys() | RELATIONS.keys())
+
+
+def test_plurals_are_those_that_rules_write() -> None:
+    assert {name: PLURAL.get(plural_of(name)) for name in SINGULAR} == SINGULAR
 
 
 def test_every_noun_is_modelled_in_its_colours() -> None:
