@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_counts(count: int) -> None:
         ({"pixels": 90}, "too-small"),
     ],
 )
-def test_what_is_hardly_seen(change: dict[str, float], reason: str) -> None:
+def test_what_is_hardly_seen(change: dict[str, Any], reason: str) -> None:
     left, right = SHOWN["to the left of"]
     assert refuted("a red mug to the left of a blue bowl", replace(left, **change), right) == reason
 
