@@ -4,11 +4,13 @@
     gebc/annotations.json           gebc/videos/VIDEO.(mp4|mkv)
     youcook2/annotations.json       youcook2/videos/VIDEO.(mp4|mkv)
     stills/                         as `generators.builtin.photos` says
+    scenes/captions.json            COCO Captions without images, which the engine `kubric` can draw
 
 An actor handles things in a room (Action Genome, GEBC) and hands cook on a counter (YouCook2), so every relation,
 boundary and step is known. Some files are odd on purpose: a rotation flag, a variable frame rate, NTSC rates, B-frames
 with open groups of pictures, names that start with a dash. The photos are one world of scenes, whose captions,
-segments and attributes are what GeneCIS is made from.
+segments and attributes are what GeneCIS is made from. Images of the captions of scenes are rendered where a recipe asks
+for them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from generators.builtin.atomic_folder import atomic_folder
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS, database_entry
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS, event_boundaries
 from generators.builtin.miniature.home_videos import HOME_VIDEOS, scene_graphs
+from generators.builtin.miniature.scene_captions import write_scenes
 from generators.builtin.photos import write_photos
 from manifests.locations import miniature_folder
 
@@ -76,4 +79,5 @@ SUBFOLDERS = {
     "gebc": write_gebc,
     "youcook2": write_youcook2,
     "stills": write_photos,
+    "scenes": write_scenes,
 }

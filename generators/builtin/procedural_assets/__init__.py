@@ -5,6 +5,9 @@
 
 Ids are the caption vocabulary's names in kebab case. Z is up, things rest as they usually stand, with their front
 towards -y (long things lie along x: toes, bonnet, spout and head point to -x). Units are metres.
+
+`furniture`, `playthings` and `curiosities` are in no catalogue: `generators.text_to_image.kubric` paints them, and some
+of the others, in the colours of its captions.
 """
 
 from __future__ import annotations

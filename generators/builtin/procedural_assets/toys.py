@@ -127,10 +127,9 @@ def wood(colour: Colour) -> Image.Image:
     return grain(canvas(128, 128, colour)[0], 7, 8, (40, 2))
 
 
-def doll_sofa(model: Model) -> None:
-    """A dolls' sofa of purple painted wood: legs, seat cushions, back, rounded arms."""
-    purple = COLOURS["purple"]
-    paint, cushion = wood(purple), grain(canvas(96, 96, shade(purple, 1.35))[0], 5, 9)
+def doll_sofa(model: Model, colour: Colour = COLOURS["purple"]) -> None:
+    """A dolls' sofa of painted wood: legs, seat cushions, back, rounded arms."""
+    paint, cushion = wood(colour), grain(canvas(96, 96, shade(colour, 1.35))[0], 5, 9)
     model.add_box((17, 7.6, 2.4), (0, 0, 1.4), paint, "satin", 0.4)
     model.add_box((17, 1.9, 8.4), (0, 3.4, 1.4), paint, "satin", 0.7)
     for x in (-1, 1):
@@ -146,12 +145,11 @@ def doll_sofa(model: Model) -> None:
         model.collide_box((side * 7.5, side * 9.7), (-4.1, 4.1), (1.4, 6.8))
 
 
-def doll_refrigerator(model: Model) -> None:
-    """A dolls' refrigerator of green painted wood: freezer and cooler door, handles, magnets."""
-    green = COLOURS["green"]
-    model.add_box((9, 8, 18.4), (0, 0, 0.8), wood(green), "satin", 0.6)
+def doll_refrigerator(model: Model, colour: Colour = COLOURS["green"]) -> None:
+    """A dolls' refrigerator of painted wood: freezer and cooler door, handles, magnets."""
+    model.add_box((9, 8, 18.4), (0, 0, 0.8), wood(colour), "satin", 0.6)
     for z, tall in ((1.4, 11.0), (12.8, 6.0)):
-        door = grain(canvas(120, 120, shade(green, 1.25))[0], 5, 10, (2, 40))
+        door = grain(canvas(120, 120, shade(colour, 1.25))[0], 5, 10, (2, 40))
         model.add_box((8.4, 0.9, tall), (0, -4.2, z), door, "satin", 0.4)
         bends = ((-4.6, 0.3), (-5.5, 0.36), (-5.5, 0.64), (-4.6, 0.7))
         handle = [(-3.2, y, z + tall * share) for y, share in bends]

@@ -120,19 +120,19 @@ def ramekin(model: Model) -> None:
     model.collide_walls([(4.3, 0), (4.35, 0.4), (4.85, 5.2)], [(4.0, 0.7), (4.1, 0.9), (4.4, 5.2)])
 
 
-def teapot(model: Model) -> None:
-    """A white porcelain teapot: round body, lid with knob, curved spout and handle, a blue line around the shoulder."""
+def teapot(model: Model, colour: Colour = WHITE) -> None:
+    """A porcelain teapot: round body, lid with knob, curved spout and handle."""
     body: list[Point2] = [(0, 0), (4.2, 0), (4.4, 0.6), (6.8, 3.0), (7.4, 5.8), (6.2, 9.0), (3.9, 10.6), (3.6, 10.9)]
-    model.add(lathe(rounded(body, 1.6, 4), 48), WHITE, "gloss")
+    model.add(lathe(rounded(body, 1.6, 4), 48), colour, "gloss")
     lid = [(4.1, 10.5), (4.1, 10.9), (3.4, 11.7), (1.2, 12.4)]
     lid += [(0.7, 12.8), (1.2, 13.6), (0.9, 14.3), (0, 14.5)]
-    model.add(lathe(rounded(lid, 0.4), 36), OFF_WHITE, "gloss")
+    model.add(lathe(rounded(lid, 0.4), 36), OFF_WHITE if colour == WHITE else shade(colour, 0.9), "gloss")
     spout = [(-5.6, 0, 3.2), (-7.6, 0, 3.8), (-9.2, 0, 5.6), (-10.0, 0, 7.8), (-11.2, 0, 9.8), (-12.0, 0, 10.4)]
-    model.add(tube(spout, (2.1, 1.9, 1.45, 1.1, 0.9, 0.85), 14, up=(0, 1, 0)), WHITE, "gloss")
+    model.add(tube(spout, (2.1, 1.9, 1.45, 1.1, 0.9, 0.85), 14, up=(0, 1, 0)), colour, "gloss")
     model.add(lathe([(0.55, 0), (0, 0)], 12).turned("y", -35).moved(-12.78, 0, 10.9), BLACK, "matte")
     bends = [(6.4, 8.6), (8.6, 9.6), (11.2, 8.8), (11.6, 6.0), (9.6, 3.2), (6.8, 3.2)]
     handle = [(x, 0.0, z) for x, z in rounded(bends, 1.6, 3)]
-    model.add(tube(handle, 0.6, 10, flat=1.3, up=(0, 1, 0)), WHITE, "gloss")
+    model.add(tube(handle, 0.6, 10, flat=1.3, up=(0, 1, 0)), colour, "gloss")
     model.collide(lathe(body, 16).vertices)
     model.collide(lathe(lid, 12).vertices)
     model.collide(tube(spout[:4], (2.0, 1.8, 1.4, 1.1), 6, up=(0, 1, 0)).vertices)
@@ -180,3 +180,25 @@ def drinking_bottle(model: Model, colour: Colour) -> None:
     model.add(lathe(spout, 32), BLACK)
     model.collide(lathe(body, 20).vertices)
     model.collide(lathe([(2.6, 19.0), (2.6, 21.2), (1.1, 23.6)], 16).vertices)
+
+
+def vase(model: Model, colour: Colour) -> None:
+    """A tall vase: round belly, narrow neck, flared lip, empty."""
+    outer: list[Point2] = [(0, 0), (3.8, 0), (4.2, 0.6), (7.2, 7.0), (7.4, 10.0), (3.4, 16.6), (2.9, 19.0), (5.2, 23.0)]
+    inner: list[Point2] = [(4.7, 23.0), (2.4, 19.0), (2.9, 16.6), (0, 12.0)]
+    model.add(lathe(rounded([*outer, *inner], 2.2, 5), 48), colour, "gloss")
+    model.collide(lathe([(3.8, 0), (7.3, 7.0), (7.4, 10.0), (3.4, 16.6)], 20).vertices)
+    model.collide(lathe([(2.9, 16.6), (2.9, 19.0), (5.2, 23.0)], 20).vertices)
+
+
+def bucket(model: Model, colour: Colour) -> None:
+    """A bucket: a wall that widens upwards, a rolled rim, a wire handle with a grip that stands up."""
+    wall: list[Point2] = [(0, 0), (6.0, 0), (8.4, 13.0), (8.9, 13.2), (8.9, 13.9), (8.1, 13.9), (5.7, 0.6), (0, 0.6)]
+    model.add(lathe(rounded(wall, 0.25), 48), colour, "satin")
+    model.add(lathe([(7.4, 8.0), (7.75, 8.2), (7.9, 9.0), (7.65, 9.3)], 48), shade(colour, 0.75), "satin")
+    turns = np.linspace(0, math.pi, 25)
+    wire = np.stack([8.7 * np.cos(turns), np.zeros(25), 12.8 + 8.4 * np.sin(turns)], 1)
+    model.add(tube(wire, 0.32, 8, up=(0, 1, 0)), (150, 152, 158), "steel")
+    model.add(tube(wire[10:15], 0.8, 10, up=(0, 1, 0)), shade(colour, 0.6), "satin")
+    model.collide_walls([(6.0, 0), (6.1, 0.6), (8.9, 13.9)], [(5.5, 0.5), (5.7, 0.6), (8.1, 13.9)])
+    model.collide_box((-1.5, 1.5), (-0.6, 0.6), (20.2, 21.6))
