@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS tally (
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, PRIMARY KEY (model, parameters)
 ) WITHOUT ROWID;
 """
+_COLUMNS = "digest, text, finish, prompt_tokens, completion_tokens"
 _KEEP = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?)"
 _COUNT = """
 INSERT INTO tally VALUES (?, ?, 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
@@ -83,7 +84,7 @@ class Answers:
             for start in range(0, len(every), _AT_A_TIME):
                 some = every[start : start + _AT_A_TIME]
                 marks = ",".join("?" * len(some))
-                query = f"SELECT digest, text, finish, prompt_tokens, completion_tokens FROM answers WHERE digest IN ({marks})"
+                query = f"SELECT {_COLUMNS} FROM answers WHERE digest IN ({marks})"
                 found |= {row[0]: Answer(*row[1:]) for row in self._database.execute(query, some)}
         return found
 

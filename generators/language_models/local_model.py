@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LogitsProcessorList
+from transformers.utils.logging import disable_progress_bar
 
 from generators.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema
 from generators.language_models.model_files import ModelFiles, find_model
@@ -105,7 +106,7 @@ class LocalModel:
         found = find_model(self.settings.model)
         try:
             tokenizer, model = _load(found, self._dtype())
-        except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        except Exception as error:  # a broken file fails anywhere in three libraries
             raise WrongUse(f"{found.folder / found.gguf}: not a language model that can be loaded ({error})") from error
         if not tokenizer.chat_template:
             raise WrongUse(
@@ -127,6 +128,7 @@ class LocalModel:
 
 
 def _load(found: ModelFiles, dtype: torch.dtype) -> tuple[Any, Any]:
+    disable_progress_bar()  # a build has its own
     options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     if found.gguf:
         options["gguf_file"] = found.gguf

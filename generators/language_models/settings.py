@@ -85,7 +85,7 @@ class OpenAI(LanguageModelSettings):
     answers: Annotated[Location, Place("cache", "models")] | None = None
     answer_format: Literal["json-schema", "json-object", "text"] = "json-schema"
     token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    concurrency: int = Field(default=16, ge=1, le=4096)
+    concurrency: int = Field(default=16, ge=1, le=1000)  # connections that the client opens
     timeout: float = Field(default=120, gt=0)
     retries: int = Field(default=6, ge=0, le=100)
     longest_wait: float = Field(default=60, ge=0)
