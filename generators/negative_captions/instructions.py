@@ -16,7 +16,7 @@ from typing import Any
 
 import manifests
 from generators.language_models.model import REFUSED, STOP, Answer, Message
-from generators.negative_captions.changes import problem
+from generators.negative_captions.changes import nothing_kept, problem
 from generators.negative_captions.kinds import KINDS
 from generators.scene_graphs.captions import LONGEST_CAPTION
 from manifests.canonical import sha256_of_file
@@ -106,7 +106,10 @@ def judged(kind: str, caption: str, answer: Answer) -> Judged:
         return Judged(reason="off-format", detail=f"{error}: {said}")
     if negative is None:
         return Judged(reason="nothing-to-change")
-    if reason := problem(KINDS[kind].type, caption, negative):
+    reason = problem(KINDS[kind].type, caption, negative)
+    if not reason and nothing_kept(caption, negative):
+        reason = "too-much-changed"
+    if reason:
         return Judged(reason=reason, detail=negative[:_SHOWN])
     return Judged(negative)
 
