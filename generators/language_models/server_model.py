@@ -102,7 +102,7 @@ class _Batch:
         self.named = canonical_json(parameters).decode()
         self.failure: Exception | None = None
         self.refused: dict[str, str] = {}
-        self.reserved = 0.0  # the most that requests under way can cost
+        self.reserved = dict[str, float]()  # the most that each request under way can cost
         self.settled = asyncio.Condition()
 
     async def ask(self, wanted: Mapping[str, Request]) -> None:
@@ -130,8 +130,7 @@ class _Batch:
 
     async def _one(self, client: openai.AsyncOpenAI, of: str, request: Request) -> None:
         settings = self.settings
-        most = self._most(request)
-        await self._reserve(most)
+        await self._reserve(of, self._most(request))
         try:
             answer = await patiently(
                 lambda: self._try(client, request),
@@ -148,7 +147,7 @@ class _Batch:
                 self._refuse_if_all_were_refused()
         finally:
             async with self.settled:
-                self.reserved -= most
+                del self.reserved[of]
                 self.settled.notify_all()
 
     async def _try(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
@@ -174,14 +173,14 @@ class _Batch:
         read = sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
         return cost(self.settings, Tally(1, read, self.settings.max_tokens))
 
-    async def _reserve(self, most: float) -> None:
+    async def _reserve(self, of: str, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
         ceiling = self.settings.max_cost
         async with self.settled:
             while ceiling is not None:
                 tally = self.answers.spent(self.settings.model)
                 spent = cost(self.settings, tally)
-                if spent + self.reserved + most <= ceiling:
+                if spent + sum(self.reserved.values()) + most <= ceiling:
                     break
                 if not self.reserved:
                     raise BuildFailed(
@@ -190,4 +189,4 @@ class _Batch:
                         "run the same command again: what was answered stays"
                     )
                 await self.settled.wait()
-            self.reserved += most
+            self.reserved[of] = most

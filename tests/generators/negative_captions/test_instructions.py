@@ -72,7 +72,7 @@ def test_a_hostile_caption_is_one_json_string(caption: str) -> None:
     assert json.loads(as_data("caption", caption)) == {"caption": caption}
     obeyed = judged("replace_obj", caption, answer("hacked"))
     # Of a caption of one word nothing tells a replacement from another caption.
-    assert obeyed.reason == "too-much-changed" or len(words(caption)) == 1
+    assert obeyed.reason in ("too-much-changed", "changed-elsewhere") or len(words(caption)) == 1
     assert len(obeyed.detail) <= 500
 
 
@@ -103,7 +103,7 @@ def test_a_negative_of_its_kind_is_taken(kind: str, negative: str) -> None:
         ("swap_obj", "A black cat sleeps on a red bench.", "other-words"),
         ("swap_att", "A red dog sleeps on a black black bench.", "other-words"),
         ("add_obj", "A black cat sleeps on a red bench.", "changed-elsewhere"),
-        ("add_obj", "A black dog with very large and heavy old golden collar sleeps on a red bench.", "too-much-changed"),
+        ("add_obj", "A black dog with some very big heavy old golden rings sleeps on a red bench.", "too-much-changed"),
         ("replace_obj", "hacked", "too-much-changed"),
         ("swap_obj", None, "nothing-to-change"),
     ],
