@@ -94,7 +94,7 @@ class OpenAI(LanguageModelSettings):
     max_cost: float | None = Field(default=None, gt=0)
 
     execution = (
-        *("api_key_variable", "token_limit", "concurrency", "timeout", "retries", "longest_wait"),
+        *("answers", "api_key_variable", "token_limit", "concurrency", "timeout", "retries", "longest_wait"),
         *("price_in", "price_out", "max_cost"),
     )
     local = False

@@ -119,6 +119,8 @@ def test_where_and_how_fast_a_server_is_asked_decides_nothing(captions: Path) ->
     one = recipe(raw(captions, "http://127.0.0.1:1/v1"))["negatives"]
     other = raw(captions, "https://example.org/v1", concurrency=9, max_cost=3, price_in=1, answers="/elsewhere")
     assert content_of(one, 0) == content_of(recipe(other)["negatives"], 0)
+    del other["engine"]["answers"]
+    assert content_of(one, 0) == content_of(recipe(other)["negatives"], 0)
     decides = {"kind", "model", "temperature", "top_p", "max_tokens", "answer_format"}
     assert {*content_of(one, 0)["source"]["engine"]} == decides
     assert "pipeline" not in content_of(one, 0)["source"]
