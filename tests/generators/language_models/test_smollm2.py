@@ -64,8 +64,14 @@ def unpack(folder: Path) -> None:
     """The weights as safetensors: of a GGUF file in a folder the server reads no configuration."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    for part in (AutoTokenizer, AutoModelForCausalLM):
-        part.from_pretrained(weights().parent, gguf_file=weights().name, local_files_only=True).save_pretrained(folder)
+    packed: dict[str, Any] = {"gguf_file": weights().name, "local_files_only": True}
+    AutoTokenizer.from_pretrained(weights().parent, **packed).save_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(weights().parent, **packed)
+    config = type(model.config)(**{k: v for k, v in model.config.to_dict().items() if k != "quantization_config"})
+    plain = type(model)(config)  # the one that was unpacked refuses to be saved
+    plain.load_state_dict(model.state_dict())
+    plain.generation_config = model.generation_config
+    plain.save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")

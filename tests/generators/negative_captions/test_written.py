@@ -205,3 +205,18 @@ def test_a_server_that_hangs_does_not_hold_up_the_others(captions: Path) -> None
         generator = source.open(Context("negatives"))
         assert len(list(generator.make(list(generator.plan())))) == 28
         assert len(server.bodies) == 29
+
+
+def test_the_contract_is_kept_with_a_model_in_this_process(captions: Path, tmp_path: Path) -> None:
+    tiny_model = pytest.importorskip("tests.generators.language_models.tiny_model")
+    engine = {"kind": "transformers", "model": str(tiny_model.save(tmp_path / "llama")), "max_tokens": 4}
+    raw_source = {"kind": "negative-captions", "captions": [str(captions)], "engine": {**engine, "micro_batch": 4}}
+    source = NegativeCaptions.model_validate(raw_source)
+    check_source(source, Context("negatives"), make=3)
+    generator = source.open(Context("negatives"))
+    assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 4)
+    assert [*generator.weights()] == ["language_model", "prompts"]
+    planned = list(generator.plan())[:3]
+    half = generator.with_micro_batch(2)
+    assert half.micro_batch == 2 and list(half.make(planned)) == list(generator.make(planned))
+    assert {one.reason for one in generator.make(planned) if isinstance(one, Rejected)} == {"off-format"}
