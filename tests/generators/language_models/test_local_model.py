@@ -71,11 +71,11 @@ def test_tokens_are_sampled_as_often_as_their_chances_say() -> None:
 
 
 def test_an_answer_ends_at_its_end_or_is_cut(folder: Path) -> None:
-    found = model(folder, max_tokens=400, micro_batch=8).answers(requests(1, 2, 3, 4, 5), SCHEMA)
+    found = model(folder, max_tokens=150, micro_batch=8).answers(requests(1, 2, 3, 4, 5), SCHEMA)
     ends = Counter(one.finish for one in found)
     assert set(ends) == {STOP, LENGTH} or set(ends) == {STOP}
     assert all("<|" not in one.text for one in found)
-    assert all((one.completion_tokens == 400) == (one.finish == LENGTH) for one in found if one.finish == LENGTH)
+    assert all((one.completion_tokens == 150) == (one.finish == LENGTH) for one in found if one.finish == LENGTH)
     assert {one.finish for one in model(folder, max_tokens=1).answers(requests(1, 2, 3, 4, 5), SCHEMA)} == {LENGTH}
 
 

@@ -212,7 +212,7 @@ def test_the_contract_is_kept_with_a_model_in_this_process(captions: Path, tmp_p
     engine = {"kind": "transformers", "model": str(tiny_model.save(tmp_path / "llama")), "max_tokens": 4}
     raw_source = {"kind": "negative-captions", "captions": [str(captions)], "engine": {**engine, "micro_batch": 4}}
     source = NegativeCaptions.model_validate(raw_source)
-    check_source(source, Context("negatives"), make=3)
+    check_source(source, Context("negatives"), make=2)
     generator = source.open(Context("negatives"))
     assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 4)
     assert [*generator.weights()] == ["language_model", "prompts"]
