@@ -35,6 +35,12 @@ def spans(caption: str, negative: str) -> list[tuple[list[str], list[str]]]:
     return [(first[a:b], second[c:d]) for what, a, b, c, d in blocks if what != "equal"]
 
 
+def nothing_kept(caption: str, negative: str) -> bool:
+    """Whether a negative has none of its caption's words: then it is another caption. A caption of one word is not."""
+    first = words(caption)
+    return len(first) > 1 and not {*first} & {*words(negative)}
+
+
 def same_words(caption: str, negative: str) -> bool:
     """Whether a negative has the words of its caption, each as often, articles aside: so has every swap."""
     return _bag(caption) == _bag(negative)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from generators.scene_graphs.captions import Caption
 from manifests.candidate import Candidate
+from manifests.canonical import identity_of, sample_key
+from shards.kinds.samples import TableRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +73,44 @@ COLUMNS = pa.schema(
         for name in ("caption_id", "image_id", "image", "caption", "negative_caption", "type", "subtype")
     ]
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NegativeCandidate(Candidate):
+    """A caption whose negative is to be written. negative_kind: name of its kind."""
+
+    caption_id: str
+    image_id: str
+    image: str
+    caption: str
+    negative_kind: str
+
+    @property
+    def counted_as(self) -> str:
+        """As `Candidate.counted_as`: the kind of its negative."""
+        return self.negative_kind
+
+    def negative(self, text: str) -> TableRows:
+        """The row of its negative caption."""
+        kind = KINDS[self.negative_kind]
+        row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption")}
+        return TableRows(self.key, [{**row, "negative_caption": text, "type": kind.type, "subtype": kind.subtype}])
+
+
+def planned(captions: Iterable[Caption], kinds: Iterable[str], name: str, split: str) -> Iterator[NegativeCandidate]:
+    """The kinds of one caption after the other; those of a caption are a group. name: of the stage."""
+    kinds = tuple(kinds)
+    for read in captions:
+        group = sample_key(name, read.caption_id)
+        for kind in kinds:
+            yield NegativeCandidate(
+                key=sample_key(name, read.caption_id, kind),
+                identity=identity_of(read.caption_id, kind),
+                group=group,
+                split=split,
+                caption_id=read.caption_id,
+                image_id=read.image_id,
+                image=read.image,
+                caption=read.caption,
+                negative_kind=kind,
+            )

@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
+from generators.language_models.settings import LanguageModelSettings, OpenAI, Transformers
 from generators.negative_captions.changes import CHANGE_REASONS
+from generators.negative_captions.instructions import ANSWER_REASONS
 from generators.papers import BIVLC
 from generators.scene_graphs.captions import CAPTION_REASONS
 from generators.scene_graphs.source import ParsedCaptions
+from manifests.source import Need, PlacedSettings
 from shards.contracts import Context
 
 if TYPE_CHECKING:
     from generators.negative_captions.generator import NegativeGenerator
+    from generators.negative_captions.written import WrittenGenerator
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
 
-class NegativeCaptions(ParsedCaptions):
-    """One negative caption of each kind for every caption, written by rules.
+class Rules(PlacedSettings):
+    """Rules that change words of lists where spaCy's parse says that they stand as such words do.
 
-    The rules change words of lists (``manifests/vocabularies/negatives.yaml``) where spaCy's parse says that they stand
-    as such words do. captions, pipeline, licence: as `ParsedCaptions`. kinds: that are written, in this order.
+    The lists: ``manifests/vocabularies/negatives.yaml``.
+    """
+
+    kind: Literal["rules"] = "rules"
+
+
+class NegativeCaptions(ParsedCaptions):
+    """One negative caption of each kind for every caption, written by rules or a language model.
+
+    captions, pipeline, licence: as `ParsedCaptions`; only the rules use the pipeline. kinds: that are written, in this
+    order. engine: what writes them.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
+    engine: Annotated[Rules | OpenAI | Transformers, Field(discriminator="kind")] = Rules()
 
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
         **CHANGE_REASONS,
-        "nothing-to-change": "the rules find no word in the caption that this kind could change",
+        **ANSWER_REASONS,
+        "nothing-to-change": "the engine finds nothing in the caption that this kind could change",
     }
 
-    def open(self, context: Context) -> NegativeGenerator:
-        """As `Source.open`."""
-        from generators.negative_captions.generator import NegativeGenerator
+    @property
+    def incidental(self) -> tuple[str, ...]:
+        """As `PlacedSettings.incidental`; also what the engine does not use."""
+        # Rules are what there was before other engines: what they wrote stays as it is.
+        unused = "engine" if isinstance(self.engine, Rules) else "pipeline"
+        return tuple(dict.fromkeys((*super().incidental, unused)))
 
-        return NegativeGenerator(self, context)
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `SourceSettings.shards_at_a_time`: what the engine says."""
+        return 0 if isinstance(self.engine, Rules) else self.engine.shards_at_a_time
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `ParsedCaptions.check_inputs`; also what the engine needs."""
+        super().check_inputs(key, needs)
+        if isinstance(self.engine, LanguageModelSettings):
+            self.engine.check_inputs(f"{key}.engine", needs)
+
+    def check_parser(self, key: str) -> None:
+        """As `ParsedCaptions.check_parser`; a language model does without."""
+        if isinstance(self.engine, Rules):
+            super().check_parser(key)
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        if isinstance(self.engine, LanguageModelSettings):
+            self.engine.check_device(f"{key}.engine")
+
+    def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
+        """As `Source.open`."""
+        if isinstance(self.engine, Rules):
+            from generators.negative_captions.generator import NegativeGenerator
+
+            return NegativeGenerator(self, context)
+        from generators.negative_captions.written import LocallyWrittenGenerator, WrittenGenerator
+
+        return (LocallyWrittenGenerator if self.engine.local else WrittenGenerator)(self, context)

@@ -46,24 +46,12 @@ class CaptionCandidate(Candidate):
 S = TypeVar("S", bound=ParsedCaptions)
 
 
-class ParsedCaptionGenerator(Generator[S]):
-    """Plans from captions, and works on their parse."""
-
-    isolation = "process"  # spaCy holds the interpreter's lock
-    micro_batch = BATCH
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+class CaptionGenerator(Generator[S]):
+    """Plans from captions."""
 
     def inputs(self) -> str:
         """Digest of the captions."""
         return self._captions.digest()
-
-    def device(self) -> str:
-        """The parser is a neural network on the CPU."""
-        return "cpu"
-
-    def weights(self) -> Mapping[str, str]:
-        """The pipeline's digest."""
-        return {"pipeline": self._pipeline.digest}
 
     def captions(self) -> Iterator[Caption]:
         """Captions in the order of the files, for `plan`; memory grows by 8 bytes a caption.
@@ -86,14 +74,30 @@ class ParsedCaptionGenerator(Generator[S]):
                         "captions apart: correct or remove one"
                     )
 
+    @cached_property
+    def _captions(self) -> CaptionSources:
+        return CaptionSources(self.source.captions)
+
+
+class ParsedCaptionGenerator(CaptionGenerator[S]):
+    """Plans from captions, and works on their parse."""
+
+    isolation = "process"  # spaCy holds the interpreter's lock
+    micro_batch = BATCH
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def device(self) -> str:
+        """The parser is a neural network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """The pipeline's digest."""
+        return {"pipeline": self._pipeline.digest}
+
     @property
     def parser(self) -> SceneGraphParser:
         """Raises `WrongUse` when the pipeline cannot be used."""
         return parser_of(self._pipeline)
-
-    @cached_property
-    def _captions(self) -> CaptionSources:
-        return CaptionSources(self.source.captions)
 
     @cached_property
     def _pipeline(self) -> Pipeline:

@@ -63,16 +63,20 @@ class ParsedCaptions(Source):
             except WrongUse as error:
                 raise WrongUse(f"{key}.captions: {error}") from error
         if "models" in needs:
-            try:
-                for library in LIBRARIES:
-                    version(library)
-                find_pipeline(self.pipeline)
-            except PackageNotFoundError as error:
-                raise WrongUse(
-                    f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
-                ) from error
-            except WrongUse as error:
-                raise WrongUse(f"{key}.pipeline: {error}") from error
+            self.check_parser(key)
+
+    def check_parser(self, key: str) -> None:
+        """Raise `WrongUse` where spaCy, its pipeline or the parser is not installed. key: as `check_inputs`."""
+        try:
+            for library in LIBRARIES:
+                version(library)
+            find_pipeline(self.pipeline)
+        except PackageNotFoundError as error:
+            raise WrongUse(
+                f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
+            ) from error
+        except WrongUse as error:
+            raise WrongUse(f"{key}.pipeline: {error}") from error
 
 
 class SceneGraphs(ParsedCaptions):

@@ -1,0 +1,1 @@
+"""Language models behind one protocol: on servers that speak OpenAI's API, or in this process."""

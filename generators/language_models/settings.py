@@ -1,0 +1,184 @@
+"""The settings of language models: on a server, or in this process."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, model_validator
+
+from manifests.errors import WrongUse
+from manifests.locations import Location, cache_folder
+from manifests.source import Need, Place, PlacedSettings
+
+if TYPE_CHECKING:
+    from generators.language_models.model import LanguageModel
+
+REMEDY = "pip install 'twinset[language-models]'"
+
+
+class LanguageModelSettings(PlacedSettings, ABC):
+    """What the engines share.
+
+    temperature: of sampling; 0 takes the likeliest token. top_p: share of the probability (0-1) that is sampled from.
+    max_tokens: that an answer may have.
+    """
+
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    max_tokens: int = Field(default=350, ge=1, le=100_000)
+
+    local: ClassVar[bool]
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `manifests.source.SourceSettings.shards_at_a_time`."""
+        return 1
+
+    @abstractmethod
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``subsets.negatives.source.engine``."""
+
+    def check_device(self, key: str) -> None:
+        """As `shards.contracts.Source.check_device`."""
+
+    @abstractmethod
+    def open(self) -> LanguageModel:
+        """The model. Heavy libraries are imported there."""
+
+
+def _server(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("write the address of a server, such as http://127.0.0.1:8000/v1")
+    # A recipe lies beside the dataset.
+    if parts.username or parts.password or parts.query:
+        raise ValueError("an address without user, password and query; a key comes from api_key_variable")
+    return url
+
+
+class OpenAI(LanguageModelSettings):
+    """A model on a server that speaks OpenAI's API: vLLM, Ollama, TGI, ``transformers serve``, OpenAI's own.
+
+    Every answer is kept in a folder at once, by digest of model, messages, parameters and seed, and asked for never
+    again. Costs are counted over all answers of a model in that folder, by whatever build.
+
+    model: its name on the server. base_url: of the API, mostly ending in ``/v1``. api_key_variable: environment
+    variable that holds the key, which is stored nowhere. answers: the folder; ``answers`` in twinset's cache when
+    absent. answer_format: how an answer is held to be JSON: by its schema, as any object, or by the prompt alone.
+    token_limit: the parameter that bounds an answer, which differs between servers.
+    concurrency: requests that wait for an answer at a time. timeout: seconds for one try. retries: of a request that
+    met a timeout, a lost connection, an overload or a fault of the server. longest_wait: seconds between two tries, at
+    most, whatever the server asks for. price_in, price_out: of a million tokens read and written. max_cost: that all
+    answers may cost, in the unit of the prices.
+    """
+
+    kind: Literal["openai"]
+    model: str = Field(min_length=1)
+    base_url: Annotated[str, Place("server", "models"), AfterValidator(_server)]
+    api_key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    answers: Annotated[Location, Place("cache", "models")] | None = None
+    answer_format: Literal["json-schema", "json-object", "text"] = "json-schema"
+    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    concurrency: int = Field(default=16, ge=1, le=1000)  # connections that the client opens
+    timeout: float = Field(default=120, gt=0)
+    retries: int = Field(default=6, ge=0, le=100)
+    longest_wait: float = Field(default=60, ge=0)
+    price_in: float = Field(default=0, ge=0)
+    price_out: float = Field(default=0, ge=0)
+    max_cost: float | None = Field(default=None, gt=0)
+
+    execution = (
+        *("answers", "api_key_variable", "token_limit", "concurrency", "timeout", "retries", "longest_wait"),
+        *("price_in", "price_out", "max_cost"),
+    )
+    local = False
+
+    @model_validator(mode="after")
+    def _cost_can_be_counted(self) -> OpenAI:
+        if self.max_cost is not None and not (self.price_in or self.price_out):
+            raise ValueError("max_cost needs price_in and price_out, the prices of a million tokens")
+        return self
+
+    @property
+    def answers_folder(self) -> Path:
+        """Where answers are kept."""
+        return self.answers or cache_folder() / "answers"
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `LanguageModelSettings.check_inputs`: the client and the key, which only workers need."""
+        if "media" not in needs:
+            return
+        if find_spec("openai") is None:
+            raise WrongUse(f"{key}: openai is not installed; servers are asked with it: {REMEDY}")
+        if self.api_key_variable is not None and not os.environ.get(self.api_key_variable):
+            raise WrongUse(
+                f"{key}.api_key_variable: there is no environment variable {self.api_key_variable}; set it to the "
+                "server's key, or leave the setting out for a server without one"
+            )
+
+    def open(self) -> LanguageModel:
+        """As `LanguageModelSettings.open`."""
+        from generators.language_models.server_model import ServerModel
+
+        return ServerModel(self)
+
+
+class Transformers(LanguageModelSettings):
+    """A model in this process, by Hugging Face's transformers.
+
+    model: a folder of safetensors or with one GGUF file, such a file, or an id of the hub whose files are in the local
+    cache. precision: of the network; ``auto`` is float32 on the CPU and bfloat16 on a GPU. device: ``gpu`` is the first
+    CUDA device. threads: torch's, of each process. micro_batch: answers that are written at a time; halved for a shard
+    when memory runs out.
+    """
+
+    kind: Literal["transformers"]
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+    micro_batch: int = Field(default=8, ge=1, le=1024)
+
+    execution = ("device", "threads", "micro_batch")
+    local = True
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """One on a GPU, which its shards would share; else one a core."""
+        return 1 if self.device == "gpu" else 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `LanguageModelSettings.check_inputs`: the files of the model, and what loads them."""
+        from generators.language_models.model_files import find_model
+
+        if "models" not in needs:
+            return
+        try:
+            found = find_model(self.model)
+        except WrongUse as error:
+            raise WrongUse(f"{key}.model: {error}") from error
+        if "media" in needs:
+            for library in ("torch", "transformers", *(("gguf", "accelerate") if found.gguf else ())):
+                if find_spec(library) is None:
+                    raise WrongUse(f"{key}: {library} is not installed; the model is loaded with it: {REMEDY}")
+
+    def check_device(self, key: str) -> None:
+        """As `LanguageModelSettings.check_device`."""
+        if self.device == "gpu":
+            try:
+                from shards.models.device import check_gpu
+            except ImportError as error:
+                raise WrongUse(f"{key}.device: {error}; {REMEDY}") from error
+            check_gpu(f"{key}.device")
+
+    def open(self) -> LanguageModel:
+        """As `LanguageModelSettings.open`."""
+        from generators.language_models.local_model import LocalModel
+
+        return LocalModel(self)

@@ -1,0 +1,74 @@
+"""Writes negative captions by a language model (BiVLC, section 5.1)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Self, cast
+
+from generators.language_models.model import LanguageModel, Request
+from generators.language_models.settings import LanguageModelSettings
+from generators.negative_captions.instructions import SCHEMA, instructions, judged
+from generators.negative_captions.kinds import COLUMNS, NegativeCandidate, planned
+from generators.negative_captions.source import NegativeCaptions
+from generators.scene_graphs.generator import CaptionGenerator
+from manifests.candidate import Candidate
+from manifests.canonical import generator_for
+from shards.contracts import Context
+from shards.kinds.samples import Rejected, TableRows
+
+
+class WrittenGenerator(CaptionGenerator[NegativeCaptions]):
+    """One request a candidate; those of a caption are a group."""
+
+    version = 1
+    candidate = NegativeCandidate
+    libraries = ("numpy",)
+    columns = COLUMNS
+
+    def __init__(self, source: NegativeCaptions, context: Context) -> None:
+        super().__init__(source, context)
+        assert isinstance(source.engine, LanguageModelSettings)
+        self._model: LanguageModel = source.engine.open()
+        self.micro_batch, self.threads = self._model.micro_batch, self._model.threads
+
+    def device(self) -> str | None:
+        """The model's."""
+        return self._model.device()
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the model, where it is at hand, and of what it is asked."""
+        return {**self._model.weights(), "prompts": instructions().digest}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Generator.with_micro_batch`."""
+        other = copy.copy(self)
+        other._model = self._model.with_micro_batch(micro_batch)
+        other.micro_batch = micro_batch
+        return other
+
+    def plan(self) -> Iterator[NegativeCandidate]:
+        """The kinds of one caption after the other."""
+        return planned(self.captions(), self.source.kinds, self.name, self.split)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none.
+
+        Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
+        """
+        asked = cast(Sequence[NegativeCandidate], candidates)
+        requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
+        for one, answer in zip(asked, self._model.answers(requests, SCHEMA), strict=True):
+            written = judged(one.negative_kind, one.caption, answer)
+            yield (
+                Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)
+            )
+
+    def _seed(self, key: str) -> int:
+        return int(generator_for(self.seed, self.name, key).integers(2**31))
+
+
+class LocallyWrittenGenerator(WrittenGenerator):
+    """With a model in this process."""
+
+    isolation = "process"  # torch's number of threads is its process's
