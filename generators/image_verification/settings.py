@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from generators.language_models.settings import OpenAI
 from manifests.errors import WrongUse
 from manifests.source import Need, Place, PlacedSettings
 
@@ -107,3 +108,25 @@ class SmallWorld(EngineSettings):
         from generators.image_verification.small_world.engine import SmallWorldChecker
 
         return SmallWorldChecker()
+
+
+class Server(OpenAI):
+    """A vision-language model on a server that speaks OpenAI's API, with images as data URLs.
+
+    Answers, retries and costs are those of `generators.language_models.settings.OpenAI`. image_tokens: the most that an
+    image may cost, to stay below ``max_cost``.
+    """
+
+    temperature: Literal[0] = 0
+    top_p: Literal[1] = 1
+    max_tokens: int = Field(default=1, ge=1, le=100)
+    answer_format: Literal["text"] = "text"
+    image_tokens: int = Field(default=4096, ge=1)
+
+    execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
+
+    def open(self) -> VisualQuestionAnswering:  # type: ignore[override]
+        """As `EngineSettings.open`."""
+        from generators.image_verification.server_model import VisionServer
+
+        return VisionServer(self)

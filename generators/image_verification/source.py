@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from generators.image_verification.engine import REASONS
-from generators.image_verification.settings import SmallWorld, Transformers
+from generators.image_verification.settings import Server, SmallWorld, Transformers
 from generators.papers import BIVLC
 from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
 from manifests.errors import WrongUse
@@ -31,7 +31,7 @@ DSG = Reference(
 }""",
 )
 
-Engine = Annotated[Transformers | SmallWorld, Field(discriminator="kind")]
+Engine = Annotated[Server | SmallWorld | Transformers, Field(discriminator="kind")]
 
 
 class ImageVerification(Source):

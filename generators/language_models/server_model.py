@@ -54,12 +54,24 @@ class ServerModel:
         known = self._answers.find(dict.fromkeys(digests))
         wanted = {of: one for of, one in zip(digests, requests, strict=True) if of not in known}
         if wanted:
-            batch = _Batch(self.settings, self._answers, parameters)
+            batch = _Batch(self, self._answers, parameters)
             asyncio.run(batch.ask(wanted))
             known |= self._answers.find(wanted)
             tally = self._answers.spent(self.settings.model)
             logger.info("%s: %s", self.settings.model, in_words(self.settings, tally))
         return [known[one] for one in digests]
+
+    def messages(self, request: Request) -> list[Any]:
+        """The messages of a request as the API has them."""
+        return [{"role": one.role, "content": one.content} for one in request.messages]
+
+    def parsed(self, content: bytes, counted: bool) -> Answer:
+        """As `generators.language_models.server_faults.parsed`."""
+        return parsed(content, counted)
+
+    def most_tokens(self, request: Request) -> int:
+        """The most tokens that are read for a request."""
+        return sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -97,8 +109,8 @@ def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
 class _Batch:
     """Requests that are asked side by side. What fails one of them ends the batch, after those that are under way."""
 
-    def __init__(self, settings: OpenAI, answers: Answers, parameters: Mapping[str, Any]) -> None:
-        self.settings, self.answers, self.parameters = settings, answers, parameters
+    def __init__(self, model: ServerModel, answers: Answers, parameters: Mapping[str, Any]) -> None:
+        self.model, self.settings, self.answers, self.parameters = model, model.settings, answers, parameters
         self.named = canonical_json(parameters).decode()
         self.failure: Exception | None = None
         self.refused: dict[str, str] = {}
@@ -152,12 +164,12 @@ class _Batch:
 
     async def _try(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
         parameters = {**self.parameters, "seed": request.seed}
-        messages: list[Any] = [{"role": one.role, "content": one.content} for one in request.messages]
+        messages = self.model.messages(request)
         parameters[self.settings.token_limit] = parameters.pop("max_tokens")
         response = await client.chat.completions.with_raw_response.create(
             model=self.settings.model, messages=messages, **parameters
         )
-        return parsed(response.http_response.content, counted=self.settings.max_cost is not None)
+        return self.model.parsed(response.http_response.content, counted=self.settings.max_cost is not None)
 
     def _refuse_if_all_were_refused(self) -> None:
         """A server that accepts no request is not set up as the recipe says: that is not the captions' fault."""
@@ -170,8 +182,7 @@ class _Batch:
 
     def _most(self, request: Request) -> float:
         """The most that a request can cost."""
-        read = sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
-        return cost(self.settings, Tally(1, read, self.settings.max_tokens))
+        return cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
 
     async def _reserve(self, of: str, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
