@@ -26,7 +26,7 @@ def describe(store: Store, summaries: Mapping[str, IndexSummary]) -> None:
     """Write all descriptions of finished subsets, whose indices are written; the same bytes for the same dataset.
 
     Of each subset of samples ``histograms.png``, ``croissant.json``, ``README.md`` and a contact sheet, of all these
-    together ``look.html``; of a table only ``README.md``.
+    together ``look.html``; of a table only ``README.md``; of each also the pictures that its source has.
 
     Args:
         store: of the dataset.
@@ -50,6 +50,8 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
         files = digest(_write_croissant(store, stage, settings, summary))  # holds the digests of stage, index and tars
     reports = {name: _report(store, subset, name) for name in settings.source.reports}
     found = {name: content for name, content in reports.items() if content is not None}
+    for name, panels in settings.source.panels(found).items():
+        store.write(layout.meta(subset, name), histograms(panels))
     text = card(stage, recipe, summary, numbers, found, files)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return kind is not None

@@ -8,16 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from manifests.markdown import short
+from manifests.panels import Panels, Steps
 
 MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"
+LINES = ("#b9bec4", "#c8803a", BAR)  # of steps, the last drawn on top
 
 
-#: How often each whole number occurs, or names with their counts, most frequent first.
-Counts = Mapping[Any, int]
-
-
-def histograms(panels: Mapping[str, Counts]) -> bytes:
+def histograms(panels: Panels) -> bytes:
     """A PNG of counts by title, side by side; the same bytes for the same numbers and version of matplotlib."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -32,7 +30,9 @@ def histograms(panels: Mapping[str, Counts]) -> bytes:
             axes.set_title(title, fontsize=12, loc="left")
             axes.spines[["top", "right"]].set_visible(False)
             axes.tick_params(labelsize=9, color=RULE)
-            if not counts:
+            if isinstance(counts, Steps):
+                _steps(axes, counts)
+            elif not counts:
                 axes.text(0.5, 0.5, "nothing kept", color=RULE, ha="center", transform=axes.transAxes)
                 axes.set_axis_off()
             elif any(isinstance(key, str) for key in counts):
@@ -60,6 +60,19 @@ def _bars(axes: Any, counts: Mapping[int, int]) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     width = edges[1] - edges[0]
     axes.set_xlim(edges[0] - width / 2, max(edges[-1] + width / 2, edges[0] + 8 * width))  # a single bar stays a bar
+
+
+def _steps(axes: Any, steps: Steps) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    for (name, counts), colour in zip(steps.counts.items(), LINES[-len(steps.counts) :], strict=True):
+        axes.stairs(counts, steps.edges, color=colour, linewidth=1.3, label=name)
+    axes.axvline(0, color=RULE, linewidth=0.6)
+    axes.set_yscale("symlog", linthresh=10)  # a few pairs far from zero beside many at it
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8))
+    axes.set_ylim(bottom=0)
+    axes.legend(fontsize=9, frameon=False)
 
 
 def _names(axes: Any, counts: Mapping[str, int]) -> None:

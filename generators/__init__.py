@@ -14,6 +14,7 @@ KINDS = {
     "negative-prompts": "generators.negative_captions.prompts:NegativePrompts",
     "replayed-negatives": "generators.negative_captions.replay:ReplayedNegatives",
     "scene-graphs": "generators.scene_graphs.source:SceneGraphs",
+    "selected-negatives": "generators.selection.source:SelectedNegatives",
     "stable-diffusion": "generators.edited_pairs.source:StableDiffusion",
     "youcook2": "generators.video.youcook2:YouCook2",
 }

@@ -17,13 +17,16 @@ _ARROW = {
     int: pa.int64(),
     float: pa.float64(),
     bool: pa.bool_(),
+    float | None: pa.float64(),
     tuple[str, ...]: pa.list_(pa.string()),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One planned sample, without pixels. Subclasses add fields of type str, int, float, bool or tuple[str, ...].
+    """One planned sample, without pixels.
+
+    Subclasses add fields of type str, int, float, bool, tuple[str, ...] or float | None; a float is never NaN.
 
     key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`). identity: that identity
     (`manifests.canonical.identity_of`), so that a rejected row can be traced to its record.
@@ -53,7 +56,12 @@ class CaptionedCandidate(Candidate):
 def arrow_schema(kind: type[Candidate]) -> pa.Schema:
     """Arrow schema of a type of candidates, one column a field."""
     hints = get_type_hints(kind)
-    return pa.schema([pa.field(f.name, _ARROW[hints[f.name]], nullable=False) for f in dataclasses.fields(kind)])
+    return pa.schema(
+        [
+            pa.field(f.name, _ARROW[hints[f.name]], nullable=hints[f.name] == float | None)
+            for f in dataclasses.fields(kind)
+        ]
+    )
 
 
 def from_row(kind: type[C], row: dict[str, Any]) -> C:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BaseModel, ConfigDict
 
 from manifests.locations import Location, is_model_folder
+from manifests.panels import Panels
 
 
 class Settings(BaseModel):
@@ -127,7 +128,8 @@ class SourceSettings(PlacedSettings):
     ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
-    reports: names of the JSON files that its generator writes beside the plan.
+    reports: names of the JSON files that its generator writes beside the plan. pictures: names of the PNG files that
+    its `panels` give.
     """
 
     licence: str
@@ -141,6 +143,7 @@ class SourceSettings(PlacedSettings):
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
+    pictures: ClassVar[tuple[str, ...]] = ()
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
@@ -153,6 +156,14 @@ class SourceSettings(PlacedSettings):
             reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
         """
         return ""
+
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
+        """What each of the class's ``pictures`` shows, by name; `how_made` can show it as ``_meta/NAME``.
+
+        Args:
+            reports: as for `how_made`; a picture whose report is absent is left out.
+        """
+        return {}
 
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""

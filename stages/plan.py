@@ -135,7 +135,7 @@ def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, 
         reports = maker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))
-        withdraw(store, maker.home, maker.source.reports)
+        withdraw(store, maker.home, (*maker.source.reports, *maker.source.pictures))
         for name, report in reports.items():
             store.write(layout.meta(maker.home, name), report)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
@@ -143,8 +143,11 @@ def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, 
     return summary, dict(check.kinds)
 
 
-def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
-    """Remove the descriptions of a stage that is planned again: they describe stale shards."""
+def withdraw(store: Store, home: str, own: tuple[str, ...]) -> None:
+    """Remove the descriptions of a stage that is planned again: they describe stale shards.
+
+    own: names of its source's reports and pictures.
+    """
     sheets = fnmatch.filter(store.names(f"{home}/{layout.META}"), "look*.png")
-    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *sheets))):
+    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *own, *sheets))):
         store.remove(path)

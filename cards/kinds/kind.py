@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from cards.block import Block
-from cards.plots import Counts
 from cards.word_diff import words_of
 from manifests.markdown import ranked
+from manifests.panels import Counts
 from shards.kinds.kind import SampleKind, Stored
 from shards.read import index_rows, of_kind, read_spread
 from shards.storage.store import Store

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
-from cards.plots import Counts
 from cards.word_balance import WordUse, fewest, lopsided
 from cards.word_diff import mark_difference, words_of
+from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.pair import PAIR, PairRecord
 from shards.read import index_rows

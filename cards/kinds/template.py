@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 from cards.block import Block, Cell, words
 from cards.kinds.kind import FREQUENT, CardKind, condition_panels, count_conditions, how_often, records_of
-from cards.plots import Counts
 from manifests.markdown import ranked
+from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.template import TEMPLATE, TemplateRecord
 from shards.read import index_rows

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import CardKind, how_often, records_of
-from cards.plots import Counts
 from cards.word_diff import mark_difference, words_of
 from manifests.markdown import ranked
+from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from shards.read import index_rows

@@ -21,6 +21,11 @@ from shards.kinds.samples import TableRows
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
 
 
+def prompt_of(negative_caption: str, suffix: str) -> str:
+    """What a text-to-image model is asked for: the negative caption without full stops, and a suffix."""
+    return negative_caption.replace(".", "") + suffix
+
+
 class NegativePrompts(Source):
     """Captions and negatives in one format, and a prompt of each negative for a text-to-image model.
 
@@ -76,5 +81,6 @@ class PromptGenerator(Generator[NegativePrompts]):
         for one in cast(Sequence[NegativeCaption], candidates):
             row = one.row()
             captions = {name: formatted(row[name]) for name in ("caption", "negative_caption")}
-            prompt = one.negative_caption.replace(".", "") + self.source.suffix
-            yield TableRows(one.key, [{**row, **captions, "prompt": prompt}])
+            yield TableRows(
+                one.key, [{**row, **captions, "prompt": prompt_of(one.negative_caption, self.source.suffix)}]
+            )

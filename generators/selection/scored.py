@@ -1,0 +1,135 @@
+"""The scored negative captions of an earlier stage, as columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from generators.blind_attacks import COLUMNS, SCORERS, kinds_of, length_gaps, numbers_of, score_gaps
+from generators.negative_captions.kinds import KINDS
+from generators.selection.refinement import Bools, Floats
+from generators.selection.source import SelectedNegatives
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+
+LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)
+
+#: Tests of negative captions: of the released code untrimmed, of the paper without spaces at the end.
+FLAGS: dict[str, Callable[[pa.Array], pa.Array]] = {
+    "full-stop": lambda texts: pc.ends_with(texts, "."),
+    "long": lambda texts: pc.greater(pc.utf8_length(texts), LEAST_CHARACTERS),
+    "question": lambda texts: pc.ends_with(pc.utf8_rtrim_whitespace(texts), "?"),
+    "final-punctuation": lambda texts: pc.match_substring_regex(texts, r"[.!]\s*$"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Every negative caption, one entry each in every array, in the order of the stage.
+
+    kinds: names, in the order of the papers' tables, others after them. kind: of each, a place in ``kinds``.
+    negative: scores of negative captions, by scorer; similarity: of both captions. gaps: by the names of
+    `generators.blind_attacks.ATTACKS`. NaN where a score is absent or not finite.
+    flags: what `FLAGS` find.
+    """
+
+    kinds: list[str]
+    kind: NDArray[np.int16]
+    negative: dict[str, Floats]
+    similarity: Floats
+    gaps: dict[str, Floats]
+    flags: dict[str, Bools]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def by_kind(self, chosen: Bools) -> dict[str, int]:
+        """How many of each kind are chosen."""
+        return dict(zip(self.kinds, np.bincount(self.kind[chosen], minlength=len(self.kinds)).tolist(), strict=True))
+
+
+def load_scored(earlier: Earlier, source: SelectedNegatives, name: str) -> Scored:
+    """Read what a selection needs of a stage of scores, as a stream; memory: some 80 bytes a row.
+
+    Args:
+        earlier: the stage of scores.
+        source: settings of the selection. name: of its stage, for messages.
+
+    Raises:
+        WrongUse: the stage is empty, or lacks scores that the settings ask for.
+    """
+    codes: dict[str, int] = {}
+    parts: dict[str, list[NDArray[Any]]] = {}
+    for columns in _batches(earlier, codes):
+        for column, values in columns.items():
+            parts.setdefault(column, []).append(values)
+    if not parts:
+        raise WrongUse(f"{earlier.where}: has no rows to select from; name other negative captions")
+
+    def whole(column: str) -> NDArray[Any]:
+        return np.concatenate(parts.pop(column))
+
+    ordered = [*(kind for kind in KINDS if kind in codes), *sorted(codes.keys() - KINDS.keys())]
+    place = np.empty(len(ordered), np.int16)
+    place[[codes[kind] for kind in ordered]] = np.arange(len(ordered))
+    found = Scored(
+        kinds=ordered,
+        kind=place[whole("kind")],
+        negative={scorer: whole(f"negative {scorer}") for scorer in SCORERS},
+        similarity=whole("similarity"),
+        gaps={one: whole(f"gap {one}") for one in ("characters", "words", *SCORERS)},
+        flags={flag: whole(flag) for flag in FLAGS},
+    )
+    _refuse_absent(found, earlier.where, source, name)
+    return found
+
+
+def _batches(earlier: Earlier, codes: dict[str, int]) -> Iterator[dict[str, NDArray[Any]]]:
+    """Arrays of each batch by name; names of kinds that are new get the next of ``codes``."""
+    for batch in earlier.batches((*COLUMNS, "similarity")):
+        if not len(batch):
+            continue
+        negatives, kinds = batch["negative_caption"], kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
+        known = [codes.setdefault(kind, len(codes)) for kind in kinds.dictionary.to_pylist()]
+        found = {"kind": np.array(known, np.int16)[kinds.indices.to_numpy()]}
+        for scorer in SCORERS:
+            found[f"negative {scorer}"] = numbers_of(batch[f"{scorer}_negative"])
+            found[f"gap {scorer}"] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])
+        found["similarity"] = numbers_of(batch["similarity"])
+        for length, gaps in length_gaps(batch["caption"], negatives).items():
+            found[f"gap {length}"] = gaps.astype(np.float32)  # exact: captions are far shorter than 2**24
+        for flag, test in FLAGS.items():
+            found[flag] = test(negatives).to_numpy(zero_copy_only=False)
+        yield found
+
+
+def _refuse_absent(scored: Scored, where: str, source: SelectedNegatives, name: str) -> None:
+    """Raise `WrongUse` for scores that no row has: the earlier stage was not asked for them."""
+    asked: list[tuple[str, str, Floats]]
+    asked = [("quality", scorer, scored.negative[scorer]) for scorer in source.quality]
+    asked += [("refine", axis, scored.gaps[axis]) for axis in source.refine]
+    if source.similarity is not None:
+        asked.append(("similarity", "similarity", scored.similarity))
+    for setting, score, values in asked:
+        if np.isnan(values).all():
+            instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
+            raise WrongUse(
+                f"{name}: source.{setting} needs scores that {where} lacks: its {score} is null in all rows. Name "
+                f"{score} among that stage's scorers, or {instead}"
+            )
+
+
+def chosen_batches(earlier: Earlier, chosen: Bools, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Columns of chosen rows, a batch at a time."""
+    start = 0
+    for batch in earlier.batches(columns):
+        here = chosen[start : start + len(batch)]
+        start += len(batch)
+        if here.any():
+            yield batch.filter(pa.array(here))
