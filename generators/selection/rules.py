@@ -83,7 +83,7 @@ def _complete(scored: Scored, source: SelectedNegatives) -> Bools:
     asked = [scored.negative[scorer] for scorer in source.quality] + [scored.gaps[axis] for axis in source.refine]
     if source.similarity is not None:
         asked.append(scored.similarity)
-    return np.all([np.isfinite(values) for values in asked], axis=0)
+    return np.asarray(np.all([np.isfinite(values) for values in asked], axis=0))
 
 
 def _reach_quantiles(scored: Scored, kept: Bools, qualities: Sequence[Floats], quantile: float) -> Bools:

@@ -1,0 +1,76 @@
+"""Finished stages of scored negative captions, with scores that a test gives or that are drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from generators.negative_captions.kinds import KINDS
+from generators.negative_captions.scored import SCORED_COLUMNS
+from generators.selection.source import SelectedNegatives
+from manifests.canonical import identity_of, sample_key
+from shards.contracts import Context
+from shards.earlier import Earlier
+from shards.kinds.text_pair import TEXT_SCORES
+from tests.generators.finished_stage import write_index
+
+OBJECTS = ("dog", "cat", "bus", "kite", "pizza", "horse", "chair", "lamp")
+
+
+def row(number: int, kind: str = "replace_obj", **values: Any) -> dict[str, Any]:
+    """One scored negative; all scores are alike unless they are given."""
+    type_, _, subtype = kind.partition("_")
+    of = {"caption": f"A man sees picture {number}.", "negative_caption": f"A man sees painting {number}."}
+    scores = {**dict.fromkeys(TEXT_SCORES, 0.5), "lm_caption": -3.0, "lm_negative": -3.0}
+    ids = {"caption_id": f"c/{number}", "image_id": f"{number // 3}", "image": ""}
+    return {**ids, **of, "type": type_, "subtype": subtype, **scores, **values}
+
+
+def drawn(count: int, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> list[dict[str, Any]]:
+    """Rows with drawn scores: negatives read a little worse than their captions; some repeat or are not sentences."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(count):
+        plausible, grammatical = rng.random(), rng.random()
+        words = ["A", rng.choice(OBJECTS), *["near"] * rng.randrange(3), "the", rng.choice(OBJECTS)]
+        text = " ".join([*words, str(number % (count // 2 + 1))]) + rng.choice(["."] * 4 + ["", "?", "!"])
+        caption = " ".join(["A", "man", "sees", *["big"] * rng.randrange(3), "picture", f"{number}."])
+        scores = {
+            "vera_caption": plausible,
+            "vera_negative": min(max(plausible - rng.gauss(0.1, 0.2), 0.0), 1.0),
+            "cola_caption": grammatical,
+            "cola_negative": min(max(grammatical - rng.gauss(0.05, 0.1), 0.0), 1.0),
+            "lm_caption": rng.gauss(-3, 0.4),
+            "lm_negative": rng.gauss(-3.2, 0.4),
+            "similarity": rng.uniform(0.8, 1.02),
+        }
+        rows.append(row(number, rng.choice(kinds), caption=caption, negative_caption=text, **scores))
+    return rows
+
+
+def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1000) -> Earlier:
+    """A finished stage called ``scores`` of these rows."""
+    names = [one["caption_id"] for one in rows]
+    own = {
+        "key": [sample_key("scores", name) for name in names],
+        "identity": [identity_of(name) for name in names],
+    }
+    columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in SCORED_COLUMNS}
+    return write_index(pa.table({**own, **columns}), folder, "scores", len(rows), row_group)
+
+
+def selection(**settings: Any) -> SelectedNegatives:
+    return SelectedNegatives.model_validate({"kind": "selected-negatives", "scores": "scores", **settings})
+
+
+def context(earlier: Earlier, seed: int = 0) -> Context:
+    return Context("selected", seed=seed, earlier=lambda _: earlier)
+
+
+def selected(earlier: Earlier, seed: int = 0, **settings: Any) -> list[str]:
+    """Ids of the captions that are selected, in order."""
+    return [one.caption_id for one in selection(**settings).open(context(earlier, seed)).plan()]

@@ -1,0 +1,222 @@
+"""A selection planned from a finished stage of scores: both sets of rules, what they report, and bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from generators.contract import check_source
+from generators.negative_captions.kinds import KINDS
+from generators.selection.refinement import AXES, cells_of
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+from shards.kinds.text_pair import TEXT_SCORES
+from tests.generators.selection.published_procedure import before_refinement, refine
+from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
+
+COUNT = 4000
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    return drawn(COUNT)
+
+
+@pytest.fixture(scope="module")
+def earlier(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Earlier:
+    return stage_of(rows, tmp_path_factory.mktemp("scores"))
+
+
+def gaps_of(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
+    return [(one["vera_caption"] - one["vera_negative"], one["cola_caption"] - one["cola_negative"]) for one in rows]
+
+
+def test_the_contract_is_kept(earlier: Earlier) -> None:
+    for settings in ({}, {"rules": "paper", "refine": ["vera", "lm", "words"]}):
+        check_source(selection(**settings), context(earlier))
+
+
+def test_published_rules_select_what_the_published_procedure_does(rows: list[dict[str, Any]], earlier: Earlier) -> None:
+    expected = before_refinement(rows, list(KINDS))
+    found = selected(earlier, refine=[])
+    assert sorted(found) == sorted(expected) and 200 < len(found) < COUNT / 4
+    assert found == [one["caption_id"] for one in rows if one["caption_id"] in set(found)], "the order is not kept"
+    by_id = {one["caption_id"]: one for one in rows}
+    gaps = gaps_of([by_id[name] for name in expected])
+    slow = [gaps[place] for place in refine(gaps)]
+    fast = gaps_of([by_id[name] for name in selected(earlier)])
+    axes = [AXES["vera"], AXES["cola"]]
+    cells = [Counter(map(tuple, cells_of(np.array(side).T, axes, 50).tolist())) for side in (slow, fast)]  # type: ignore[arg-type]
+    assert cells[0] == cells[1] and 10 < len(fast) < len(found)
+
+
+def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
+    texts = ["A cat sleeps.", "A cat sleeps. ", "Is it a cat?", "A cat!", "A cat", "A cat sleeps.", "A ca. t sleeps."]
+    scores = {"vera_negative": 0.9, "cola_negative": 0.1, "similarity": 1.0}
+    rows = [row(number, negative_caption=text, **scores) for number, text in enumerate(texts)]
+    # A combined score above the others', of which one is below.
+    rows += [row(7, negative_caption="A bus.", vera_negative=0.4, cola_negative=0.7, similarity=None)]
+    earlier = stage_of(rows, tmp_path)
+    assert selected(earlier, rules="paper", quantile=0, refine=[]) == [f"c/{n}" for n in (0, 1, 3, 6, 7)]
+    assert selected(earlier, rules="paper", quantile=1, refine=[]) == ["c/7"]
+    assert selected(earlier, quantile=0, similarity=None, refine=[]) == ["c/0", "c/6"]
+    paper, published = selection(rules="paper"), selection()
+    assert (paper.quantile, paper.similarity) == (0.65, None)
+    assert (published.quantile, published.similarity) == (0.645, 0.999)
+    assert selection(rules="paper", quantile=0.5, similarity=0.9).similarity == 0.9
+
+
+def test_quantiles_are_of_each_kind_and_must_both_be_reached(tmp_path: Path) -> None:
+    rows = [row(n, "add_obj", vera_negative=n / 10, cola_negative=0.9 - n / 10) for n in range(10)]
+    rows += [row(10 + n, "swap_att", vera_negative=0.01 * n, cola_negative=0.01 * n) for n in range(3)]
+    earlier = stage_of(rows, tmp_path)
+    assert selected(earlier, quantile=0.5, quality=["vera"], refine=[]) == [f"c/{n}" for n in (5, 6, 7, 8, 9, 11, 12)]
+    assert selected(earlier, quantile=0.4, refine=[]) == [f"c/{n}" for n in (4, 5, 11, 12)]
+
+
+def test_the_first_of_equal_prompts_stays_kinds_in_the_order_of_the_tables(tmp_path: Path) -> None:
+    text = "A dog near a bus."
+    kinds = ["add_att", "swap_obj", "add_att", "swap_obj"]
+    rows = [row(n, kind, negative_caption=text.replace(" ", ". ") if n % 2 else text) for n, kind in enumerate(kinds)]
+    earlier = stage_of(rows, tmp_path)
+    assert selected(earlier, refine=[]) == ["c/1"]
+    assert selected(earlier, rules="paper", refine=[]) == ["c/0", "c/1"]
+
+
+def test_how_the_stage_was_cut_makes_no_difference(
+    rows: list[dict[str, Any]], earlier: Earlier, tmp_path: Path
+) -> None:
+    again = stage_of(rows, tmp_path, row_group=37)
+    assert selected(again) == selected(earlier) != selected(earlier, seed=1)
+    # Distinct prompts in another order: the same are selected.
+    own = [{**one, "negative_caption": f"Number {place} is a bus."} for place, one in enumerate(rows)]
+    first, turned = stage_of(own, tmp_path / "own"), stage_of(own[::-1], tmp_path / "turned")
+    assert selected(turned) == selected(first)[::-1]
+
+
+def test_negatives_of_no_known_kind_are_one_pool(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    earlier = stage_of([{**one, "type": "", "subtype": ""} for one in rows], tmp_path)
+    generator = selection().open(context(earlier))
+    assert len(list(generator.plan())) > 10
+    funnel = json.loads(generator.reports()["funnel.json"])
+    assert funnel["kinds"] == ["unknown"]
+    assert "| unknown |" in selection().how_made({"funnel.json": funnel})
+    mixed = [row(0, "add_obj"), row(1, "my_own"), {**row(2), "type": "", "subtype": ""}, row(3, "replace_att")]
+    loaded = selection(refine=[]).open(context(stage_of(mixed, tmp_path / "mixed")))
+    assert json.loads(loaded.reports()["funnel.json"])["kinds"] == ["replace_att", "add_obj", "my_own", "unknown"]
+
+
+def test_each_refined_axis_is_balanced(rows: list[dict[str, Any]], earlier: Earlier) -> None:
+    by_id = {one["caption_id"]: one for one in rows}
+    for axes in (["words"], ["lm"], ["vera", "words"]):
+        kept = [by_id[name] for name in selected(earlier, quantile=0, refine=axes)]
+        for axis in axes:
+            gaps = [
+                len(one["caption"].split()) - len(one["negative_caption"].split())
+                if axis == "words"
+                else one[f"{axis}_caption"] - one[f"{axis}_negative"]
+                for one in kept
+            ]
+            assert sum(gap > 0 for gap in gaps) == sum(gap < 0 for gap in gaps) > 10
+
+
+def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
+    earlier = stage_of([row(0, negative_caption="A T.V. on a desk.", lm_negative=math.nan)], tmp_path)
+    generator = selection(suffix=", 4k").open(context(earlier))
+    (made,) = generator.make(list(generator.plan()))
+    (found,) = made.rows
+    assert found["prompt"] == "A TV on a desk, 4k" and found["negative_caption"] == "A T.V. on a desk."
+    assert (found["vera_caption"], found["lm_negative"], found["type"]) == (0.5, None, "replace")
+
+
+def test_losses_are_counted_and_named(tmp_path: Path) -> None:
+    rows = [row(n) for n in range(30)] + [row(30 + n, similarity=1.0) for n in range(30)]
+    rows += [row(60, vera_negative=None), row(61, cola_caption=math.inf), row(62, negative_caption="A bus")]
+    generator = selection(quantile=0).open(context(stage_of(rows, tmp_path)))
+    assert len(list(generator.plan())) == 30
+    assert generator.excluded == {"no-score": 2, "same-meaning": 30, "no-full-stop": 1}
+    assert len(generator.excluded.examples) == 20
+    assert ("no-full-stop", 'scores ["c/62"]') in generator.excluded.examples
+    reports = {name: json.loads(content) for name, content in generator.reports().items()}
+    steps = reports["funnel.json"]["steps"]
+    assert [one["kept"]["replace_obj"] for one in steps] == [63, 61, 31, 31, 30, 30, 30, 30]
+    text = generator.source.how_made(reports)
+    assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
+    assert "Not as the rules have it by default: `quantile` (0.645)." in text and "_meta/gaps.png" in text
+    gaps = reports["gaps.json"]["vera"]
+    assert (sum(gaps["all"]), sum(gaps["selected"]), gaps["edges"][0], gaps["edges"][-1]) == (62, 30, -1.0, 1.0)
+    assert reports["attacks.json"]["selected"]["words"] == {"all": [0, 30, 0], "replace_obj": [0, 30, 0]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "settings", "said"),
+    [
+        (
+            {"vera_negative": None},
+            {},
+            r"source\.quality needs scores that .*scores lacks: its vera is null in all rows",
+        ),
+        ({"cola_caption": math.nan}, {"quality": ["vera"]}, r"source\.refine needs .* leave cola out of refine"),
+        ({"similarity": None}, {}, r"source\.similarity needs .* or set it to null"),
+        ({"lm_caption": None}, {"refine": ["lm"]}, r"its lm is null .*Name lm among that stage's scorers"),
+        ({"similarity": 0.9995}, {}, r"left out as same-meaning \(.*raise similarity"),
+        ({"negative_caption": "A bus"}, {}, r"left out as no-full-stop .*rules: paper"),
+        ({"negative_caption": "Short one."}, {}, "left out as too-short"),
+        ({"negative_caption": "Is it?"}, {"rules": "paper"}, "left out as question"),
+        ({"negative_caption": "A bus"}, {"rules": "paper"}, "left out as no-final-punctuation"),
+        ({"vera_caption": 0.9}, {}, r"left out as unbalanced .*all gaps lie on one side.* set refine to \[\]"),
+    ],
+)
+def test_what_leaves_nothing_names_the_setting(
+    changed: dict[str, Any], settings: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    earlier = stage_of([row(number, **changed) for number in range(3)], tmp_path)
+    with pytest.raises(WrongUse, match=said):
+        selected(earlier, **settings)
+
+
+def test_a_quantile_that_keeps_nothing_says_so(tmp_path: Path) -> None:
+    rows = [row(n, vera_negative=n / 9, cola_negative=1 - n / 9) for n in range(10)]
+    with pytest.raises(WrongUse, match=r"of the 10 .* left out as low-score .* lower quantile, now 0\.9"):
+        selected(stage_of(rows, tmp_path), quantile=0.9)
+
+
+def test_no_complete_row_says_so(tmp_path: Path) -> None:
+    rows = [row(0, vera_negative=math.nan), row(1, cola_negative=None)]
+    with pytest.raises(WrongUse, match=r"left out as no-score .*name these in quality and refine"):
+        selected(stage_of(rows, tmp_path), refine=[])
+
+
+def test_equal_scores_all_pass(tmp_path: Path) -> None:
+    earlier = stage_of([row(number) for number in range(5)], tmp_path)
+    assert len(selected(earlier)) == 5
+    with pytest.raises(WrongUse, match="has no rows to select from"):
+        selected(stage_of([], tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"refine": ["vera", "vera"]}, "name each score once"),
+        ({"quality": []}, "at least 1 item"),
+        ({"rules": "paper", "quality": ["vera", "lm"]}, "lm is no probability"),
+        ({"quantile": math.nan}, "less than or equal to 1"),
+        ({"grid": 0}, "greater than or equal to 1"),
+        ({"refine": ["characters"]}, "Input should be 'vera', 'cola', 'lm' or 'words'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        selection(**settings)
+
+
+def test_columns_are_those_of_text_pairs() -> None:
+    columns = selection().open(context(None)).columns  # type: ignore[arg-type]
+    assert columns is not None and [name for name in columns.names if name in TEXT_SCORES] == list(TEXT_SCORES)
