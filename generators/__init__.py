@@ -16,5 +16,6 @@ KINDS = {
     "scene-graphs": "generators.scene_graphs.source:SceneGraphs",
     "selected-negatives": "generators.selection.source:SelectedNegatives",
     "stable-diffusion": "generators.edited_pairs.source:StableDiffusion",
+    "text-pairs": "generators.text_pairs.source:TextPairs",
     "youcook2": "generators.video.youcook2:YouCook2",
 }

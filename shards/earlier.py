@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_columns, read_parquet
@@ -48,10 +50,26 @@ class Earlier:
         with self._index(columns) as stream:
             return read_parquet(stream, columns)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """As `read`, a row group at a time, for an index that memory does not hold."""
+    def columns(self) -> list[str]:
+        """Names of the columns that its index has."""
+        with self._index(()) as stream:
+            return parquet_columns(stream)
+
+    def batches(self, columns: Sequence[str], chosen: NDArray[np.bool_] | None = None) -> Iterator[pa.RecordBatch]:
+        """As `read`, a row group at a time, for an index that memory does not hold; no batch is empty.
+
+        chosen: whether each row is read, all when absent.
+        """
+        start = 0
         with self._index(columns) as stream:
-            yield from pq.ParquetFile(stream, pre_buffer=False).iter_batches(columns=list(columns), use_threads=False)
+            file = pq.ParquetFile(stream, pre_buffer=False)
+            for batch in file.iter_batches(columns=list(columns), use_threads=False):
+                if chosen is not None:
+                    here = chosen[start : start + len(batch)]
+                    start += len(batch)
+                    batch = batch.filter(pa.array(here)) if here.any() else batch.slice(0, 0)
+                if len(batch):
+                    yield batch
 
     def samples(self, tar: str, keys: Collection[str]) -> dict[str, Stored[Any]]:
         """Samples of one tar by key; the tar is read as far as the last of them.

@@ -6,6 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_rows
 from manifests.recipe import Recipe, Subset, recipe_from_json
@@ -50,6 +53,13 @@ def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[di
     """Columns of ``index.parquet``, row by row as a stream."""
     with store.open(layout.meta(subset, "index.parquet")) as stream:
         yield from parquet_rows(stream, list(columns))
+
+
+def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """As `index_rows`, a batch at a time."""
+    with store.open(layout.meta(subset, "index.parquet")) as stream:
+        file = pq.ParquetFile(stream, pre_buffer=False)
+        yield from file.iter_batches(columns=list(columns), use_threads=False)
 
 
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import CardKind, how_often, records_of
 from cards.word_diff import mark_difference, words_of
+from generators.blind_attacks import COLUMNS, SignCounts, attack_table
+from generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
 from manifests.markdown import ranked
 from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
-from shards.read import index_rows
+from shards.read import index_batches, index_rows
 from shards.storage.store import Store
 
 
@@ -22,6 +25,7 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
     Returns:
         caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
         number of pairs. kinds: pairs by type and subtype, such as ``replace obj``. distinct_images, distinct_captions.
+        attacks: a table in Markdown (`generators.blind_attacks.attack_table`).
         sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
     """
     words, negative_words, groups, kinds = Counter[int](), Counter[int](), Counter[str](), Counter[str]()
@@ -32,18 +36,28 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
         groups[row["group"]] += 1
         kinds[f"{row['type']} {row['subtype']}".strip() or "unknown"] += 1
         captions |= {hash(row["caption"]), hash(row["negative_caption"])}
-        images.add(hash(row["image_sha256"]))
+        images.add(hash(row["image_sha256"] or row["image_id"]))
+    attacks = SignCounts()
+    for batch in index_batches(store, subset, COLUMNS):
+        attacks.add_table(batch)
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return SimpleNamespace(
         caption_words=dict(sorted(words.items())),
         negative_words=dict(sorted(negative_words.items())),
         group_pairs=how_often(groups.values()),
         kinds=ranked(kinds, len(kinds)),
+        attacks=attack_table(attacks.signs(), _in_order(kinds)),
         distinct_images=len(images),
         distinct_captions=len(captions),
         sampled=len(sampled),
         image_sizes=how_often(one.image.size for one in sampled),
     )
+
+
+def _in_order(kinds: Mapping[str, int]) -> list[str]:
+    """Kinds as attacks name them, in the order of the papers' tables, others after them."""
+    named = {kind.replace(" ", "_") for kind in kinds}
+    return [*(kind for kind in NEGATIVE_KINDS if kind in named), *sorted(named - NEGATIVE_KINDS.keys())]
 
 
 def _block(pair: Stored[TextPairRecord]) -> Block:
@@ -70,6 +84,7 @@ TEXT_PAIRS = CardKind(
         "negative_caption": "Caption that is wrong of the image in one thing.",
         "type": "What was done to the caption: replace, swap or add.",
         "subtype": "To what: obj, att or rel.",
+        "image_id": "Id of the image, as the source of the captions calls it.",
     },
     block=_block,
     across=3,

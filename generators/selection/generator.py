@@ -15,7 +15,7 @@ from generators.negative_captions.prompts import prompt_of
 from generators.negative_captions.scored import SCORED_COLUMNS, ScoredCaption, scores_of
 from generators.selection.report import reports_of
 from generators.selection.rules import Step, select
-from generators.selection.scored import Scored, chosen_batches, load_scored
+from generators.selection.scored import Scored, load_scored
 from generators.selection.source import SelectedNegatives
 from manifests.candidate import Candidate
 from manifests.canonical import sample_key
@@ -46,7 +46,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         Raises `WrongUse` when that lacks scores that the rules need, or nothing is left.
         """
         self.excluded = self._left_out()
-        for batch in chosen_batches(self._scores, self._steps[-1].kept, ["identity", *SCORED_COLUMNS.names]):
+        for batch in self._scores.batches(["identity", *SCORED_COLUMNS.names], self._steps[-1].kept):
             for row in batch.to_pylist():
                 key = sample_key(self.name, *json.loads(row["identity"]))
                 yield ScoredCaption(key=key, group=key, split=self.split, **{**row, **scores_of(row)})
@@ -78,7 +78,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         shown = list(islice((one for turn in turns for one in turn if one is not None), EXAMPLES))
         chosen = np.zeros(len(self._scored), dtype=np.bool_)
         chosen[[row for _, row in shown]] = True
-        named = (one for batch in chosen_batches(self._scores, chosen, ["identity"]) for one in batch[0].to_pylist())
+        named = (one for batch in self._scores.batches(["identity"], chosen) for one in batch[0].to_pylist())
         identities = dict(zip(np.flatnonzero(chosen).tolist(), named, strict=True)) if shown else {}
         found = LeftOut()
         for reason, row in shown:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from generators.selection.refinement import AXES, Bools, Floats, ranks_of, refined
-from generators.selection.scored import Scored, chosen_batches
+from generators.selection.scored import Scored
 from generators.selection.source import SelectedNegatives
 from manifests.errors import WrongUse
 from shards.earlier import Earlier
@@ -69,7 +69,7 @@ def select(scored: Scored, earlier: Earlier, source: SelectedNegatives, seed: in
     kept = narrow("repeated", _first_of_equal(scored, kept, earlier, without_stops=source.rules == "published"))
     if source.refine:
         rows = np.flatnonzero(kept)
-        identities = (one for batch in chosen_batches(earlier, kept, ("identity",)) for one in batch[0].to_pylist())
+        identities = (one for batch in earlier.batches(["identity"], kept) for one in batch[0].to_pylist())
         gaps = [scored.gaps[axis][rows].astype(np.float64) for axis in source.refine]
         balanced = np.zeros(len(scored), dtype=np.bool_)
         axes = [AXES[axis] for axis in source.refine]
@@ -103,7 +103,7 @@ def _first_of_equal(scored: Scored, kept: Bools, earlier: Earlier, without_stops
     without_stops: compare captions without full stops, as prompts are.
     """
     texts = [pa.array([], pa.large_string())]
-    for batch in chosen_batches(earlier, kept, ("negative_caption",)):
+    for batch in earlier.batches(["negative_caption"], kept):
         column = batch[0].cast(pa.large_string())
         texts.append(pc.replace_substring(column, ".", "") if without_stops else column)
     codes = pa.concat_arrays(texts).dictionary_encode().indices.to_numpy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,8 +93,6 @@ def load_scored(earlier: Earlier, source: SelectedNegatives, name: str) -> Score
 def _batches(earlier: Earlier, codes: dict[str, int]) -> Iterator[dict[str, NDArray[Any]]]:
     """Arrays of each batch by name; names of kinds that are new get the next of ``codes``."""
     for batch in earlier.batches((*COLUMNS, "similarity")):
-        if not len(batch):
-            continue
         negatives, kinds = batch["negative_caption"], kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
         known = [codes.setdefault(kind, len(codes)) for kind in kinds.dictionary.to_pylist()]
         found = {"kind": np.array(known, np.int16)[kinds.indices.to_numpy()]}
@@ -123,13 +121,3 @@ def _refuse_absent(scored: Scored, where: str, source: SelectedNegatives, name: 
                 f"{name}: source.{setting} needs scores that {where} lacks: its {score} is null in all rows. Name "
                 f"{score} among that stage's scorers, or {instead}"
             )
-
-
-def chosen_batches(earlier: Earlier, chosen: Bools, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Columns of chosen rows, a batch at a time."""
-    start = 0
-    for batch in earlier.batches(columns):
-        here = chosen[start : start + len(batch)]
-        start += len(batch)
-        if here.any():
-            yield batch.filter(pa.array(here))

@@ -11,10 +11,15 @@ from shards.kinds.samples import Frame
 
 
 class TextPairRecord(Record):
-    """The JSON of a text pair. type, subtype: such as ``replace`` and ``obj``, both "" where they are not known."""
+    """The JSON of a text pair.
+
+    type, subtype: such as ``replace`` and ``obj``, both "" where they are not known. image_id: of the image whose
+    caption it is, as the captions' source calls it.
+    """
 
     type: str
     subtype: str
+    image_id: str
     source: SourcesRecord
     image: ImageRecord
 
@@ -30,14 +35,14 @@ TEXT_PAIR = SampleKind(
     TextPairRecord,
     ("image",),
     ("caption", "negative_caption"),
-    ("type", "subtype"),
+    ("type", "subtype", "image_id"),
     numbers=TEXT_SCORES,
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class TextPair(Sample):
-    """A text pair. image: None where only an index is made. type, subtype: what was done to the caption."""
+    """A text pair. image: None where only an index is made. type, subtype, image_id: as in `TextPairRecord`."""
 
     kind: ClassVar[SampleKind] = TEXT_PAIR
 
@@ -46,6 +51,7 @@ class TextPair(Sample):
     negative_caption: str
     type: str = ""
     subtype: str = ""
+    image_id: str = ""
 
     def pictures(self) -> dict[str, Frame]:
         """As `Sample.pictures`."""
@@ -56,11 +62,11 @@ class TextPair(Sample):
         return {
             "type": self.type,
             "subtype": self.subtype,
+            "image_id": self.image_id,
             "source": {"dataset": dataset, "files": files},
             "image": images.get("image"),
         }
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the same words of the same image; without images, of the same source."""
-        words = [self.caption, self.negative_caption]
-        return [self.kind.name, words, dict(images) or [[one.path, one.sha256] for one in self.sources]]
+        """As `Sample.question`: the same words of the same image; without images, of the same image id."""
+        return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]

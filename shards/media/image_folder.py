@@ -12,7 +12,8 @@ from shards.media.media_folder import FILE_ERRORS, inside, is_file, walk
 from shards.storage.tar_members import tar_members
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
-COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg
+COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg, and was COCO_val2014_000000000139.jpg
+COCO_PREFIXES = ("COCO_val2014_", "COCO_train2014_")
 TAR = ".tar"
 
 
@@ -49,9 +50,10 @@ class ImageFolder:
         """The image that a name or an id stands for; None when it is not there, and for an URL.
 
         In this order: the file ``name`` or ``TAR/MEMBER``; with a suffix of images, and as COCO numbers its files,
-        where ``name`` has none; the file without some of the name's first folders, which this one may lie in; a file of
-        this name, with its folders if it has any, in a folder below, the first in alphabetical order; a member of this
-        name in any of the tars, unless the name says in which. Raises `EscapesRoot` for a name that leads out.
+        where ``name`` has none; as COCO called the same image in 2014 or 2017; the file without some of the name's
+        first folders, which this one may lie in; a file of this name, with its folders if it has any, in a folder
+        below, the first in alphabetical order; a member of this name in any of the tars, unless the name says in which.
+        Raises `EscapesRoot` for a name that leads out.
         """
         if "://" in name:
             return None
@@ -140,10 +142,15 @@ class ImageFolder:
 def _spellings(name: str) -> Iterator[str]:
     """How the file of a name or id may be called."""
     yield name
-    if name.lower().endswith(IMAGE_SUFFIXES):
-        return
-    padded = name.zfill(COCO_DIGITS) if name.isascii() and name.isdigit() else name
-    for stem in dict.fromkeys((name, padded)):
-        for suffix in IMAGE_SUFFIXES:
-            yield stem + suffix
-            yield stem + suffix.upper()
+    if not name.lower().endswith(IMAGE_SUFFIXES):
+        padded = name.zfill(COCO_DIGITS) if name.isascii() and name.isdigit() else name
+        for stem in dict.fromkeys((name, padded)):
+            for suffix in IMAGE_SUFFIXES:
+                yield stem + suffix
+                yield stem + suffix.upper()
+    stem = name.removesuffix(".jpg")
+    for before in COCO_PREFIXES:
+        if stem.startswith(before):
+            yield f"{stem.removeprefix(before)}.jpg"
+        elif stem.isascii() and stem.isdigit():
+            yield f"{before}{stem.zfill(COCO_DIGITS)}.jpg"

@@ -1,0 +1,74 @@
+"""The settings of text pairs, and what their card says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from generators.media_sources import IMAGE_REASONS
+from generators.negative_captions.replay import SUGARCREPE
+from generators.papers import BIVLC
+from manifests.locations import Location
+from manifests.source import Place, StageName
+from shards.contracts import Context, Source
+from shards.media.image_folder import ImageFolder
+from shards.media.media_folder import Media
+
+if TYPE_CHECKING:
+    from generators.text_pairs.generator import TextPairGenerator
+
+
+class TextPairs(Source):
+    """An image, its caption and a negative caption, for each row of a table of negative captions.
+
+    negatives: the stage of negative captions, or the folder of a finished one; scores that it has are taken along.
+    images: folder of the captions' images, or of tars of them; only an index is made when absent.
+    train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
+    image id; the others are in the split of the subset. Absent: all are. licence: of captions and images.
+    """
+
+    kind: Literal["text-pairs"]
+    negatives: StageName
+    images: Annotated[Location, Place("folder", "media")] | None = None
+    train: float | None = Field(default=None, gt=0, lt=1)
+    licence: str
+
+    makes = "text-pair"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "image"
+    verb = "made of negative captions such as those of"
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `SourceSettings.how_made`."""
+        if self.train is None:
+            return ""
+        return (
+            f"Split by image: of {self.train:.0%} of the images all pairs are in `train`, by a hash of the image id. "
+            "TROHN's published split is by caption, so that one image can be in both of its parts.\n"
+        )
+
+    def notes(self) -> str:
+        """As `SourceSettings.notes`."""
+        return (
+            "* Nobody has compared the captions with the images: a negative caption can be true of its image, above "
+            "all one that adds something.\n"
+        )
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.negatives
+
+    def media_files(self) -> Media | None:
+        """As `Source.media_files`."""
+        return ImageFolder(self.images) if self.images is not None else None
+
+    def open(self, context: Context) -> TextPairGenerator:
+        """As `Source.open`."""
+        from generators.text_pairs.generator import TextPairGenerator
+
+        return TextPairGenerator(self, context)
