@@ -8,10 +8,10 @@ import time
 import pytest
 
 from shards.storage.store import Store
-from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_triplets
+from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
 
-__all__ = ["built", "made", "made_pairs", "made_templates", "made_triplets", "test_sources"]
+__all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
 
 
 # Before PyTorch is imported. Its threads wait for each other busily: with more of them than cores, as in two processes

@@ -34,12 +34,14 @@ from shards.storage.tar_writer import TarWriter
 from tests.made_samples import (
     EQBEN,
     MINED_SUBSET,
+    NEGATIVE_SUBSET,
     TASKS,
     VIDEO_SUBSET,
     Planned,
     gallery_subset,
     pair_shards,
     template_shards,
+    text_pair_shards,
     triplet_shards,
 )
 
@@ -92,6 +94,7 @@ class MadeDataset:
                     images = {role: encode_image(frame, encoding) for role, frame in made.pictures().items()}
                     row.words, row.images = made.described(), {role: image.sha256 for role, image in images.items()}
                     row.content = content_digest(made, row.images)
+                    row.numbers = {name: made.scores[name] for name in made.kind.numbers if name in made.scores}
                     row.sources = tuple(dict.fromkeys(image.source for image in images.values()))
                     self.kept[name].append(made.key)
                     if images:
@@ -180,6 +183,11 @@ def _triplets(made: MadeDataset) -> None:
     made.add("index-only", MINED_SUBSET, triplet_shards("index-only", images=False, distractors=False))
 
 
+def _text_pairs(made: MadeDataset) -> None:
+    made.add("text", NEGATIVE_SUBSET, text_pair_shards("text"))
+    made.add("text-index", NEGATIVE_SUBSET, text_pair_shards("text-index", images=False))
+
+
 def _templates(made: MadeDataset) -> None:
     for task in TASKS:
         made.add(task, gallery_subset(task), template_shards(task, task))
@@ -215,6 +223,12 @@ def made_pairs(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeData
 def made_triplets(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
     """Subsets ``triplets``, ``two-images`` and ``index-only``, of 8 kept triplets and 1 rejected."""
     return made.take(built(_triplets))
+
+
+@pytest.fixture
+def made_text_pairs(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """Subsets ``text`` and ``text-index``, of 8 kept text pairs and 1 rejected."""
+    return made.take(built(_text_pairs))
 
 
 @pytest.fixture

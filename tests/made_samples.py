@@ -13,6 +13,7 @@ from shards.kinds.kind import Sample
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Rejected, Source
 from shards.kinds.template import Template
+from shards.kinds.text_pair import TextPair
 from shards.kinds.triplet import PARTS, Triplet
 
 COLOURS = ("red", "green", "blue", "orange", "purple")
@@ -138,11 +139,35 @@ def template_shards(name: str, task: str, entry: Any = entry_of) -> list[list[Pl
     return [found[start : start + 4] for start in range(0, 9, 4)]
 
 
+def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
+    """Shards of four text pairs, nine in all, of which number `GONE` is rejected; three of each image."""
+    kinds, found = (("replace", "att"), ("add", "obj"), ("", "")), []
+    for number in range(9):
+        key, image = sample_key(name, number), f"{number // 3}.jpg"
+        if number == GONE:
+            missing = Rejected(key, "missing-media", f"{image}: absent")
+            found.append(Planned(missing, identity_of(number), image))
+            continue
+        type_, subtype = kinds[number % 3]
+        made = TextPair(
+            key=key, group=image, split="test", image=draw(number // 3) if images else None,
+            caption=condition(number, f"a {COLOURS[number % 5]} disc"), negative_caption=f"{number} grey discs on grey",
+            type=type_, subtype=subtype, image_id=image,
+            provenance={"caption_id": f"c/{number}", "image_id": image, "negative_key": f"n-{number}"},
+            scores={"lm_caption": -2.0, "lm_negative": -2.0 - number, "similarity": 0.9} if number else {},
+        )  # fmt: skip
+        found.append(Planned(made, identity_of(number), image))
+    return [found[start : start + 4] for start in range(0, 9, 4)]
+
+
 VIDEO_SUBSET = {
     "source": {"kind": "test-videos", "annotations": "/data/a.json", "media": "/data"},
     "filters": [{"kind": "test-alike"}],
 }
 MINED_SUBSET = {"source": {"kind": "test-mined", "captions": ["/data/captions.tsv"]}, "split": "train"}
+
+
+NEGATIVE_SUBSET = {"source": {"kind": "test-negatives", "annotations": "/data/a.json"}}
 
 
 def gallery_subset(task: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from manifests import registry
+from manifests.panels import Panels, Steps
 from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
@@ -88,6 +89,22 @@ class Scores(SourceSettings):
     reference = Reference("Somebody's scores")
 
 
+class Negatives(SourceSettings):
+    """A source of text pairs."""
+
+    kind: Literal["test-negatives"]
+    annotations: AnnotationFile
+    licence: str = "free"
+
+    makes = "text-pair"
+    paper = PAPER
+    group = "image"
+    pictures = ("words.png",)
+
+    def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
+        return {"words.png": {"words": {1: 2}, "gaps": Steps([-1.0, 0.0, 1.0], {"before": [3, 5], "after": [3, 3]})}}
+
+
 class Alike(FilterSettings):
     """A filter, so that there is a reason of one."""
 
@@ -97,7 +114,7 @@ class Alike(FilterSettings):
     reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "both captions say the same"}
 
 
-CLASSES = (Videos, Folder, Mined, Galleries, Scores, Alike)
+CLASSES = (Videos, Folder, Mined, Galleries, Scores, Negatives, Alike)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -13,9 +13,11 @@ from manifests.errors import WrongUse
 from shards.export.eqben import export_eqben
 from shards.export.genecis import export_genecis
 from shards.export.openclip import export_openclip
+from shards.export.text_pairs import export_sugarcrepe, export_trohn
 from shards.kinds.kind import SampleKind
 from shards.kinds.pair import PAIR
 from shards.kinds.template import TEMPLATE
+from shards.kinds.text_pair import TEXT_PAIR
 from shards.records import read_stage
 from shards.storage.store import Store
 
@@ -32,6 +34,8 @@ FORMATS: Mapping[str, Format] = {
     "eqben": Format(PAIR, export_eqben),
     "openclip": Format(PAIR, export_openclip),
     "genecis": Format(TEMPLATE, export_genecis),
+    "trohn": Format(TEXT_PAIR, export_trohn),
+    "sugarcrepe": Format(TEXT_PAIR, export_sugarcrepe),
 }
 
 

@@ -107,9 +107,14 @@ def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert r"terms: CC0 # Gotcha !\[x\](http://e/x.png) \<img src=y> \`a\`." in text
 
 
-@pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute"])
+@pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute", "text"])
 def test_the_recipe_in_the_card_makes_the_same_stage(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, tmp_path: Path, name: str
+    made_pairs: MadeDataset,
+    made_triplets: MadeDataset,
+    made_templates: MadeDataset,
+    made_text_pairs: MadeDataset,
+    tmp_path: Path,
+    name: str,
 ) -> None:
     block = re.search(r"```yaml\n(.*?)```", described(made_pairs, name), re.DOTALL)
     assert block is not None
@@ -180,6 +185,22 @@ def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
     text = described(made, "alike")
     assert "* 2 triplets (40.0 %) have one image as reference\n  and target." in text
     assert "* 1 triplets (20.0 %) have the image\n  of their reference or target as distractor." in text
+
+
+@pytest.mark.parametrize("name", ["text", "text-index"])
+def test_the_card_of_text_pairs_says_what_they_are(made_text_pairs: MadeDataset, name: str) -> None:
+    text = described(made_text_pairs, name)
+    front = yaml.safe_load(text.split("---")[1])
+    path = "_meta/index.parquet" if name == "text-index" else "test/*.tar"
+    assert front["configs"][0]["data_files"] == [{"split": "test", "path": path}]
+    assert "8 text pairs, made from test-negatives following [A Paper]" in text and "| images | 3 |" in text
+    assert ("image.jpg, caption.txt, negative_caption.txt" in text) == (name == "text")
+    assert "guessed without the image" in text and "| fewer words | 75.0% |" in text
+    assert "<script" not in text and made_samples.LONG[:200] not in text
+    assert made_text_pairs.store.size(f"{name}/_meta/words.png"), "the source's own picture"
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+    assert len(pictures) == (1 if name == "text-index" else 2)
+    assert all(made_text_pairs.store.size(f"{name}/{picture}") for picture in pictures)
 
 
 @pytest.mark.parametrize("task", TASKS)

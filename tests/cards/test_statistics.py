@@ -11,10 +11,11 @@ import sys
 import pytest
 from PIL import Image
 
-from cards.kinds import pair, template, triplet
+from cards.kinds import pair, template, text_pair, triplet
 from cards.kinds.kind import FREQUENT, LONGEST
 from cards.plots import MOST_BARS, bin_edges, histograms
 from cards.word_balance import WordUse, fewest, lopsided, sign_test
+from manifests.panels import Steps
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
@@ -96,6 +97,22 @@ def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
     assert numbers.distractor_again == 1  # number 2; of 0 and 1 the distractor is another image, and 3 is rejected
 
 
+@pytest.mark.parametrize("subset", ["text", "text-index"])
+def test_text_pairs_are_counted_and_attacked(made_text_pairs: MadeDataset, subset: str) -> None:
+    made_text_pairs.index(subset)
+    numbers = text_pair.statistics(made_text_pairs.store, subset)
+    # Numbers 0 to 8 but 3: three images, of which the second lacks a pair; kinds take turns; 5 and 6 are hostile.
+    assert numbers.kinds == {"add obj": 3, "unknown": 3, "replace att": 2} and numbers.group_pairs == {2: 1, 3: 2}
+    assert numbers.distinct_images == 3 and numbers.distinct_captions == 4 + 2 + 8
+    assert numbers.caption_words == {3: 6, 7: 1, 2000: 1} and numbers.negative_words == {5: 8}
+    assert numbers.sampled == (8 if subset == "text" else 0)
+    heads, _, *rows = numbers.attacks.splitlines()
+    assert heads.endswith("| all | ties | replace att | add obj | unknown |")
+    assert "| fewer words | 75.0% | 0.0% | 50.0% | 100.0% | 66.7% |" in rows
+    assert "| higher language-model score | 100.0% | 0.0% | 100.0% | 100.0% | 100.0% |" in rows
+    assert len(rows) == 5, "scores that no pair has are shown"
+
+
 @pytest.mark.parametrize("values", [range(3, 1000, 11), [5], [1, 2], [0, 10**9], range(40), range(41)])
 def test_bins_cover_every_value_once(values: range | list[int]) -> None:
     edges = bin_edges(dict.fromkeys(values, 1))
@@ -109,6 +126,16 @@ def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
     content = histograms(panels)
     assert Image.open(io.BytesIO(content)).size == (3 * 620, 360)
     assert histograms(panels) == content and b"Software" not in content
+
+
+def test_steps_are_drawn_over_each_other() -> None:
+    steps = Steps([-1.0, 0.0, 1.0], {"before": [10_000, 3], "after": [3, 3]})
+    content = histograms({"gaps": steps, "numbers": {1: 2}})
+    assert (
+        Image.open(io.BytesIO(content)).size == (2 * 620, 360)
+        and histograms({"gaps": steps, "numbers": {1: 2}}) == content
+    )
+    assert content != histograms({"gaps": Steps(steps.edges, {**steps.counts, "after": [3, 2]}), "numbers": {1: 2}})
 
 
 def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -24,6 +25,16 @@ def earlier(tmp_path: Path) -> Earlier:
 def test_a_finished_stage_is_read_in_columns(earlier: Earlier) -> None:
     assert earlier.read(["caption_id"]).to_pydict() == {"caption_id": ["1", "1", "2"]}
     assert [len(batch) for batch in earlier.batches(["key"])] == [3]
+
+
+def test_chosen_rows_are_read_batch_by_batch(tmp_path: Path) -> None:
+    table = pa.table({"key": [str(number) for number in range(10)], "caption_id": ["1"] * 10})
+    earlier = write_index(table, tmp_path, "words", 10, row_group=3)
+    chosen = np.isin(np.arange(10), [0, 7, 8, 9])
+    batches = list(earlier.batches(["key"], chosen))
+    assert [key for batch in batches for key in batch["key"].to_pylist()] == ["0", "7", "8", "9"]
+    assert all(len(batch) for batch in batches) and list(earlier.batches(["key"], np.zeros(10, bool))) == []
+    assert earlier.columns() == ["key", "caption_id"]
 
 
 def test_a_stage_of_another_kind_is_refused(earlier: Earlier) -> None:

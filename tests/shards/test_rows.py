@@ -29,6 +29,7 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
         split="test",
         verdict=KEPT,
         words={name: f"word of {name}" for name in kind.described},
+        numbers={name: 0.5 for name in kind.numbers[1:]},  # the first is null
         images={role: "0" * 64 for role in kind.images if role not in kind.optional},
         content="c",
         sources=(Source("7.jpg", 5, "1" * 64),),

@@ -19,6 +19,7 @@ from shards.kinds.pair import PAIR, Pair
 from shards.kinds.registry import KINDS
 from shards.kinds.samples import Frame, Source
 from shards.kinds.template import TEMPLATE, Template
+from shards.kinds.text_pair import TEXT_PAIR, TextPair
 from shards.kinds.triplet import TRIPLET, Triplet
 from shards.read import of_kind
 from shards.storage.tar_reader import BrokenTar
@@ -60,6 +61,22 @@ def triplet(distractor: bool = True, images: bool = True) -> Triplet:
         images={part: f"{part}.jpg" for part in CAPTIONS},
         provenance={"draw": 0},
         scores={"c": 4.9},
+    )
+
+
+def text_pair(images: bool = True) -> TextPair:
+    return TextPair(
+        key="n-a",
+        group="7",
+        split="train",
+        image=frame(40) if images else None,
+        caption="a dog on a hill",
+        negative_caption="a dog in a car",
+        type="replace",
+        subtype="rel",
+        image_id="7",
+        provenance={"caption_id": "c/1"},
+        scores={"vera_caption": 0.5},
     )
 
 
@@ -144,6 +161,7 @@ def without(fields: Mapping[str, bytes], name: str) -> dict[str, bytes]:
     [
         *((pair(True), name) for name in ("image0.png", "caption1.txt", "mask0.png", "json")),
         *((triplet(), name) for name in ("reference.png", "target.png", "condition.txt", "json")),
+        *((text_pair(), name) for name in ("image.png", "negative_caption.txt")),
         *((template(), name) for name in ("target.png", "gallery00.png", "gallery03.png")),
     ],
 )
@@ -176,6 +194,25 @@ def test_what_takes_one_kind_says_what_it_was_given() -> None:
     assert list(of_kind([found], TRIPLET, "this")) == [found]
     with pytest.raises(WrongUse, match="is a triplet, and --format openclip takes pairs"):
         list(of_kind([found], PAIR, "--format openclip"))
+
+
+def test_a_text_pair_is_read_as_it_was_written() -> None:
+    found = stored("n-a", written(text_pair()), "x.tar")
+    assert found.kind is TEXT_PAIR and list(found.images) == ["image"]
+    assert found.texts == {"caption": "a dog on a hill", "negative_caption": "a dog in a car"}
+    assert (found.json.type, found.json.subtype, found.json.image_id) == ("replace", "rel", "7")
+    assert found.json.scores == {"vera_caption": 0.5} and found.json.source.files["image"].path == "40.jpg"
+
+
+def test_text_pairs_of_one_image_with_the_same_words_are_duplicates() -> None:
+    other, another = text_pair(), text_pair(images=False)
+    other.image_id, other.type, another.image_id = "8", "swap", "8"
+    assert content_digest(text_pair(), {"image": "a"}) == content_digest(other, {"image": "a"})
+    assert content_digest(text_pair(), {"image": "a"}) != content_digest(text_pair(), {"image": "b"})
+    # Without images their ids tell them apart.
+    assert content_digest(text_pair(images=False), {}) != content_digest(another, {})
+    another.image_id, another.caption = "7", "a dog"
+    assert content_digest(text_pair(images=False), {}) != content_digest(another, {})
 
 
 def test_the_same_question_is_a_duplicate_and_another_is_none() -> None:

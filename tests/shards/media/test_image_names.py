@@ -1,0 +1,30 @@
+"""Names and ids of one image: a folder of COCO's images of 2014 serves annotations of 2017, and the other way round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shards.media.image_folder import ImageFolder
+
+
+@pytest.mark.parametrize("name", ["139", "000000000139", "000000000139.jpg", "COCO_val2014_000000000139.jpg"])
+@pytest.mark.parametrize(
+    "file", ["000000000139.jpg", "COCO_val2014_000000000139.jpg", "val/COCO_train2014_000000000139.jpg"]
+)
+def test_coco_images_are_found_by_the_names_of_either_year(tmp_path: Path, name: str, file: str) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_bytes(b"x")
+    found = ImageFolder(tmp_path).find(name)
+    if name.startswith("COCO_val") and "train" in file:
+        assert found is None, "images of both parts are others"
+    else:
+        assert found is not None and found.name == file
+
+
+def test_the_very_name_comes_first(tmp_path: Path) -> None:
+    for file in ("COCO_val2014_000000000139.jpg", "000000000139.jpg", "139.png"):
+        (tmp_path / file).write_bytes(b"x")
+        found = ImageFolder(tmp_path).find("139")
+        assert found is not None and found.name == file
