@@ -113,8 +113,8 @@ def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int
                 kind = f"{row['type']}_{row['subtype']}"
                 if not re.fullmatch("[a-z]+_[a-z]+", kind):
                     raise WrongUse(
-                        f"{row['key']} of {one.where} is of no known kind ({kind[:50]!r}), and SugarCrepe has a file a kind; use "
-                        "--format trohn, or make it of negative captions that tell their kind"
+                        f"{row['key']} of {one.where} is of no known kind ({kind[:50]!r}), and SugarCrepe has a file a "
+                        "kind; use --format trohn, or make it of negative captions that tell their kind"
                     )
                 below = folder / row["split"] if len(splits) > 1 else folder
                 path = below / f"{kind}.json"

@@ -1,0 +1,141 @@
+"""Whole builds: negatives become text pairs with images, which others' tools and twinset itself read again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from generators.negative_captions.released import Released, read_released, released_files
+from manifests.errors import WrongUse
+from manifests.recipe import parse_recipe
+from shards.earlier import Earlier
+from shards.export.formats import export
+from shards.read import read_samples
+from shards.storage.store import Store
+from stages.run_here import build_here
+from tests.generators.selection.scored_stage import drawn, stage_of
+
+KINDS = ("replace_obj", "swap_att")
+RECORDS = 6  # of each kind; two of each image, one image absent
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``text``: pairs with images in two splits; ``selected``, ``chosen``: a selection of drawn scores as an index."""
+    folder = tmp_path_factory.mktemp("built")
+    (folder / "released").mkdir()
+    (folder / "photos").mkdir()
+    for kind in KINDS:
+        records = {str(number): _record(kind, number) for number in range(RECORDS)}
+        (folder / f"released/{kind}.json").write_text(json.dumps(records))
+    for image in range(RECORDS // 2):
+        if image:
+            picture = Image.new("RGB", (40, 30), (80 * image, 90, 200))
+            picture.save(folder / f"photos/{image:012d}.jpg")
+    stage_of(drawn(600), folder / "before")
+    scores = str(folder / "before/scores")
+    raw: dict[str, Any] = {
+        "name": "text",
+        "max_missing": 1,
+        "stages": {
+            "negatives": {"source": {"kind": "replayed-negatives", "captions": str(folder / "released")}},
+            "selected": {"source": {"kind": "selected-negatives", "scores": scores, "quantile": 0.2}},
+        },
+        "subsets": {
+            "text": {
+                "source": _pairs("negatives", images=str(folder / "photos"), train=0.5),
+                "split": "validation",
+                "shard_size": 4,
+            },
+            "chosen": {"source": _pairs("selected"), "shard_size": 50},
+        },
+    }
+    build_here(parse_recipe(raw), str(folder / "out"), 1)
+    return folder / "out"
+
+
+def _record(kind: str, number: int) -> dict[str, str]:
+    words = {"caption": f"A dog by car {number}.", "negative_caption": f"A {kind[:4]} cat by car {number}."}
+    return {"filename": f"{number // 2:012d}.jpg", **words}
+
+
+def _pairs(negatives: str, **settings: Any) -> dict[str, Any]:
+    return {"kind": "text-pairs", "negatives": negatives, "licence": "CC0-1.0", **settings}
+
+
+def test_pairs_lie_in_the_split_of_their_image(out: Path) -> None:
+    samples = list(read_samples(Store(str(out)), "text"))
+    assert len(samples) == 2 * (RECORDS - 2)  # image 0 is absent
+    splits = {(one.json.group, one.json.split) for one in samples}
+    assert len(splits) == 2 and all((out / "text" / split).is_dir() for _, split in splits)
+    first = samples[0]
+    assert first.texts["caption"].startswith("A dog by car") and first.json.provenance["caption_id"] == "replace_obj/2"
+    assert first.json.source.files["image"].path == "000000000001.jpg"
+
+
+def test_what_load_dataset_reads(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    loaded = datasets.load_dataset(str(out / "text"), cache_dir=str(tmp_path))
+    assert sum(map(len, loaded.values())) == 2 * (RECORDS - 2)
+    one = next(iter(loaded.values()))[0]
+    assert one["jpg" if "jpg" in one else "image.jpg"].size == (40, 30)
+
+
+def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
+    selected = Earlier(Store(str(out)), "_stages/selected")
+    index = Earlier(Store(str(out)), "chosen")
+    assert index.record.kept == selected.record.kept > 20
+    columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
+    found, expected = (one.read(columns).to_pylist() for one in (index, selected))
+    assert sorted(map(str, found)) == sorted(map(str, expected))
+    card = (out / "_stages/selected/README.md").read_text("utf-8")
+    assert "What each step takes away, by kind:" in card and "_meta/gaps.png" in card and "higher CoLA" in card
+    assert Image.open(out / "_stages/selected/_meta/gaps.png").width == 4 * 620
+    card = (out / "chosen/README.md").read_text("utf-8")
+    assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card
+
+
+@pytest.mark.parametrize("format", ["sugarcrepe", "trohn"])
+def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, format: str) -> None:
+    assert export(Store(str(out)), ["text"], format, tmp_path / "to") == 2 * (RECORDS - 2)
+    folders = [tmp_path / "to/data"] if format == "trohn" else sorted((tmp_path / "to").iterdir())
+    found = [one for folder in folders for path in released_files([folder]) for one in read_released(path)]
+    assert all(isinstance(one, Released) for one in found)
+    read = {(one.image, one.caption, one.negative_caption) for one in found if isinstance(one, Released)}
+    records = [_record(kind, number) for kind in KINDS for number in range(2, RECORDS)]
+    assert read == {tuple(record.values()) for record in records}
+    kinds = {one.kind.name if one.kind else "" for one in found if isinstance(one, Released)}
+    assert kinds == ({""} if format == "trohn" else {*KINDS})
+
+
+def test_trohns_layout_is_loaded_by_datasets(out: Path, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    export(Store(str(out)), ["text"], "trohn", tmp_path / "to")
+    loaded = datasets.load_dataset(str(tmp_path / "to"), cache_dir=str(tmp_path / "cache"))
+    splits = {one.json.split for one in read_samples(Store(str(out)), "text")}
+    assert loaded.keys() == splits
+    assert next(iter(loaded.values())).column_names == ["image_id", "caption", "negative_caption"]
+
+
+def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:
+    kept = Earlier(Store(str(out)), "chosen").record.kept
+    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == kept
+    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
+    assert list(entries) == [str(number) for number in range(len(entries))]
+    assert all(len(one["filename"]) == len("000000000139.jpg") for one in entries.values())
+
+
+def test_pairs_of_no_kind_do_not_fit_sugarcrepes_files(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "any.csv").write_text("image_id,caption,negative_caption\n7,A dog.,A cat.\n")
+    stages = {"negatives": {"source": {"kind": "replayed-negatives", "captions": str(tmp_path / "any.csv")}}}
+    raw = {"name": "n", "stages": stages, "subsets": {"text": {"source": _pairs("negatives")}}}
+    build_here(parse_recipe(raw), str(tmp_path / "out"), 1)
+    with pytest.raises(WrongUse, match=r"text-\w+ of .* is of no known kind .* use --format trohn"):
+        export(Store(str(tmp_path / "out")), ["text"], "sugarcrepe", tmp_path / "to")
+    assert not (tmp_path / "to").exists()
+    assert export(Store(str(tmp_path / "out")), ["text"], "trohn", tmp_path / "to") == 1
