@@ -18,9 +18,7 @@ from shards.contracts import ENGINE_REASONS
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def card(
-    stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, reports: Mapping[str, Any], files: str = ""
-) -> str:
+def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made: str = "", files: str = "") -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
     Args:
@@ -28,7 +26,7 @@ def card(
         recipe: that it was planned from.
         summary: its funnel.
         numbers: its statistics, of its kind's class; of no use for a table.
-        reports: what its source reported of planning, by name of the file.
+        made: how it was made, in Markdown.
         files: a digest of what is to be loaded.
     """
     subset = recipe[stage.name]
@@ -45,7 +43,7 @@ def card(
         extension=subset.encoding.format,
         summary=summary,
         numbers=numbers,
-        made=source.how_made(reports),
+        made=made,
         meanings=meanings,
         front=_front_matter(stage, source.makes, summary, files),
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),

@@ -14,7 +14,7 @@ from cards.plots import histograms
 from cards.summary import IndexSummary
 from manifests.canonical import digest
 from manifests.errors import WrongUse
-from manifests.recipe import Subset
+from manifests.recipe import Recipe, Subset
 from manifests.stage import Stage
 from shards.read import finished, read_settings
 from shards.records import planned_stage
@@ -26,7 +26,7 @@ def describe(store: Store, summaries: Mapping[str, IndexSummary]) -> None:
     """Write all descriptions of finished subsets, whose indices are written; the same bytes for the same dataset.
 
     Of each subset of samples ``histograms.png``, ``croissant.json``, ``README.md`` and a contact sheet, of all these
-    together ``look.html``; of a table only ``README.md``; of each also the pictures that its source has.
+    together ``look.html``; of a table only ``README.md``; of each also the pictures of its sources.
 
     Args:
         store: of the dataset.
@@ -48,11 +48,7 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
         numbers = kind.statistics(store, subset)
         store.write(layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, settings.source.group)))
         files = digest(_write_croissant(store, stage, settings, summary))  # holds the digests of stage, index and tars
-    reports = {name: _report(store, subset, name) for name in settings.source.reports}
-    found = {name: content for name, content in reports.items() if content is not None}
-    for name, panels in settings.source.panels(found).items():
-        store.write(layout.meta(subset, name), histograms(panels))
-    text = card(stage, recipe, summary, numbers, found, files)
+    text = card(stage, recipe, summary, numbers, _made(store, subset, recipe, stage.name), files)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return kind is not None
 
@@ -74,6 +70,26 @@ def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: Inde
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     store.write(layout.meta(subset, "croissant.json"), text.encode("utf-8"))
     return metadata
+
+
+def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
+    """How a subset was made: what its source says, after what those of the stages say that it was planned from.
+
+    Their pictures are written beside the subset's own.
+    """
+    texts = []
+    for one, settings in recipe.only([name]).all.items():
+        source = settings.source
+        reports = {file: _report(store, recipe.home(one), file) for file in source.reports}
+        found = {file: content for file, content in reports.items() if content is not None}
+        text = source.how_made(found).strip()
+        for file, panels in source.panels(found).items():
+            own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
+            text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")
+            store.write(layout.meta(subset, own), histograms(panels))
+        if text:
+            texts.append(text if one == name else f"Stage `{one}`, which it was planned from: {text}")
+    return "\n\n".join(texts)
 
 
 def _report(store: Store, subset: str, name: str) -> Any:

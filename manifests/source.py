@@ -128,8 +128,7 @@ class SourceSettings(PlacedSettings):
     ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
-    reports: names of the JSON files that its generator writes beside the plan. pictures: names of the PNG files that
-    its `panels` give.
+    reports: names of the JSON files that its generator writes beside the plan.
     """
 
     licence: str
@@ -143,7 +142,6 @@ class SourceSettings(PlacedSettings):
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
-    pictures: ClassVar[tuple[str, ...]] = ()
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
@@ -158,10 +156,10 @@ class SourceSettings(PlacedSettings):
         return ""
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        """What each of the class's ``pictures`` shows, by name; `how_made` can show it as ``_meta/NAME``.
+        """What pictures show that `how_made` names as ``_meta/NAME.png``, by that name.
 
         Args:
-            reports: as for `how_made`; a picture whose report is absent is left out.
+            reports: as for `how_made`; a picture whose report is absent is left out of both.
         """
         return {}
 

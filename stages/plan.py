@@ -23,8 +23,8 @@ from stages.maker import Maker, facts_of
 
 logger = logging.getLogger("twinset")
 
-#: What describes the shards of a plan, and is removed when they are planned again; with contact sheets, ``look*.png``.
-DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json", "histograms.png", "croissant.json")
+#: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
+DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json", "croissant.json")
 
 
 def count_plan(maker: Maker) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, 
         reports = maker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(maker.home, "stage.json"))
-        withdraw(store, maker.home, (*maker.source.reports, *maker.source.pictures))
+        withdraw(store, maker.home, maker.source.reports)
         for name, report in reports.items():
             store.write(layout.meta(maker.home, name), report)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
@@ -143,11 +143,8 @@ def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, 
     return summary, dict(check.kinds)
 
 
-def withdraw(store: Store, home: str, own: tuple[str, ...]) -> None:
-    """Remove the descriptions of a stage that is planned again: they describe stale shards.
-
-    own: names of its source's reports and pictures.
-    """
-    sheets = fnmatch.filter(store.names(f"{home}/{layout.META}"), "look*.png")
-    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *own, *sheets))):
+def withdraw(store: Store, home: str, reports: tuple[str, ...]) -> None:
+    """Remove the descriptions of a stage that is planned again: they describe stale shards."""
+    pictures = fnmatch.filter(store.names(f"{home}/{layout.META}"), "*.png")
+    for path in (f"{home}/README.md", *(layout.meta(home, name) for name in (*DESCRIPTIONS, *reports, *pictures))):
         store.remove(path)

@@ -99,7 +99,6 @@ class Negatives(SourceSettings):
     makes = "text-pair"
     paper = PAPER
     group = "image"
-    pictures = ("words.png",)
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
         return {"words.png": {"words": {1: 2}, "gaps": Steps([-1.0, 0.0, 1.0], {"before": [3, 5], "after": [3, 3]})}}

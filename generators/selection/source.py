@@ -54,7 +54,6 @@ class SelectedNegatives(Source):
     group = "caption"
     verb = "selected from"
     reports = (FUNNEL, GAPS, ATTACKS)
-    pictures = (PICTURE,)
     reasons: ClassVar[Mapping[str, str]] = {
         "no-score": "a score that the rules need is absent or not a number",
         "same-meaning": "both captions mean the same to CLIP's text encoder",

@@ -39,7 +39,7 @@ def described(dataset: MadeDataset, name: str) -> str:
 def small_card(dataset: MadeDataset, kept: int = 1, **record: Any) -> str:
     recipe, _ = read_settings(dataset.store, "eq-ag")
     stage = dataset.stages["eq-ag"].model_copy(update=record)
-    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), NUMBERS, {})
+    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), NUMBERS)
 
 
 def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
