@@ -158,7 +158,7 @@ def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any
 
 
 def export(out: str, format: str, to: str | Path, only: Iterable[str] = ()) -> int:
-    """Write subsets in another tool's format (``eqben``, ``openclip``, ``genecis``, ``trohn``, ``sugarcrepe``); returns how many samples."""
+    """Write subsets in another tool's format (`shards.export.formats.FORMATS`); returns the number of samples."""
     store = Store(out)
     return formats.export(store, published(store, only), format, Path(to))
 

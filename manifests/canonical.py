@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 KEY_BYTES = 10  # 80 bits: 16 base32 characters, collision odds 1e-11 at 4 million samples
 CHUNK = 1 << 20
+_MULTIPLY1, _MULTIPLY2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of SplitMix64
 
 
 def canonical_json(value: Any) -> bytes:
@@ -44,6 +46,16 @@ def generator_for(seed: int, subset: str, key: str) -> np.random.Generator:
     """The random stream of one candidate, the same wherever and whenever it is made."""
     entropy = int.from_bytes(hashlib.blake2b(canonical_json([seed, subset, key]), digest_size=16).digest(), "big")
     return np.random.Generator(np.random.PCG64(entropy))
+
+
+def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014), in place: every bit of x flips half of the output."""
+    x ^= x >> np.uint64(30)
+    x *= _MULTIPLY1
+    x ^= x >> np.uint64(27)
+    x *= _MULTIPLY2
+    x ^= x >> np.uint64(31)
+    return x
 
 
 def sha256_of(stream: BinaryIO) -> tuple[str, int]:

@@ -117,7 +117,7 @@ def _rules(source: SelectedNegatives) -> str:
         axes = ", ".join(_TITLES[name] for name in source.refine)
         steps.append(
             f"Adversarial refinement, all kinds together: of each cell of the gaps' grid ({axes}; {source.grid} bins a "
-            "side) and of the opposite cell equally many remain, sampled by seed and identity."
+            "side) and of the opposite cell equally many remain, sampled by seed and key."
         )
     text = f"Selected by the rules `{source.rules}`:\n\n"
     text += "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1))

@@ -39,7 +39,7 @@ def select(scored: Scored, earlier: Earlier, source: SelectedNegatives, seed: in
     """All steps in order; the rows that the last one keeps are selected.
 
     How the stage of scores was cut into shards makes no difference: equal prompts are ordered as that stage was
-    planned, and which pairs of a crowded cell remain is decided by seed, stage and identity.
+    planned, and which pairs of a crowded cell remain is decided by seed, stage and key.
 
     Raises:
         WrongUse: nothing is left after a step.
@@ -69,11 +69,11 @@ def select(scored: Scored, earlier: Earlier, source: SelectedNegatives, seed: in
     kept = narrow("repeated", _first_of_equal(scored, kept, earlier, without_stops=source.rules == "published"))
     if source.refine:
         rows = np.flatnonzero(kept)
-        identities = (one for batch in earlier.batches(["identity"], kept) for one in batch[0].to_pylist())
+        keys = (batch[0] for batch in earlier.batches(["key"], kept))
         gaps = [scored.gaps[axis][rows].astype(np.float64) for axis in source.refine]
         balanced = np.zeros(len(scored), dtype=np.bool_)
         axes = [AXES[axis] for axis in source.refine]
-        balanced[rows] = refined(gaps, axes, source.grid, ranks_of(seed, stage, identities))
+        balanced[rows] = refined(gaps, axes, source.grid, ranks_of(seed, stage, keys))
         narrow("unbalanced", balanced)
     return steps
 

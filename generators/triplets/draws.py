@@ -11,13 +11,11 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json
+from manifests.canonical import canonical_json, mixed
 
 U64 = NDArray[np.uint64]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd: the increment of SplitMix64
-_MULTIPLY1 = np.uint64(0xBF58476D1CE4E5B9)
-_MULTIPLY2 = np.uint64(0x94D049BB133111EB)
 _UNIT = 2.0**-53
 
 
@@ -30,28 +28,18 @@ class Draws:
 
     def states(self, index: NDArray[np.int64], attempt: NDArray[np.int64]) -> U64:
         """One state for each pair of an index and an attempt at it."""
-        of_index = _mixed(index.astype(np.uint64) * _STEP + self._key)
-        return _mixed(of_index + attempt.astype(np.uint64) * _STEP)
+        of_index = mixed(index.astype(np.uint64) * _STEP + self._key)
+        return mixed(of_index + attempt.astype(np.uint64) * _STEP)
 
 
 def uniform(states: U64, slot: int) -> NDArray[np.float64]:
     """Numbers in [0, 1), independent for every slot of a state: multiples of 2^-53."""
     with np.errstate(over="ignore"):
         offset = np.uint64(slot + 1) * _STEP
-    numbers: NDArray[np.float64] = (_mixed(states + offset) >> np.uint64(11)).astype(np.float64) * _UNIT
+    numbers: NDArray[np.float64] = (mixed(states + offset) >> np.uint64(11)).astype(np.float64) * _UNIT
     return numbers
 
 
 def below(states: U64, slot: int, count: NDArray[np.int32]) -> NDArray[np.int64]:
     """Whole numbers from 0 up to each ``count`` (at least 1), all as likely to within count / 2^53."""
     return (uniform(states, slot) * count).astype(np.int64)
-
-
-def _mixed(x: U64) -> U64:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the input flips half of the output."""
-    x ^= x >> np.uint64(30)
-    x *= _MULTIPLY1
-    x ^= x >> np.uint64(27)
-    x *= _MULTIPLY2
-    x ^= x >> np.uint64(31)
-    return x

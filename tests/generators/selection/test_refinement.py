@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generators.selection.refinement import AXES, COARSE, balanced, cells_of, ranks_of, refined
+from manifests.canonical import sample_key
 from tests.generators.selection.published_procedure import refine
 
 PUBLISHED = [AXES["vera"], AXES["cola"]]
@@ -72,7 +74,7 @@ def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(pairs: list
 @STEADY
 @given(MORE, st.randoms(use_true_random=False))
 def test_the_order_of_pairs_makes_no_difference(pairs: list[tuple[float, ...]], random: np.random.Generator) -> None:
-    gaps, ranks = columns(pairs, 4), ranks_of(0, "s", [str(number) for number in range(len(pairs))])
+    gaps, ranks = columns(pairs, 4), some_ranks(len(pairs))
     order = list(range(len(pairs)))
     random.shuffle(order)
     kept = refined(gaps, FOUR, 50, ranks)
@@ -102,12 +104,12 @@ def test_nothing_and_one_side_alone_keep_nothing() -> None:
     assert not refined([np.full(9, 0.1), np.full(9, 0.1)], PUBLISHED, 50, some_ranks(9)).any()
 
 
-def test_the_seed_the_stage_and_the_identity_decide_what_remains() -> None:
+def test_the_seed_the_stage_and_the_key_decide_what_remains() -> None:
     gaps = [np.array([0.1] * 900 + [-0.1] * 100)]
-    names = [str(number) for number in range(1000)]
+    names = pa.array([sample_key("scores", number) for number in range(1000)])
 
     def kept(seed: int, stage: str) -> set[int]:
-        found = refined(gaps, [AXES["vera"]], 50, ranks_of(seed, stage, names))
+        found = refined(gaps, [AXES["vera"]], 50, ranks_of(seed, stage, [names[:300], names[300:]]))
         assert found.sum() == 200 and found[900:].all()
         return {*np.flatnonzero(found).tolist()}
 
