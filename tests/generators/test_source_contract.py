@@ -44,6 +44,8 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "negative-captions",
         "negative-prompts",
         "replayed-negatives",
+        "selected-negatives",
+        "text-pairs",
     }
 
 
