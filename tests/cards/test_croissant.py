@@ -89,6 +89,18 @@ def test_mlcroissant_validates_and_reads_triplets(made_triplets: MadeDataset, ml
         assert rows[key]["triplets/target_caption"].decode() == one.json.captions["target"]
 
 
+def test_mlcroissant_validates_and_reads_text_pairs(made_text_pairs: MadeDataset, mlcroissant: Any) -> None:
+    made_text_pairs.describe("text")
+    found = opened(made_text_pairs, mlcroissant, "text")
+    negatives, captions = read(found, "negative_caption"), read(found, "caption")
+    stored = {one.key: one for one in read_samples(made_text_pairs.store, "text")}
+    rows = {row["text-pairs/key"].decode(): row for row in found.records("text-pairs")}
+    assert rows.keys() == negatives.keys() == captions.keys() == stored.keys()
+    for key, one in stored.items():
+        assert (captions[key].decode(), negatives[key].decode()) == tuple(one.texts.values())
+        assert rows[key]["text-pairs/image_id"].decode() == one.json.image_id
+
+
 def test_mlcroissant_reads_an_index_without_tars(made_triplets: MadeDataset, mlcroissant: Any) -> None:
     made_triplets.describe("index-only")
     rows = list(opened(made_triplets, mlcroissant, "index-only").records("triplets"))

@@ -99,6 +99,15 @@ def test_the_page_of_templates_shows_all(made_templates: MadeDataset) -> None:
     assert "8 templates" in page.text and "attribute type color" in page.text and "8 pairs" not in page.text
 
 
+def test_the_page_of_text_pairs_shows_all(made_text_pairs: MadeDataset) -> None:
+    page = Page(made_text_pairs.text(write_look(made_text_pairs.store, ["text"])[-1]))
+    assert page.count("image") == 8 and page.text.count("<script>alert('x')</script>") == 1
+    assert any("grey" in one for one in page.marked) and any("red disc" in one for one in page.marked)
+    assert "8 text pairs" in page.text and "replace att" in page.text
+    page = Page(made_text_pairs.text(write_look(made_text_pairs.store, ["text-index"])[-1]))
+    assert "img" not in page.tags and page.tags.count("tr") == 1 + 8 and "0 grey discs on grey" in page.text
+
+
 def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> None:
     store = made_triplets.store
     store.write("index-only/_meta/look.png", b"of a build that had images")
@@ -137,9 +146,14 @@ def test_only_the_whole_look_takes_the_datasets_own_names(made_pairs: MadeDatase
 
 
 @pytest.mark.parametrize("text", ODD)
-@pytest.mark.parametrize("name", ["eq-ag", "triplets", "focus-object"])
+@pytest.mark.parametrize("name", ["eq-ag", "triplets", "focus-object", "text"])
 def test_words_that_fit_nowhere_do_not_break_the_sheet(
-    made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, name: str, text: str
+    made_pairs: MadeDataset,
+    made_triplets: MadeDataset,
+    made_templates: MadeDataset,
+    made_text_pairs: MadeDataset,
+    name: str,
+    text: str,
 ) -> None:
     sample = read_spread(made_pairs.store, name, 1)[0]
     described = sample.json
