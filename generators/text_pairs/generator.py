@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from generators.negative_captions.kinds import COLUMNS
 from generators.negative_captions.scored import ScoredCaption, scores_of
 from generators.text_pairs.source import TextPairs
 from manifests.candidate import Candidate
-from manifests.canonical import generator_for, sample_key
+from manifests.canonical import canonical_json, sample_key
 from manifests.errors import WrongUse
 from shards.contracts import Context, Generator, LeftOut
 from shards.earlier import Earlier
@@ -88,8 +89,10 @@ class TextPairGenerator(Generator[TextPairs]):
 
     def _split_of(self, image_id: str) -> str:
         """The same for an image in all stages of a recipe that ask for the same share."""
-        share = self.source.train or 0.0
-        return TRAIN if share and generator_for(self.seed, "split", image_id).random() < share else self.split
+        if self.source.train is None:
+            return self.split
+        hashed = hashlib.blake2b(canonical_json([self.seed, "split", image_id]), digest_size=8).digest()
+        return TRAIN if int.from_bytes(hashed, "big") < self.source.train * 2**64 else self.split
 
     @cached_property
     def _negatives(self) -> Earlier:
