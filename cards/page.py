@@ -56,7 +56,7 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
             store.remove(picture)
             continue
         kind, blocks = section["kind"], section["blocks"]
-        shown = f"{len(blocks):,} of {section['kept']:,} kept {kind.sample.name.replace("-", " ")}s, evenly spread"
+        shown = f"{len(blocks):,} of {section['kept']:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
         subtitle = f"{shown}; {stage.planned:,} planned. {section['licence']}"
         store.write(picture, contact_sheet(blocks, kind.across, subset, subtitle, kind.legend))
         written.append(picture)
