@@ -41,6 +41,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
     assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
         "caption-scores",
         "image-pairs",
+        "image-verification",
         "negative-captions",
         "negative-prompts",
         "replayed-negatives",
