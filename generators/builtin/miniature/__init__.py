@@ -5,6 +5,7 @@
     youcook2/annotations.json       youcook2/videos/VIDEO.(mp4|mkv)
     stills/                         as `generators.builtin.photos` says
     scenes/captions.json            COCO Captions without images, which the engine `kubric` can draw
+    small_world/negatives.csv       small_world/photos/NNN.png; the small model can draw both captions of a row
 
 An actor handles things in a room (Action Genome, GEBC) and hands cook on a counter (YouCook2), so every relation,
 boundary and step is known. Some files are odd on purpose: a rotation flag, a variable frame rate, NTSC rates, B-frames
@@ -25,6 +26,7 @@ from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS, database
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS, event_boundaries
 from generators.builtin.miniature.home_videos import HOME_VIDEOS, scene_graphs
 from generators.builtin.miniature.scene_captions import write_scenes
+from generators.builtin.miniature.small_world import write_small_world
 from generators.builtin.photos import write_photos
 from manifests.locations import miniature_folder
 
@@ -80,4 +82,5 @@ SUBFOLDERS = {
     "youcook2": write_youcook2,
     "stills": write_photos,
     "scenes": write_scenes,
+    "small_world": write_small_world,
 }
