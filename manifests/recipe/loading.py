@@ -24,7 +24,9 @@ class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models. problems: as pydantic reports them, those of sources and filters first."""
 
     def __init__(self, error: ValidationError) -> None:
-        self.problems = sorted(error.errors(), key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
+        # The pool is the source's own by default: where the source is wrong, that is said, and no more.
+        problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        self.problems = sorted(problems, key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 

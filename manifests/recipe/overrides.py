@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def override(raw: dict[str, Any], setting: str) -> None:
         raise WrongUse(f"--set {setting!r}: {'.'.join(where)} holds a value, not keys")
 
 
-def class_at(raw: Any, where: list[str]) -> type[PlacedSettings] | None:
+def class_at(raw: Any, where: Sequence[str]) -> type[PlacedSettings] | None:
     """The class of the settings at a key path that leads into a source or filter; None where it is not one."""
     depth = {"source": 3, "filters": 4}.get("".join(where[2:3]), 0)
     if not depth or len(where) < depth:
