@@ -11,6 +11,7 @@ KINDS = {
     "image-verification": "generators.image_verification.source:ImageVerification",
     "kubric": "generators.kubric_scenes.source:Kubric",
     "negative-captions": "generators.negative_captions.source:NegativeCaptions",
+    "negative-images": "generators.negative_images.source:NegativeImages",
     "negative-prompts": "generators.negative_captions.prompts:NegativePrompts",
     "replayed-negatives": "generators.negative_captions.replay:ReplayedNegatives",
     "scene-graphs": "generators.scene_graphs.source:SceneGraphs",

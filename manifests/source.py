@@ -23,6 +23,10 @@ class Settings(BaseModel):
 Need = Literal["annotations", "media", "models"]
 
 
+#: Work pools, by what their workers have.
+Pool = Literal["cpu", "render", "gpu"]
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
@@ -177,6 +181,11 @@ class SourceSettings(PlacedSettings):
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
         return ", ".join(str(path) for _, place, path in self.places() if place.need == "annotations") or self.kind
+
+    @property
+    def pool(self) -> Pool:
+        """The work pool whose workers make its shards, unless the recipe names one."""
+        return "cpu"
 
     @property
     def shards_at_a_time(self) -> int:

@@ -106,13 +106,15 @@ class Worker(ABC):
     version: raised when the bytes or verdicts change. isolation: ``process`` when its libraries need a process of their
     own (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that
     one pass of its network makes, 0 without one; threads: of the network's library; both are part of the runtime class,
-    since the last bits of a sample depend on how many are made with it.
+    since the last bits of a sample depend on how many are made with it. passes: micro-batches that `Generator.make` is
+    given at a time, more than one where it works on the next while the last one is encoded.
     """
 
     version: ClassVar[int]
     isolation: ClassVar[Isolation] = "thread"
     libraries: ClassVar[tuple[str, ...]] = ()
     micro_batch: int = 0
+    passes: int = 1
     threads: int = 1
 
     def device(self) -> str | None:
@@ -154,7 +156,8 @@ class Generator(Worker, Generic[S]):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | TableRows | Rejected]:
         """One result a candidate, in order; a candidate that fails becomes a `Rejected`.
 
-        Candidates of one group come together, and as many groups as fill a micro-batch.
+        Candidates of one group come together, and as many groups as fill `passes` micro-batches. Results are encoded
+        as they come where no filter judges images.
         """
 
     def reports(self) -> Mapping[str, bytes]:

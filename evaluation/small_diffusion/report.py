@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
-from generators.edited_pairs.painter import be_quiet
 from generators.edited_pairs.source import StableDiffusion
+from generators.text_to_image.diffusion.models import be_quiet
 from manifests.locations import SMALL, small_model_folder
 from shards.kinds.samples import Pixels
 

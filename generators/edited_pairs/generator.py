@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from generators.edited_pairs.source import StableDiffusion
 from generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
-from generators.prompt_to_prompt.model_files import model_digest
+from generators.text_to_image.diffusion.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.locations import is_model_folder, model_name

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import diffusers
 import numpy as np
 import torch
-import transformers
 from numpy.typing import NDArray
 
 from generators.edited_pairs.source import StableDiffusion
 from generators.prompt_to_prompt.edits import Edit, EditError
-from generators.prompt_to_prompt.model_files import model_digest, model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
+from generators.text_to_image.diffusion.model_files import model_digest, weight_files
+from generators.text_to_image.diffusion.models import be_quiet
 from manifests.canonical import generator_for
 from manifests.errors import BuildFailed, WrongUse
 from manifests.locations import model_name
 from shards.contracts import OutOfMemory
-from shards.kinds.samples import Pixels, Source
+from shards.kinds.samples import Pixels
 from shards.models.device import GPU, within_memory
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Painter:
                 "else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
             ) from error
         self._shape = self._latents()
-        self.files, self.digest = _files(model_name(source.model)), model_digest(model_name(source.model))
+        self.files, self.digest = weight_files(model_name(source.model)), model_digest(model_name(source.model))
 
     def _load(self) -> PromptToPromptPipeline:
         source = self._source
@@ -133,17 +132,3 @@ class Painter:
 def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
     """From image 0 and image 1 to the plain image and the edited one, or back."""
     return (second, first) if plain else (first, second)
-
-
-def be_quiet() -> None:
-    """No bars and remarks of the libraries where a build or a report shows its own; errors stay."""
-    for library in (diffusers.utils.logging, transformers.utils.logging):
-        library.set_verbosity_error()
-        library.disable_progress_bar()
-
-
-def _files(model: str) -> tuple[Source, ...]:
-    folder = model_folder(model)
-    weights = {path: sha256 for path, sha256 in weights_digest(model).items() if path.endswith(".safetensors")}
-    ordered = sorted(weights, key=lambda path: (not path.startswith("unet/"), path))
-    return tuple(Source(path, (folder / path).stat().st_size, weights[path]) for path in ordered)

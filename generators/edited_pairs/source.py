@@ -136,7 +136,7 @@ class StableDiffusion(Source):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`: the files of the model."""
-        from generators.prompt_to_prompt.model_files import model_folder
+        from generators.text_to_image.diffusion.model_files import model_folder
         from shards.models.files import ModelMissing
 
         if "models" in needs:

@@ -16,6 +16,8 @@ from generators.prompt_to_prompt.alignment import Alignment, Schedule, align
 from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
 from generators.prompt_to_prompt.edits import Edit, EditError
 from generators.prompt_to_prompt.local_blend import LocalBlend
+from generators.text_to_image.diffusion.decoding import unscaled
+from generators.text_to_image.diffusion.text import embedded
 
 MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet
@@ -144,25 +146,14 @@ class PromptToPromptPipeline(diffusers.DiffusionPipeline):  # type: ignore[misc]
         return {"encoder_hidden_states": states, "added_cond_kwargs": {"text_embeds": pooled[0], "time_ids": ids}}
 
     def _embedded(self, captions: Sequence[str]) -> list[torch.Tensor]:
-        """Captions, padded to the encoders' length, as (rows, tokens, channels) for cross-attention; of SDXL also as
-        its second encoder pools them, (rows, channels). Each encoder sees all captions in one batch."""
-        seen = []
-        for tokenizer, encoder in ((self.tokenizer, self.text_encoder), (self.tokenizer_2, self.text_encoder_2)):
-            if encoder is not None:
-                length = tokenizer.model_max_length
-                padded = tokenizer(list(captions), padding="max_length", max_length=length, return_tensors="pt")
-                seen.append(encoder(padded["input_ids"].to(encoder.device), output_hidden_states=True))
-        if len(seen) == 1:
-            return [seen[0].last_hidden_state]
-        # SDXL (arXiv 2307.01952, section 2.1) takes the last layer but one of both, side by side.
-        return [torch.cat([one.hidden_states[-2] for one in seen], dim=-1), seen[1].text_embeds]
+        """As `embedded`, all captions in one batch."""
+        both = ((self.tokenizer, self.text_encoder), (self.tokenizer_2, self.text_encoder_2))
+        return embedded([(tokenizer, encoder) for tokenizer, encoder in both if encoder is not None], captions)
 
     def _decode(self, latents: torch.Tensor, blend: LocalBlend | None) -> Made:
-        config = self.vae.config
-        mean = torch.tensor(getattr(config, "latents_mean", None) or 0.0, device=latents.device).view(-1, 1, 1)
-        std = torch.tensor(getattr(config, "latents_std", None) or 1.0, device=latents.device).view(-1, 1, 1)
-        scaled = latents * std / config.scaling_factor + mean + (getattr(config, "shift_factor", None) or 0.0)
-        decoded = [self.vae.decode(some).sample.float() for some in scaled.to(self.vae.dtype).split(DECODED_AT_ONCE)]
+        scaled = unscaled(self.vae, latents)
+        rows = torch.split(scaled.to(self.vae.dtype), DECODED_AT_ONCE)
+        decoded = [self.vae.decode(some).sample.float() for some in rows]
         pixels = torch.stack(torch.cat(decoded).chunk(2), 1)  # (n, 2, 3, height, width) in -1..1
         finite = pixels.isfinite().flatten(1).all(1) & torch.stack(latents.isfinite().chunk(2), 1).flatten(1).all(1)
         images = (

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.source import Need, PlacedSettings
+from manifests.source import Need, PlacedSettings, Pool, Reference
 from shards.contracts import Worker
 from shards.kinds.samples import Json, Pixels, Rejected
 
@@ -80,13 +80,23 @@ class EngineSettings(PlacedSettings, ABC):
     """Settings of a text-to-image engine, light to import.
 
     Subclasses set ``kind`` as a `Literal` with the engine's name. reasons: what the reasons mean that it rejects for.
-    title: the engine as a card names it. licence: of what it draws, and of what is seen in it.
+    title: the engine as a card names it. reference: what to cite. licence: of what it draws, and of what is seen in it.
     """
 
     licence: str
 
     reasons: ClassVar[Mapping[str, str]] = {}
     title: ClassVar[str] = ""
+    reference: ClassVar[Reference] = Reference("")
+
+    def notes(self) -> str:
+        """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""
+        return ""
+
+    @property
+    def pool(self) -> Pool:
+        """The work pool whose workers draw, unless the recipe names one."""
+        return "cpu"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """Raise `WrongUse` before any work when a model or an asset is absent, naming the setting and the remedy.

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
+from generators.text_to_image.diffusion.settings import DiffusionImages
 from generators.text_to_image.kubric.settings import KubricImages
 
-#: One of several: ``Annotated[KubricImages | SDXLImages, Field(discriminator="kind")]``.
-ImageEngine = KubricImages
+#: Of every engine.
+ENGINES = (DiffusionImages, KubricImages)
+
+ImageEngine = Annotated[DiffusionImages | KubricImages, Field(discriminator="kind")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ from pydantic_core import ErrorDetails
 
 from manifests.errors import WrongUse
 from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
-from manifests.recipe.overrides import PARTS, absolute, cut, override, spelled_out
+from manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
 from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
-from manifests.registry import FILTERS, SOURCES
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
@@ -25,7 +24,9 @@ class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models. problems: as pydantic reports them, those of sources and filters first."""
 
     def __init__(self, error: ValidationError) -> None:
-        self.problems = sorted(error.errors(), key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
+        # The pool is the source's own by default: where the source is wrong, that is said, and no more.
+        problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        self.problems = sorted(problems, key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 
@@ -92,10 +93,10 @@ def _locate(recipe: str) -> tuple[Path, Path]:
 
 def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem: ErrorDetails) -> str:
     """One problem of a recipe as an instruction. keys: key paths that were given with --set."""
-    place, message, hint = [*map(str, problem["loc"])], problem["msg"], ""
+    place, message, hint = _key_path(raw, problem["loc"]), problem["msg"], ""
     unknown = problem["type"] == "extra_forbidden"
     if unknown:
-        known = sorted(_known_keys(raw, problem["loc"][:-1]))
+        known = sorted(_known_keys(raw, place[:-1]))
         near = difflib.get_close_matches(place[-1], known, n=1)
         message = "unknown key"
         hint = f"; did you mean {near[0]!r}?" if near else f"; known keys: {', '.join(known)}" if known else ""
@@ -106,20 +107,31 @@ def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem:
     return f"{'--set ' if asked else f'{path}: '}{cut('.'.join(place)) or 'recipe'}: {cut(message)}{hint}"
 
 
-def _known_keys(raw: Any, where: tuple[str | int, ...]) -> Iterable[str]:
+def _key_path(raw: Any, loc: Iterable[str | int]) -> list[str]:
+    """Where a problem is, without the kind that pydantic adds where settings are one of several kinds."""
+    path, here = list[str](), raw
+    for part in loc:
+        if isinstance(here, dict) and part not in here and here.get("kind") == part:
+            continue
+        path.append(str(part))
+        there = isinstance(here, dict) and part in here
+        there |= isinstance(here, list) and isinstance(part, int) and part < len(here)
+        here = here[part] if there else None
+    return path
+
+
+def _known_keys(raw: Any, where: Sequence[str]) -> Iterable[str]:
     """Keys allowed at a key path of a recipe; none where it does not lead to settings."""
+    if (placed := class_at(raw, where)) is not None:
+        return placed.model_fields
     settings: type[BaseModel] = Recipe
     match where:
-        case (part, name, "source", *inner):
-            settings = SOURCES.find(raw[part][name]["source"]["kind"])
-        case (part, name, "filters", number, *inner):
-            settings = FILTERS.find(raw[part][name]["filters"][number]["kind"])
         case (_, _, *inner):
             settings = Subset
         case inner:
             pass
     for key in inner:
-        field = settings.model_fields.get(str(key))
+        field = settings.model_fields.get(key)
         if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
             return ()
         settings = field.annotation

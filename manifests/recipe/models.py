@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from manifests.candidate import SPLIT
 from manifests.errors import WrongUse
 from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from manifests.source import FilterSettings, Settings, SourceSettings
+from manifests.source import FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -53,7 +53,7 @@ class Subset(Settings):
     count: how many candidates are planned: the first so many of a source that could plan more, all when absent. An
     unbounded source needs one.
     shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
-    pool: the work pool whose workers make it.
+    pool: the work pool whose workers make it; by default the one that the source asks for.
     """
 
     source: SourceOfKind
@@ -62,7 +62,7 @@ class Subset(Settings):
     count: int | None = Field(default=None, ge=1, le=MOST)
     shard_size: int = Field(default=256, ge=1, le=MOST)
     split: str = Field(default="test", pattern=SPLIT)
-    pool: Literal["cpu", "render", "gpu"] = "cpu"
+    pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @model_validator(mode="after")
     def _fits_its_source(self) -> Subset:

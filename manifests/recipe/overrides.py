@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def override(raw: dict[str, Any], setting: str) -> None:
     here: Any = raw
     for depth, part in enumerate(where if equals and all(parts) else ()):
         here = _step(here, part, setting, ".".join(parts[:depth]))
-    within = _class_at(raw, where) if equals and all(parts) and isinstance(here, dict) else None
+    within = class_at(raw, where) if equals and all(parts) and isinstance(here, dict) else None
     what = within.leads_to(last) if within is not None else ""
     if not equals or not all(parts) or (what and not value):
         raise WrongUse(f"--set {setting!r}: write KEY.PATH=VALUE, as in --set subsets.eq-ag.source.skip=2")
@@ -92,7 +92,7 @@ def override(raw: dict[str, Any], setting: str) -> None:
         raise WrongUse(f"--set {setting!r}: {'.'.join(where)} holds a value, not keys")
 
 
-def _class_at(raw: Any, where: list[str]) -> type[PlacedSettings] | None:
+def class_at(raw: Any, where: Sequence[str]) -> type[PlacedSettings] | None:
     """The class of the settings at a key path that leads into a source or filter; None where it is not one."""
     depth = {"source": 3, "filters": 4}.get("".join(where[2:3]), 0)
     if not depth or len(where) < depth:

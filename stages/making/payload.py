@@ -53,7 +53,7 @@ def write_table(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, p
 def write_samples(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
-    for batch in _batches(candidates, maker.generator.micro_batch):
+    for batch in _batches(candidates, maker.generator.micro_batch * maker.generator.passes):
         for row, fields in _make_batch(batch, maker, missing):
             rows.append(row)
             if fields is not None:
@@ -88,17 +88,39 @@ def _made(
 
 def _make_batch(candidates: Sequence[Candidate], maker: Maker, missing: Missing) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
+    rows = _rows(candidates, maker)
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]
+    made = _samples(wanted, maker, rows, missing)
+    encoded: dict[str, EncodedImage] = {}
+    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in maker.filters):
+        # As they come: a generator can work on the next while this one is encoded.
+        asked = {one.key for one in wanted}
+        for key, row in rows.items():
+            sample = next(made) if key in asked else None
+            yield row, (None if sample is None else _encode(sample, row, maker, encoded))
+        return
+    kept = _judge_pixels([sample for sample in made if sample is not None], maker, rows)
+    for key, row in rows.items():
+        yield row, (_encode(kept[key], row, maker, encoded) if key in kept else None)
+
+
+def _rows(candidates: Sequence[Candidate], maker: Maker) -> dict[str, Row]:
+    """A row for each candidate, by key, as if it were kept."""
     kind = KINDS[maker.source.makes]
-    rows = {
+    return {
         c.key: Row(
             kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
         )
         for c in candidates
     }
-    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]
-    samples: dict[str, Sample] = {}
-    for candidate, made in _made(wanted, maker, missing):
-        row = rows[candidate.key]
+
+
+def _samples(
+    candidates: Sequence[Candidate], maker: Maker, rows: Mapping[str, Row], missing: Missing
+) -> Iterator[Sample | None]:
+    """The sample of each candidate; None where its row says why there is none."""
+    for candidate, made in _made(candidates, maker, missing):
+        row, sample = rows[candidate.key], None
         if isinstance(made, Rejected):
             _reject(row, "generator", Drop(made.reason), made.detail)
         elif isinstance(made, TableRows):
@@ -106,13 +128,10 @@ def _make_batch(candidates: Sequence[Candidate], maker: Maker, missing: Missing)
         elif not all(map(encodable, made.pictures().values())):
             _reject(row, "generator", Drop("too-large"), "a side is too long for an image file")
         else:
-            samples[made.key] = made
+            sample = made
             row.words = made.described()
             row.sources = tuple(dict.fromkeys((*(one.source for one in made.pictures().values()), *made.sources)))
-    kept = _judge_pixels(list(samples.values()), maker, rows)
-    encoded: dict[str, EncodedImage] = {}
-    for key, row in rows.items():
-        yield row, (_encode(kept[key], row, maker, encoded) if key in kept else None)
+        yield sample
 
 
 def _said(candidate: Candidate) -> dict[str, str]:

@@ -20,17 +20,20 @@ from shards.storage import layout
 from shards.storage.store import Store
 
 
-def finish(source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000) -> Earlier:
+def finish(
+    source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000, context: Context | None = None
+) -> Earlier:
     """Plan and make all of a table source below a folder."""
-    generator: Generator[Any] = source.open(Context(name))
+    generator: Generator[Any] = source.open(context or Context(name))
     planned, rows = 0, []
     for candidates in _batches(list(generator.plan()), generator.micro_batch or 1):
         planned += len(candidates)
-        for made in generator.make(candidates):
+        for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
-                rows += [{"key": made.key, **row} for row in made.rows]
+                rows += [{"key": made.key, "identity": one.identity, **row} for row in made.rows]
     assert generator.columns is not None
-    schema = pa.schema([pa.field("key", pa.string()), *generator.columns])
+    ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
+    schema = pa.schema([*ids, *generator.columns])
     return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group)
 
 

@@ -43,6 +43,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "image-pairs",
         "image-verification",
         "negative-captions",
+        "negative-images",
         "negative-prompts",
         "replayed-negatives",
         "selected-negatives",

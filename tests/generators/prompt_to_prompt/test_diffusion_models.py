@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from generators.prompt_to_prompt.model_files import model_digest, model_folder, weights_digest
 from generators.prompt_to_prompt.models import load_model
+from generators.text_to_image.diffusion.model_files import model_digest, model_folder, weights_digest
 from manifests.errors import WrongUse
 from shards.models.files import ModelMissing
 

@@ -12,8 +12,8 @@ import pytest
 from diffusers import UNet2DConditionModel
 from safetensors.torch import load_file, save_file
 
-from generators.prompt_to_prompt.model_files import model_folder
 from generators.prompt_to_prompt.models import load_model
+from generators.text_to_image.diffusion.model_files import model_folder
 from manifests.errors import WrongUse
 
 UNET = "unet/diffusion_pytorch_model.safetensors"

@@ -9,6 +9,7 @@ here, that knows some words and cuts others.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -124,13 +125,13 @@ def sharpen(unet: UNet2DConditionModel) -> UNet2DConditionModel:
     return unet
 
 
-def autoencoder(scaling: float) -> AutoencoderKL:
+def autoencoder(scaling: float, channels: tuple[int, ...] = (8, 8, 16, 16), groups: int = 4) -> AutoencoderKL:
     return AutoencoderKL(
-        block_out_channels=(8, 8, 16, 16),
+        block_out_channels=channels,
         down_block_types=("DownEncoderBlock2D",) * 4,
         up_block_types=("UpDecoderBlock2D",) * 4,
-        layers_per_block=1,
-        norm_num_groups=4,
+        layers_per_block=1 if groups == 4 else 2,
+        norm_num_groups=groups,
         scaling_factor=scaling,
     )
 
@@ -189,20 +190,55 @@ def save(folder: Path, vae: Any, text: Any, words: CLIPTokenizer, unet: UNet2DCo
     return folder
 
 
-def save_sdxl(folder: Path) -> Path:
-    """SDXL base 1.0: two encoders and tokenizers, pooled embedding, Euler scheduler, half-precision files only."""
+@dataclass(frozen=True)
+class WidthsXL:
+    """Channels of an SDXL model; the defaults are a tenth of the real ones.
+
+    channels, heads: of the UNet's levels. texts: of the two text encoders. pooled: of the pooled caption. sizes: of the
+    embedding of each number on the image's size. vae: of the autoencoder. groups: of normalisation, UNet's and VAE's.
+    """
+
+    channels: tuple[int, ...] = (32, 64, 128)
+    heads: tuple[int, ...] = (2, 4, 8)
+    texts: tuple[int, int] = (32, 64)
+    pooled: int = 40
+    sizes: int = 8
+    vae: tuple[int, ...] = (8, 8, 16, 16)
+    groups: tuple[int, int] = (16, 4)
+
+    def unet(self) -> UNet2DConditionModel:
+        return unet_xl(self.channels, self.heads, sum(self.texts), self.pooled, self.sizes, self.groups[0])
+
+    def autoencoder(self) -> AutoencoderKL:
+        return autoencoder(0.13025, self.vae, self.groups[1])
+
+
+#: SDXL base 1.0; its text encoders have more layers than those made here.
+REAL_XL = WidthsXL((320, 640, 1280), (5, 10, 20), (768, 1280), 1280, 256, (128, 256, 512, 512), (32, 32))
+
+
+def save_sdxl(folder: Path, widths: WidthsXL = WidthsXL(), half: bool = False) -> Path:
+    """SDXL base 1.0: two encoders and tokenizers, pooled embedding, Euler scheduler, half-precision files only.
+
+    half: whether the files named so are in half precision.
+    """
     torch.manual_seed(10)
     words = tokenizer(folder / "words")
-    StableDiffusionXLPipeline(
-        vae=autoencoder(0.13025),
-        text_encoder=CLIPTextModel(text_config(words, 32)),
-        text_encoder_2=CLIPTextModelWithProjection(text_config(words, 64, projection=40)),
+    noise: dict[str, Any] = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+    pipeline = StableDiffusionXLPipeline(
+        vae=widths.autoencoder(),
+        text_encoder=CLIPTextModel(text_config(words, widths.texts[0])),
+        text_encoder_2=CLIPTextModelWithProjection(text_config(words, widths.texts[1], projection=widths.pooled)),
         tokenizer=words,
         tokenizer_2=tokenizer(folder / "words"),
-        unet=sharpen(unet_xl((32, 64, 128), heads=(2, 4, 8), context=96, pooled=40)),
-        scheduler=EulerDiscreteScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear"),
+        unet=sharpen(widths.unet()),
+        scheduler=EulerDiscreteScheduler(**noise, steps_offset=1, timestep_spacing="leading"),
         force_zeros_for_empty_prompt=True,
-    ).save_pretrained(folder / "model", safe_serialization=True, variant="fp16")
+    )
+    if half:
+        for part in (pipeline.vae, pipeline.text_encoder, pipeline.text_encoder_2, pipeline.unet):
+            part.half()
+    pipeline.save_pretrained(folder / "model", safe_serialization=True, variant="fp16")
     return folder / "model"
 
 

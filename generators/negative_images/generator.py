@@ -1,0 +1,129 @@
+"""Plans images of negative captions, and has an engine draw them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from generators.negative_captions.kinds import COLUMNS
+from generators.negative_images.source import NegativeImages
+from generators.text_to_image.engine import Drawn, Request, TextToImage
+from manifests.candidate import Candidate
+from manifests.canonical import digest, generator_for, identity_of, sample_key
+from shards.contracts import Context, Generator, LeftOut
+from shards.kinds.samples import Frame, Json, Rejected, Source
+from shards.kinds.text_pair import TextPair
+
+PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCandidate(Candidate):
+    """One image of a negative caption. number: from 0, of the images of this caption. The rest: as in the table."""
+
+    caption_id: str
+    image_id: str
+    image: str
+    caption: str
+    negative_caption: str
+    type: str
+    subtype: str
+    prompt: str
+    number: int
+
+
+class NegativeImageGenerator(Generator[NegativeImages]):
+    """One image a candidate; those of a negative caption are a group, so that its prompt is read once."""
+
+    version = 1
+    candidate = ImageCandidate
+
+    def __init__(self, source: NegativeImages, context: Context) -> None:
+        super().__init__(source, context)
+        self.engine: TextToImage = source.engine.open()
+        # Of a class as a rule; here each engine has its own.
+        self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
+        self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
+        self.passes = PASSES
+
+    def inputs(self) -> str:
+        """Digest of the earlier table."""
+        return self.context.earlier(self.source.negatives).digest
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the engine: of its version, and of its weights."""
+        return {"engine": digest([self.source.engine.kind, self.engine.version]), **self.engine.weights()}
+
+    def device(self) -> str | None:
+        """As `Worker.device`, of the engine."""
+        return self.engine.device()
+
+    def with_micro_batch(self, micro_batch: int) -> NegativeImageGenerator:
+        """As `Generator.with_micro_batch`."""
+        other = copy.copy(self)
+        other.engine = self.engine.with_micro_batch(micro_batch)
+        other.micro_batch = micro_batch
+        return other
+
+    def plan(self) -> Iterator[ImageCandidate]:
+        """Images in the order of the table, which is read a row group at a time."""
+        self.excluded = LeftOut()
+        columns = ["identity", *COLUMNS.names, "prompt"]
+        for batch in self.context.earlier(self.source.negatives).batches(columns):
+            for row in batch.to_pylist():
+                identity = json.loads(row.pop("identity"))
+                group = sample_key(self.name, *identity)
+                for number in range(self.source.images_per_caption):
+                    yield ImageCandidate(
+                        key=sample_key(self.name, *identity, number),
+                        identity=identity_of(*identity, number),
+                        group=group,
+                        split=self.split,
+                        number=number,
+                        **row,
+                    )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
+        """A text pair each, or why nothing was drawn; raises what `TextToImage.draw` raises."""
+        planned = cast(Sequence[ImageCandidate], candidates)
+        refused = {
+            one.key: Rejected(one.key, refusal.reason, refusal.detail)
+            for one in planned
+            if (refusal := self.engine.refuses(one.negative_caption)) is not None
+        }
+        asked = [one for one in planned if one.key not in refused]
+        drawn = self.engine.draw([self._request(one) for one in asked])
+        for one in planned:
+            result = refused[one.key] if one.key in refused else next(drawn)
+            yield result if isinstance(result, Rejected) else self._pair(one, result)
+
+    def _request(self, candidate: ImageCandidate) -> Request:
+        return Request(candidate.key, candidate.negative_caption, candidate.prompt, self._seed(candidate))
+
+    def _seed(self, candidate: ImageCandidate) -> int:
+        # Signed 64 bits hold it, which is what Parquet and JSON readers take a whole number for.
+        return int(generator_for(self.seed, self.name, candidate.key).integers(2**63))
+
+    def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
+        nothing = Source(f"drawn by {self.source.engine.kind}", 0, "")
+        first, *others = drawn.sources or (nothing,)
+        return TextPair(
+            key=candidate.key,
+            group=candidate.group,
+            split=candidate.split,
+            image=Frame(candidate.key, drawn.pixels, -1.0, first),
+            caption=candidate.negative_caption,
+            negative_caption=candidate.caption,
+            type=candidate.type,
+            subtype=candidate.subtype,
+            provenance=self._provenance(candidate, drawn),
+            sources=tuple(others),
+        )
+
+    def _provenance(self, candidate: ImageCandidate, drawn: Drawn) -> dict[str, Json]:
+        columns = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "number")
+        seed = self._seed(candidate)
+        return {**{name: getattr(candidate, name) for name in columns}, "seed": seed, "engine": dict(drawn.provenance)}

@@ -1,0 +1,104 @@
+"""Settings of images of negative captions (BiVLC, section 3.2; TROHN-Img, section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from generators.papers import BIVLC
+from generators.text_to_image.engine import EngineSettings
+from generators.text_to_image.settings import ENGINES, ImageEngine
+from manifests.source import Need, Pool, Reference, StageName
+from shards.contracts import Context, Source
+
+if TYPE_CHECKING:
+    from generators.negative_images.generator import NegativeImageGenerator
+
+_ENGINE: TypeAdapter[EngineSettings] = TypeAdapter(ImageEngine)
+
+
+class NegativeImages(Source):
+    """An image of each negative caption, for which that caption is right and the original one is wrong.
+
+    negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
+    images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.
+    licence: of the images; the engine's unless the recipe says otherwise.
+    """
+
+    kind: Literal["negative-images"]
+    negatives: StageName
+    engine: ImageEngine
+    images_per_caption: int = Field(default=1, ge=1, le=64)
+
+    makes = "text-pair"
+    reference = Reference("negative captions")
+    paper = BIVLC
+    group = "negative caption"
+    verb = "drawn from"
+    reasons: ClassVar[Mapping[str, str]] = {
+        reason: meaning for engine in ENGINES for reason, meaning in engine.reasons.items()
+    }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _licence_of_the_engine(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "licence" in given or "engine" not in given:
+            return given
+        try:
+            return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
+        except ValidationError:
+            return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
+
+    def introduction(self) -> str:
+        """As `SourceSettings.introduction`."""
+        return (
+            "Each image was drawn from a negative caption. `caption` is the negative caption that it was drawn from, "
+            f"`negative_caption` the original one, which is true of a photo. The engine is {self.engine.title}."
+        )
+
+    def notes(self) -> str:
+        """As `SourceSettings.notes`."""
+        return _NOTES + self.engine.notes()
+
+    @property
+    def citations(self) -> str:
+        """As `SourceSettings.citations`; also the engine's."""
+        return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.negatives
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`: where the engine draws."""
+        return self.engine.pool
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `SourceSettings.shards_at_a_time`."""
+        return self.engine.shards_at_a_time
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also those of the engine."""
+        super().check_inputs(key, needs)
+        self.engine.check_inputs(f"{key}.engine", needs)
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        self.engine.check_device(f"{key}.engine")
+
+    def open(self, context: Context) -> NegativeImageGenerator:
+        """As `Source.open`."""
+        from generators.negative_images.generator import NegativeImageGenerator
+
+        return NegativeImageGenerator(self, context)
+
+
+_NOTES = """\
+* Nothing has checked that an image shows what its caption says. In BiVLC people found a fitting one among four for
+  5,382 of 7,512 captions, and 2,933 of these instances were unambiguous.
+"""

@@ -1,0 +1,1 @@
+"""Images by latent diffusion: SDXL, Stable Diffusion and small models of their kind, through diffusers."""
