@@ -4,6 +4,7 @@ KINDS = {
     "action-genome": "generators.video.action_genome:ActionGenome",
     "caption-scores": "generators.caption_scores.source:CaptionScores",
     "gebc": "generators.video.gebc:Gebc",
+    "generated-pairs": "generators.generated_pairs.source:GeneratedPairs",
     "genecis-attributes": "generators.galleries.source:AttributeTemplates",
     "genecis-objects": "generators.galleries.source:ObjectTemplates",
     "genecis-triplets": "generators.triplets.source:Triplets",

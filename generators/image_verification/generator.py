@@ -56,8 +56,8 @@ class VerificationGenerator(Generator[ImageVerification]):
         [
             *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
             pa.field("question_count", pa.int32(), nullable=False),
-            pa.field("score", pa.float64(), nullable=False),
-            pa.field("score_original", pa.float64()),
+            pa.field("caption_score", pa.float64(), nullable=False),
+            pa.field("original_score", pa.float64()),
             pa.field("number", pa.int32(), nullable=False),
         ]
     )
@@ -129,8 +129,8 @@ class VerificationGenerator(Generator[ImageVerification]):
                 continue
             found = dict(zip(said[one.key].questions, answers, strict=True))
             row = _row(one, stored[one.image_key], questions, found)
-            if self.source.threshold is not None and row["score"] < self.source.threshold:
-                yield Rejected(one.key, "not-as-captioned", f"score {row['score']:.3f}")
+            if self.source.threshold is not None and row["caption_score"] < self.source.threshold:
+                yield Rejected(one.key, "not-as-captioned", f"score {row['caption_score']:.3f}")
             else:
                 yield TableRows(one.key, [row])
 
@@ -182,8 +182,8 @@ def _row(
         "negative_caption": one.negative_caption,
         "questions": json.dumps(told, ensure_ascii=False),
         "question_count": len(told),
-        "score": score,
-        "score_original": original,
+        "caption_score": score,
+        "original_score": original,
         "number": number if isinstance(number, int) else 0,
     }
 

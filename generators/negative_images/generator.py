@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from generators.negative_captions.kinds import COLUMNS
-from generators.negative_images.source import NegativeImages
+from generators.negative_images.source import NEGATIVE, NegativeImages
 from generators.text_to_image.engine import Drawn, Request, TextToImage
 from manifests.candidate import Candidate
 from manifests.canonical import digest, generator_for, identity_of, sample_key
@@ -22,7 +22,11 @@ PASSES = 16  # micro-batches at a time: the engine draws one while the last one 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageCandidate(Candidate):
-    """One image of a negative caption. number: from 0, of the images of this caption. The rest: as in the table."""
+    """One image of a caption.
+
+    side: ``negative_caption`` or ``caption``, which it is drawn from. number: from 0, of the images of this caption.
+    prompt: of this side. scene: what its seed comes from, equal for both sides. The rest: as in the table.
+    """
 
     caption_id: str
     image_id: str
@@ -32,7 +36,20 @@ class ImageCandidate(Candidate):
     type: str
     subtype: str
     prompt: str
+    side: str
     number: int
+    scene: str
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The caption that it is drawn from, and the other one."""
+        pair = self.negative_caption, self.caption
+        return pair if self.side == NEGATIVE else pair[::-1]
+
+    @property
+    def counted_as(self) -> str:
+        """As `Candidate.counted_as`: the kind of the negative caption."""
+        return f"{self.type}_{self.subtype}" if self.type else ""
 
 
 class NegativeImageGenerator(Generator[NegativeImages]):
@@ -75,16 +92,20 @@ class NegativeImageGenerator(Generator[NegativeImages]):
         for batch in self.context.earlier(self.source.negatives).batches(columns):
             for row in batch.to_pylist():
                 identity = json.loads(row.pop("identity"))
-                group = sample_key(self.name, *identity)
-                for number in range(self.source.images_per_caption):
-                    yield ImageCandidate(
-                        key=sample_key(self.name, *identity, number),
-                        identity=identity_of(*identity, number),
-                        group=group,
-                        split=self.split,
-                        number=number,
-                        **row,
-                    )
+                prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.source.suffix}
+                for side in self.source.sides:
+                    for number in range(self.source.images_per_caption if side == NEGATIVE else 1):
+                        yield ImageCandidate(
+                            key=sample_key(self.name, *identity, side, number),
+                            identity=identity_of(*identity, side, number),
+                            group=sample_key(self.name, *identity),
+                            split=self.split,
+                            side=side,
+                            number=number,
+                            scene=sample_key(self.name, *identity, number),
+                            prompt=prompts[side],
+                            **row,
+                        )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
         """A text pair each, or why nothing was drawn; raises what `TextToImage.draw` raises."""
@@ -92,7 +113,7 @@ class NegativeImageGenerator(Generator[NegativeImages]):
         refused = {
             one.key: Rejected(one.key, refusal.reason, refusal.detail)
             for one in planned
-            if (refusal := self.engine.refuses(one.negative_caption)) is not None
+            if (refusal := self.engine.refuses(one.sides[0])) is not None
         }
         asked = [one for one in planned if one.key not in refused]
         drawn = self.engine.draw([self._request(one) for one in asked])
@@ -101,11 +122,11 @@ class NegativeImageGenerator(Generator[NegativeImages]):
             yield result if isinstance(result, Rejected) else self._pair(one, result)
 
     def _request(self, candidate: ImageCandidate) -> Request:
-        return Request(candidate.key, candidate.negative_caption, candidate.prompt, self._seed(candidate))
+        return Request(candidate.key, candidate.sides[0], candidate.prompt, self._seed(candidate))
 
     def _seed(self, candidate: ImageCandidate) -> int:
         # Signed 64 bits hold it, which is what Parquet and JSON readers take a whole number for.
-        return int(generator_for(self.seed, self.name, candidate.key).integers(2**63))
+        return int(generator_for(self.seed, self.name, candidate.scene).integers(2**63))
 
     def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
         nothing = Source(f"drawn by {self.source.engine.kind}", 0, "")
@@ -115,8 +136,8 @@ class NegativeImageGenerator(Generator[NegativeImages]):
             group=candidate.group,
             split=candidate.split,
             image=Frame(candidate.key, drawn.pixels, -1.0, first),
-            caption=candidate.negative_caption,
-            negative_caption=candidate.caption,
+            caption=candidate.sides[0],
+            negative_caption=candidate.sides[1],
             type=candidate.type,
             subtype=candidate.subtype,
             provenance=self._provenance(candidate, drawn),
@@ -124,6 +145,6 @@ class NegativeImageGenerator(Generator[NegativeImages]):
         )
 
     def _provenance(self, candidate: ImageCandidate, drawn: Drawn) -> dict[str, Json]:
-        columns = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "number")
+        columns = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "side", "number")
         seed = self._seed(candidate)
         return {**{name: getattr(candidate, name) for name in columns}, "seed": seed, "engine": dict(drawn.provenance)}

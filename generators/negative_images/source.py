@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from generators.negative_captions.prompts import SUFFIX
 from generators.papers import BIVLC
 from generators.text_to_image.engine import EngineSettings
 from generators.text_to_image.settings import ENGINES, ImageEngine
@@ -16,6 +17,7 @@ from shards.contracts import Context, Source
 if TYPE_CHECKING:
     from generators.negative_images.generator import NegativeImageGenerator
 
+NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[EngineSettings] = TypeAdapter(ImageEngine)
 
 
@@ -24,6 +26,8 @@ class NegativeImages(Source):
 
     negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
     images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.
+    sides: which captions are drawn. With ``caption`` one image of the original caption too, from the seed of the first
+    image of the negative one: for captions without a photo. suffix: of the prompts of original captions.
     licence: of the images; the engine's unless the recipe says otherwise.
     """
 
@@ -31,6 +35,8 @@ class NegativeImages(Source):
     negatives: StageName
     engine: ImageEngine
     images_per_caption: int = Field(default=1, ge=1, le=64)
+    sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
+    suffix: str = SUFFIX
 
     makes = "text-pair"
     reference = Reference("negative captions")
@@ -53,9 +59,10 @@ class NegativeImages(Source):
 
     def introduction(self) -> str:
         """As `SourceSettings.introduction`."""
+        both = " or its original" if "caption" in self.sides else ""
         return (
-            "Each image was drawn from a negative caption. `caption` is the negative caption that it was drawn from, "
-            f"`negative_caption` the original one, which is true of a photo. The engine is {self.engine.title}."
+            f"Each image was drawn from a negative caption{both}. `caption` is the one that it was drawn from, "
+            f"`negative_caption` the other. The engine is {self.engine.title}."
         )
 
     def notes(self) -> str:

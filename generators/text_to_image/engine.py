@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from manifests.source import Need, PlacedSettings, Pool, Reference
 from shards.contracts import Worker
-from shards.kinds.samples import Json, Pixels, Rejected
+from shards.kinds.samples import Json, Pixels, Rejected, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,14 @@ class Drawn:
 
     pixels: (height, width, 3) uint8 RGB. masks: (height, width) uint8, 0 where nothing is, else the number of the
     object, from 1; None where the engine knows none. provenance: how it was drawn; one engine gives the same keys for
-    every image.
+    every image. sources: files that it was made with, such as those of a network; none for what is modelled.
     """
 
     key: str
     pixels: Pixels
     provenance: Mapping[str, Json]
     masks: NDArray[np.uint8] | None = None
+    sources: tuple[Source, ...] = ()
 
 
 class TextToImage(Worker):

@@ -45,6 +45,11 @@ class Store:
             self._remote, self._base = object_store.connect(root)
         self._spool = Spool(self._local)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether every look at a file costs a request."""
+        return self._local is None
+
     def read(self, path: str) -> bytes:
         """The whole file; FileNotFoundError when it is absent."""
         if self._local is not None:

@@ -70,7 +70,7 @@ def _candidates(store: Store, maker: Maker, plan: str, number: int) -> list[Cand
     file, row_group = plan_file(number)
     path = layout.plan(maker.home, file)
     try:
-        kept = _plan_file(store.root, path, plan)
+        kept = _plan_file(store.root, path, plan) if store.is_remote else None
         with store.open(path) if kept is None else io.BytesIO(kept) as stream:
             return read_slice(stream, row_group, maker.generator.candidate)
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:

@@ -8,15 +8,15 @@ from typing import Any
 
 CAPTIONS = (
     "A red mug to the left of a blue car.",
+    "A green bottle behind a yellow cup.",
+    "A white cup on top of a brown table.",
     "A blue chair to the right of a red bed.",
     "A yellow bowl next to a green bottle.",
     "A white plate next to a red vase.",
-    "A white cup on top of a brown table.",
     "A pink hat on top of a purple box.",
     "A red ball under a white table.",
     "A green truck in front of a yellow bus.",
     "A purple couch behind a brown stool.",
-    "A green bottle behind a yellow cup.",
     "A large orange ball next to a small yellow bucket.",
     "Two blue vases next to a white bucket.",
     "Three red balls.",

@@ -81,7 +81,7 @@ def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: p
         ("Is the dog red?", [1], "attribute", 0.1, False),
         ("Is the dog on the bench?", [1, 2], "relation", 0.9, True),
     ]
-    assert (row["question_count"], row["score"], row["score_original"]) == (4, 0.75, 0.25)
+    assert (row["question_count"], row["caption_score"], row["original_score"]) == (4, 0.75, 0.25)
     assert row["image_key"] == planned.image_key and row["image_sha256"] == planned.image_sha256
     # Both captions have the bench, which is asked for once.
     assert len(engine.met) == 1 and engine.met[0].questions.count("Is there a bench?") == 1
@@ -99,7 +99,7 @@ def test_a_threshold_rejects_and_nothing_else_changes(tmp_path: Path, monkeypatc
     generator, _ = opened(tmp_path, drawn, monkeypatch, yes)
     planned = list(generator.plan())
     kept = list(generator.make(planned))
-    assert [one.rows[0]["score"] for one in kept] == [1.0, 0.25]
+    assert [one.rows[0]["caption_score"] for one in kept] == [1.0, 0.25]
     for threshold, rejected in ((0.25, 0), (0.3, 1), (1.0, 1)):
         digests.clear()
         strict, _ = opened(tmp_path, drawn, monkeypatch, yes, threshold=threshold)
@@ -125,7 +125,7 @@ def test_captions_without_questions_and_captions_that_are_too_long(
     made = list(generator.make(planned))
     reasons = [one.reason if isinstance(one, Rejected) else None for one in made]
     assert reasons[:3] == ["no-question", "no-question", None]
-    assert isinstance(made[2], TableRows) and made[2].rows[0]["score_original"] is None
+    assert isinstance(made[2], TableRows) and made[2].rows[0]["original_score"] is None
     # What a caption asks for is asked of the image; it is no instruction to the engine.
     assert isinstance(made[4], TableRows) and all(
         one["question"][-1] == "?" for one in json.loads(made[4].rows[0]["questions"])
@@ -179,7 +179,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     for one, other in zip(together, smaller.make(planned), strict=True):
         assert one.key == other.key and type(one) is type(other)
         if isinstance(one, TableRows) and isinstance(other, TableRows):
-            assert other.rows[0]["score"] == one.rows[0]["score"]
+            assert other.rows[0]["caption_score"] == one.rows[0]["caption_score"]
 
 
 def test_checks_name_the_setting(tmp_path: Path) -> None:

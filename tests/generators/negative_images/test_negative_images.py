@@ -92,6 +92,23 @@ def test_more_images_of_a_caption_keep_the_first_ones(earlier: Callable[[str], E
     assert not one.items() & made(1, seed=1).items()
 
 
+def test_both_sides_are_drawn_from_one_seed(earlier: Callable[[str], Earlier], model: str) -> None:
+    drawing = source(model, images_per_caption=2, sides=["caption", "negative_caption"], suffix=", 8k")
+    check_source(drawing, Context("twins", earlier=earlier))
+    generator = drawing.open(Context("twins", earlier=earlier))
+    planned = list(generator.plan())[:3]
+    assert [(one.side, one.number) for one in planned] == [
+        ("caption", 0),
+        ("negative_caption", 0),
+        ("negative_caption", 1),
+    ]
+    original, negative, other = generator.make(planned)
+    assert isinstance(original, TextPair) and isinstance(negative, TextPair) and isinstance(other, TextPair)
+    assert (original.caption, original.negative_caption) == (negative.negative_caption, negative.caption)
+    assert original.provenance["prompt"] == "A cat on grass, 8k" and original.group == negative.group
+    assert original.provenance["seed"] == negative.provenance["seed"] != other.provenance["seed"]
+
+
 def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     records = {"0": {"filename": "", "caption": "A photo of a blue box.", "negative_caption": "A photo of a red ball."}}
     (tmp_path / "replace_att.json").write_text(json.dumps(records))

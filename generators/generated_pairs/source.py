@@ -1,0 +1,94 @@
+"""The settings of pairs of a photo and a generated image, and what their card says (BiVLC, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from generators.media_sources import IMAGE_REASONS, SAME_IMAGE
+from generators.negative_captions.replay import SUGARCREPE
+from generators.papers import BIVLC
+from manifests.locations import Location
+from manifests.source import Place, StageName
+from shards.contracts import Context, Source
+from shards.media.image_folder import ImageFolder
+from shards.media.media_folder import Media
+
+if TYPE_CHECKING:
+    from generators.generated_pairs.generator import GeneratedPairGenerator
+
+
+class GeneratedPairs(Source):
+    """A photo with its caption, and an image that was generated from the negative caption.
+
+    negatives: the stage of negative captions, whose rows name the photos. images: the stage of images that were
+    generated from it. verified: the stage that scored these images; without it the first image of a caption is taken.
+    photos: folder of the photos, of folders of them, or of tars. Without it the other image is generated too: the stage
+    of images must then draw both sides (``sides: [caption, negative_caption]``).
+    ambiguous: an image is left out that shows the original caption too, with at least this score (0-1); null keeps
+    all. compared: leave out as well what fits the original caption at least as well as its own.
+    licence: of the photos and captions.
+    """
+
+    kind: Literal["generated-pairs"]
+    negatives: StageName
+    images: StageName
+    verified: StageName | None = None
+    photos: Annotated[Location, Place("folder", "media")] | None = None
+    ambiguous: float | None = Field(default=1.0, gt=0, le=1)
+    compared: bool = True
+    licence: str
+
+    makes = "pair"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "image"
+    verb = "made from"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **IMAGE_REASONS,
+        **SAME_IMAGE,
+        "no-photo": "negative captions that name no photo",
+        "no-image": "negative captions of which no image was generated",
+        "not-verified": "negative captions of which no image was verified",
+        "ambiguous": "negative captions whose best image fits the original caption too",
+    }
+
+    @model_validator(mode="after")
+    def _has_scores(self) -> GeneratedPairs:
+        if self.verified is None and (self.ambiguous, self.compared) != (1.0, True):
+            raise ValueError("ambiguous and compared need the scores of a stage; name it with verified")
+        return self
+
+    @property
+    def planned_from(self) -> str:
+        """As `SourceSettings.planned_from`."""
+        return self.images
+
+    def media_files(self) -> Media | None:
+        """As `Source.media_files`."""
+        return None if self.photos is None else ImageFolder(self.photos)
+
+    def how_made(self, reports: Mapping[str, object]) -> str:
+        """How the images were chosen."""
+        first = "a photo" if self.photos is not None else "generated from its caption"
+        if self.verified is None:
+            chosen = "The first image of each negative caption is taken; nobody and nothing has looked at it."
+        else:
+            chosen = (
+                "Of the images of a negative caption the one with the highest verification score is taken, of equal "
+                "ones the first. **The score chose, no person did**: `choice` in the provenance of every pair says so."
+            )
+            if self.ambiguous is not None:
+                chosen += f" Left out is what fits the original caption too, with a score of {self.ambiguous:g} or more"
+                chosen += ", or at least as well as its own." if self.compared else "."
+            elif self.compared:
+                chosen += " Left out is what fits the original caption at least as well as its own."
+        return f"Image 0 is {first}; image 1 is generated from the negative caption, which is caption 1. {chosen}\n"
+
+    def open(self, context: Context) -> GeneratedPairGenerator:
+        """As `Source.open`."""
+        from generators.generated_pairs.generator import GeneratedPairGenerator
+
+        return GeneratedPairGenerator(self, context)

@@ -1,0 +1,99 @@
+"""Pairs of a photo and a generated image: joined over three stages, chosen by score, made of real pictures."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import twinset
+from generators.builtin.miniature.small_world import COLUMNS, write_small_world
+from manifests.recipe import Recipe, parse_recipe
+from shards.earlier import Earlier
+from shards.storage.store import Store
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small_world")
+    write_small_world(folder)
+    rows = list(csv.reader((folder / "negatives.csv").open(newline="")))[:3]
+    with (folder / "negatives.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(
+            [*rows, ["gone.png", "a photo of a red car", "a photo of a red box", "replace", "obj"]]
+        )
+    assert tuple(rows[0]) == COLUMNS
+    return folder
+
+
+def make_recipe(stages: dict[str, Any], subsets: dict[str, Any]) -> Recipe:
+    return parse_recipe({"name": "small", "max_missing": 1, "stages": stages, "subsets": subsets})
+
+
+def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, Any]:
+    """Negatives, prompts, images of the small model and their verification."""
+    engine = {"kind": "diffusion", "model": "small", "steps": steps}
+    drawing = {"kind": "negative-images", "negatives": "prompts", "engine": engine, "images_per_caption": each}
+    return {
+        "negatives": {"source": {"kind": "replayed-negatives", "captions": str(world / "negatives.csv")}},
+        "prompts": {"source": {"kind": "negative-prompts", "negatives": "negatives", "suffix": ""}},
+        "images": {"source": {**drawing, "sides": sides, "suffix": ""}, "encoding": {"format": "png"}},
+        "verified": {"source": {"kind": "image-verification", "images": "images", "engine": {"kind": "small-world"}}},
+    }
+
+
+def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path) -> None:
+    source = {
+        "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
+        "photos": str(world / "photos"), "licence": "CC0-1.0",
+    }  # fmt: skip
+    recipe = make_recipe(stages(world, ["negative_caption"], 2, 8), {"bivlc": {"source": source}})
+    out = str(tmp_path / "out")
+    counts = twinset.build(recipe, out)["subsets"]["bivlc"]
+    assert counts["planned"] == 3 - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
+    assert counts["rejected"] == {"missing-media": 1}
+    table = Earlier(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
+    samples = list(twinset.load(out, "bivlc"))
+    assert samples
+    for sample in samples:
+        scores = {row["image_key"]: row["caption_score"] for row in table if row["caption"] == sample.texts["caption1"]}
+        assert sample.json.scores["verification"] == max(scores.values()) and len(scores) == 2
+        assert (
+            sample.json.provenance["choice"] == "score" and sample.json.provenance["generated"]["engine"]["steps"] == 8
+        )
+        photo = np.asarray(Image.open(world / "photos" / sample.json.source.image0.path).convert("RGB"), int)
+        assert sample.json.image0.size == (64, 64) and photo.shape == (64, 64, 3)
+    assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
+    assert not twinset.verify(out)["subsets"]["bivlc"]["problems"]
+
+
+def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) -> None:
+    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
+    given = stages(world, ["caption", "negative_caption"], 1, 2)
+    del given["verified"]
+    out = str(tmp_path / "out")
+    counts = twinset.build(make_recipe(given, {"twins": {"source": source}}), out)["subsets"]["twins"]
+    assert (counts["planned"], counts["kept"]) == (3, 3)
+    for sample in twinset.load(out, "twins"):
+        assert sample.json.provenance["choice"] == "first" and not sample.json.scores
+        assert sample.json.image0.sha256 != sample.json.image1.sha256
+
+
+def test_photos_or_both_sides_are_asked_for(world: Path, tmp_path: Path) -> None:
+    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
+    given = stages(world, ["negative_caption"], 1, 2)
+    del given["verified"]
+    with pytest.raises(twinset.TwinsetError, match="holds no image of an original caption; name a folder with photos"):
+        twinset.build(make_recipe(given, {"twins": {"source": source}}), str(tmp_path / "out"))
+
+
+def test_settings_without_scores_are_refused(world: Path) -> None:
+    source = {
+        "kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0", "ambiguous": 0.5
+    }  # fmt: skip
+    with pytest.raises(twinset.WrongUse, match="need the scores of a stage; name it with verified"):
+        make_recipe(stages(world, ["negative_caption"], 1, 2), {"x": {"source": source}})
