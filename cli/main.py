@@ -116,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
         repeatable(added, "--only", "SUBSET", "this subset")
     verifying.add_argument("--media", action="store_true", help="hash the source media too")
     looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
-    exporting.add_argument("--format", required=True, choices=("eqben", "openclip", "genecis", "trohn", "sugarcrepe"))
+    formats = ("eqben", "openclip", "genecis", "bivlc", "trohn-img", "trohn", "sugarcrepe")
+    exporting.add_argument("--format", required=True, choices=formats)
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     return parser
 

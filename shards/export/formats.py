@@ -12,6 +12,7 @@ from pathlib import Path
 from manifests.errors import WrongUse
 from shards.export.eqben import export_eqben
 from shards.export.genecis import export_genecis
+from shards.export.generated_pairs import export_bivlc, export_trohn_img
 from shards.export.openclip import export_openclip
 from shards.export.text_pairs import export_sugarcrepe, export_trohn
 from shards.kinds.kind import SampleKind
@@ -34,6 +35,8 @@ FORMATS: Mapping[str, Format] = {
     "eqben": Format(PAIR, export_eqben),
     "openclip": Format(PAIR, export_openclip),
     "genecis": Format(TEMPLATE, export_genecis),
+    "bivlc": Format(PAIR, export_bivlc),
+    "trohn-img": Format(PAIR, export_trohn_img),
     "trohn": Format(TEXT_PAIR, export_trohn),
     "sugarcrepe": Format(TEXT_PAIR, export_sugarcrepe),
 }

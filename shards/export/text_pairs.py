@@ -1,10 +1,10 @@
 """Export of text pairs to the layouts of TROHN (Parquet) and of SugarCrepe (a JSON file a kind).
 
-TROHN:       DIR/data/train-00000-of-00001.parquet …   image_id, caption, negative_caption[, negative_image]
+TROHN-Text:  DIR/data/train-00000-of-00001.parquet …   image_id, caption, negative_caption
 SugarCrepe:  DIR/replace_obj.json …                    {"0": {"filename", "caption", "negative_caption"}, …}
 
-TROHN's layout has no kinds. Its negative image is drawn from the negative caption (TROHN-Img): subsets of
-``negative-images``, whose caption that is, give one. SugarCrepe names images of COCO's val2017, and writes none.
+TROHN's layout has no kinds; with generated images it is `shards.export.generated_pairs`. SugarCrepe names images of
+COCO's val2017, and writes none.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from manifests.errors import WrongUse
@@ -25,77 +26,29 @@ from shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
 from shards.storage.json_array import as_json
 from shards.storage.store import Store
 
-DRAWN = "negative-images"  # the source of images that are drawn from a negative caption
 WORDS = ("image_id", "caption", "negative_caption")
-ROW_GROUP = 1000  # rows with an image each
 
 Row = Mapping[str, Any]
 
 
 def export_trohn(store: Store, subsets: Sequence[str], folder: Path) -> int:
-    """Write a Parquet file a split into ``folder``; returns the number of pairs.
-
-    Raises `WrongUse` when some subsets have drawn images and others have not: they would need other columns.
-    """
-    found = {subset: Earlier(store, subset) for subset in subsets}
-    drawn = {subset: one.stage.facts["generator"]["kind"] == DRAWN for subset, one in found.items()}
-    if len({*drawn.values()}) > 1:
-        first, second = (next(subset for subset, one in drawn.items() if one is wanted) for wanted in (True, False))
-        raise WrongUse(
-            f"{first} has images that were drawn from negative captions and {second} has not: TROHN has a column more "
-            "for the first; export them one by one with --only"
-        )
-    schema = _schema(any(drawn.values()))
-    count = 0
+    """Write a Parquet file a split into ``folder``; returns the number of pairs."""
+    features = {name: {"dtype": "string", "_type": "Value"} for name in WORDS}
+    described = {"huggingface": json.dumps({"info": {"features": features}})}
+    schema, count = pa.schema([(name, pa.string()) for name in WORDS], described), 0
     with ExitStack() as files:
         writers: dict[str, pq.ParquetWriter] = {}
-        for subset, one in found.items():
-            for split, rows in _batches(one, drawn[subset]):
-                if split not in writers:
-                    path = folder / "data" / f"{split}-00000-of-00001.parquet"
-                    path.parent.mkdir(exist_ok=True)
-                    writers[split] = files.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
-                writers[split].write_table(pa.Table.from_pylist(rows, schema))
-                count += len(rows)
+        for subset in subsets:
+            for batch in Earlier(store, subset).batches(("split", *WORDS)):
+                for split in sorted(pc.unique(batch["split"]).to_pylist()):
+                    rows = pa.Table.from_batches([batch]).filter(pc.equal(batch["split"], split)).select(WORDS)
+                    if split not in writers:
+                        path = folder / "data" / f"{split}-00000-of-00001.parquet"
+                        path.parent.mkdir(exist_ok=True)
+                        writers[split] = files.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
+                    writers[split].write_table(rows.cast(schema))
+                    count += len(rows)
     return count
-
-
-def _schema(images: bool) -> pa.Schema:
-    """Columns, and what `datasets` takes them for."""
-    columns = [pa.field(name, pa.string()) for name in WORDS]
-    features: dict[str, Any] = {name: {"dtype": "string", "_type": "Value"} for name in WORDS}
-    if images:
-        columns.append(pa.field("negative_image", pa.struct([("bytes", pa.binary()), ("path", pa.string())])))
-        features["negative_image"] = {"_type": "Image"}
-    return pa.schema(columns, {"huggingface": json.dumps({"info": {"features": features}})})
-
-
-def _batches(subset: Earlier, drawn: bool) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Rows of one split and, with images, of one tar at a time."""
-    pending: dict[tuple[str, str], list[Row]] = {}
-    for row in _rows(subset, ("key", "split", "tar", *WORDS)):
-        place = row["split"], row["tar"] if drawn else ""
-        if drawn and pending and place not in pending:
-            yield from _finished(subset, pending, drawn)
-        pending.setdefault(place, []).append(row)
-        if len(pending[place]) >= ROW_GROUP and not drawn:
-            yield from _finished(subset, pending, drawn)
-    yield from _finished(subset, pending, drawn)
-
-
-def _finished(
-    subset: Earlier, pending: dict[tuple[str, str], list[Row]], drawn: bool
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    for (split, tar), rows in pending.items():
-        found = [{name: row[name] for name in WORDS} for row in rows]
-        if drawn:
-            samples = subset.samples(tar, [row["key"] for row in rows])
-            for one, row in zip(found, rows, strict=True):
-                one["caption"], one["negative_caption"] = one["negative_caption"], one["caption"]
-                sample = samples[row["key"]]
-                one["negative_image"] = {"bytes": sample.images["image"], "path": f"{row['key']}.{sample.extension}"}
-        yield split, found
-    pending.clear()
 
 
 def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int:

@@ -1,0 +1,90 @@
+"""Export of pairs with a generated image to the layouts of BiVLC and TROHN-Img, Parquet that `datasets` loads.
+
+BiVLC:      DIR/data/test-00000-of-00001.parquet    image, caption, negative_caption, negative_image, type, subtype
+TROHN-Img:  DIR/data/train-00000-of-00001.parquet   image_id, caption, negative_caption, negative_image
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.errors import WrongUse
+from shards.kinds.kind import Stored
+from shards.kinds.pair import PAIR, PairRecord
+from shards.read import finished_tars, of_kind, read_tar
+from shards.storage.store import Store
+
+MADE_BY = "generated-pairs"  # the source whose image 1 is generated from caption 1, the negative one
+IMAGES = ("image", "negative_image")
+BIVLC = ("image", "caption", "negative_caption", "negative_image", "type", "subtype")
+TROHN = ("image_id", "caption", "negative_caption", "negative_image")
+_IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+
+def export_bivlc(store: Store, subsets: Sequence[str], folder: Path) -> int:
+    """Write a Parquet file a split into ``folder``; returns the number of pairs.
+
+    Raises `WrongUse` for pairs that do not come from ``generated-pairs``.
+    """
+    return _export(store, subsets, folder, BIVLC, "bivlc")
+
+
+def export_trohn_img(store: Store, subsets: Sequence[str], folder: Path) -> int:
+    """As `export_bivlc`."""
+    return _export(store, subsets, folder, TROHN, "trohn-img")
+
+
+def _export(store: Store, subsets: Sequence[str], folder: Path, columns: Sequence[str], format: str) -> int:
+    schema, count = _schema(columns), 0
+    with ExitStack() as files:
+        writers: dict[str, pq.ParquetWriter] = {}
+        for subset in subsets:
+            for tar, _ in finished_tars(store, subset):
+                samples = of_kind(read_tar(store, tar), PAIR, f"--format {format}")
+                for split, rows in _by_split(samples, columns, format).items():
+                    if split not in writers:
+                        path = folder / "data" / f"{split}-00000-of-00001.parquet"
+                        path.parent.mkdir(exist_ok=True)
+                        writers[split] = files.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
+                    writers[split].write_table(pa.Table.from_pylist(rows, schema))
+                    count += len(rows)
+    return count
+
+
+def _by_split(
+    samples: Iterator[Stored[PairRecord]], columns: Sequence[str], format: str
+) -> Mapping[str, list[dict[str, Any]]]:
+    """The rows of a tar, which memory holds, by split."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for sample in samples:
+        if sample.json.source.dataset != MADE_BY:
+            raise WrongUse(
+                f"{sample.key} comes from {sample.json.source.dataset}, and --format {format} takes pairs of "
+                f"{MADE_BY}, whose image 1 is generated from a negative caption; name such subsets with --only"
+            )
+        about = sample.json.provenance
+        values: dict[str, Any] = {
+            **{name: str(about[name]) for name in ("image_id", "type", "subtype")},
+            "caption": sample.texts["caption0"],
+            "negative_caption": sample.texts["caption1"],
+        }
+        for name, role in zip(IMAGES, PAIR.images, strict=True):
+            values[name] = {"bytes": sample.images[role], "path": f"{sample.key}.{name}.{sample.extension}"}
+        found.setdefault(sample.json.split, []).append({name: values[name] for name in columns})
+    return found
+
+
+def _schema(columns: Sequence[str]) -> pa.Schema:
+    """Columns, and what `datasets` takes them for."""
+    fields = [pa.field(name, _IMAGE if name in IMAGES else pa.string()) for name in columns]
+    features = {
+        name: {"_type": "Image"} if name in IMAGES else {"dtype": "string", "_type": "Value"} for name in columns
+    }
+    return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
