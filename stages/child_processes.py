@@ -122,6 +122,7 @@ def _begin(parent: int, scratch: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
     os.environ["TMPDIR"] = tempfile.tempdir = own
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of libraries that load models would break those of the build
     # Blender and dlib print what they like on stdout, which is the command line's for its JSON.
     sys.stdout.flush()
     os.dup2(2, 1)

@@ -52,6 +52,61 @@ subsets:
     count: 8
     shard_size: 2
 """
+# Negative captions with all that hangs on them, in small shards. {model}: a language model that scores.
+NEGATIVES = """
+name: negatives
+max_missing: 0
+stages:
+  negatives:
+    source: {{kind: negative-captions, captions: "miniature:stills/captions.json"}}
+    count: 140
+    shard_size: 35
+  prompts:
+    source: {{kind: negative-prompts, negatives: negatives}}
+    shard_size: 40
+  scores:
+    source:
+      kind: caption-scores
+      negatives: prompts
+      scorers: [{{kind: language-model, model: {model}, micro_batch: 8}}]
+    shard_size: 20
+  selected:
+    source:
+      {{kind: selected-negatives, scores: scores, quality: [lm], quantile: 0.5, similarity: null, refine: [words]}}
+    shard_size: 10
+  small-negatives:
+    source: {{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv"}}
+    shard_size: 2
+  small-prompts:
+    source: {{kind: negative-prompts, negatives: small-negatives, suffix: ""}}
+    shard_size: 2
+  small-images:
+    source:
+      kind: negative-images
+      negatives: small-prompts
+      engine: {{kind: diffusion, model: small, steps: 2}}
+      images_per_caption: 2
+    encoding: {{format: png}}
+    shard_size: 2
+  small-verified:
+    source: {{kind: image-verification, images: small-images, engine: {{kind: small-world}}}}
+    shard_size: 2
+subsets:
+  trohn-text:
+    source: {{kind: text-pairs, negatives: selected, images: "miniature:stills/images", licence: CC0-1.0}}
+    shard_size: 5
+  bivlc:
+    source:
+      kind: generated-pairs
+      negatives: small-prompts
+      images: small-images
+      verified: small-verified
+      photos: miniature:small_world/photos
+      ambiguous: null
+      compared: false
+      licence: CC0-1.0
+    shard_size: 2
+"""
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +193,23 @@ def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("recipe") / "dag.yaml"
     path.write_text(DAG)
     return path
+
+
+@pytest.fixture(scope="session")
+def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recipe of text pairs and of generated pairs, with all stages before them."""
+    from tests.generators.caption_scores.tiny_scorers import save_language_model
+
+    folder = tmp_path_factory.mktemp("recipe")
+    path = folder / "negatives.yaml"
+    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model")))
+    return path
+
+
+@pytest.fixture(scope="session")
+def negatives_reference(pytestconfig: pytest.Config, negatives_recipe: Path, twinset: Twinset) -> Path:
+    """As ``reference``, of the recipe of negative captions."""
+    return _built(pytestconfig, "negatives", negatives_recipe, twinset) / "out"
 
 
 @pytest.fixture(scope="session")

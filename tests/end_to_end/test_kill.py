@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 KILLS = 20
+KILLS_OF_NEGATIVES = 4
 SEED = 20
 STAGES = {"parse": "_stages/scene-graphs", "mining": "triplets/_meta/plan", "shards": "triplets/_meta/receipts"}
 
@@ -54,6 +55,32 @@ def test_killed_while_it_parses_mines_and_makes_shards(
             continue
         stage = "shards" if (out / STAGES["shards"]).exists() else "mining" if _parsed(out) else "parse"
         met[stage] += 1
+    result = twinset(*command)
+    assert result.returncode == 0, result.stderr
+    assert contents(out) == whole
+    assert twinset("verify", out, "--media").returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_killed_while_negatives_are_written_scored_selected_and_drawn(
+    start_twinset: Any,
+    negatives_recipe: Path,
+    negatives_reference: Path,
+    contents: Any,
+    twinset: Any,
+    until: Any,
+    tmp_path: Path,
+) -> None:
+    chance, out, whole = random.Random(SEED), tmp_path / "out", contents(negatives_reference)
+    command = ("build", negatives_recipe, "--out", out, "--workers", "2")
+    for _ in range(KILLS_OF_NEGATIVES):
+        before, process = listing(out), start_twinset(*command)
+        until(partial(_has_written, out, before, chance.randint(10, 60), process), 0.002)
+        process.kill()
+        assert process.wait() in (0, -9), (tmp_path / "log").read_text()[-2000:]
+        if contents(out) == whole:
+            _remove_some(out, chance)
     result = twinset(*command)
     assert result.returncode == 0, result.stderr
     assert contents(out) == whole

@@ -56,6 +56,25 @@ def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_negatives_and_their_images_are_made_in_pools(
+    prefect: Any,
+    start_worker: Any,
+    negatives_recipe: Path,
+    negatives_reference: Path,
+    contents: Any,
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    for pool in ("main", "cpu", "gpu"):
+        start_worker(pool)
+    given = parameters(recipe=str(negatives_recipe), out=str(out), settings=["stages.small-images.pool=gpu"])
+    result = prefect("deployment", "run", "build-bivlc/build-bivlc", "--watch", *given)
+    assert result.returncode == 0, result.stdout + (tmp_path / "main.log").read_text()
+    assert contents(out) == contents(negatives_reference)
+
+
+@pytest.mark.slow
 def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
     prefect: Any, start_worker: Any, dag_recipe: Path, contents: Any, dag_reference: Path, tmp_path: Path
 ) -> None:
