@@ -18,8 +18,7 @@ from generators.caption_scores.source import CaptionScores
 from generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from manifests.candidate import Candidate
 from manifests.canonical import sample_key
-from manifests.errors import BuildFailed
-from shards.contracts import Context, Generator, OutOfMemory
+from shards.contracts import Context, Generator
 from shards.kinds.samples import Rejected, TableRows
 
 ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
@@ -125,16 +124,10 @@ class ScoreGenerator(Generator[CaptionScores]):
         return [(settings, self._load(settings)) for settings in self.source.scorers]
 
     def _load(self, settings: ScorerSettings) -> Scorer:
-        from shards.models.device import GPU, within_memory
+        from shards.models.device import GPU, load_within_memory
 
-        try:
-            return within_memory(lambda: settings.open("cpu" if self.source.device == "cpu" else GPU))
-        except OutOfMemory as error:
-            raise BuildFailed(
-                f"{self.name}: memory runs out while the scorer {settings.kind} is loaded ({error}), before anything "
-                "is scored; make fewer shards at a time (--workers 1), set its precision to bfloat16, or use a machine "
-                "with more memory"
-            ) from error
+        device = "cpu" if self.source.device == "cpu" else GPU
+        return load_within_memory(f"the scorer {settings.kind}", lambda: settings.open(device))
 
 
 def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> dict[str, float | None]:

@@ -16,11 +16,10 @@ from generators.prompt_to_prompt.models import load_model
 from generators.text_to_image.diffusion.model_files import model_digest, weight_files
 from generators.text_to_image.diffusion.models import be_quiet
 from manifests.canonical import generator_for
-from manifests.errors import BuildFailed, WrongUse
+from manifests.errors import WrongUse
 from manifests.locations import model_name
-from shards.contracts import OutOfMemory
 from shards.kinds.samples import Pixels
-from shards.models.device import GPU, within_memory
+from shards.models.device import GPU, load_within_memory, within_memory
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
@@ -58,13 +57,7 @@ class Painter:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         self._name, self._source, self._seed = name, source, seed
-        try:
-            self._pipeline = within_memory(self._load)
-        except OutOfMemory as error:
-            raise BuildFailed(
-                f"{name}: memory runs out while {source.model} is loaded ({error}), before anything is drawn; end what "
-                "else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
-            ) from error
+        self._pipeline = load_within_memory(f"{source.model} of {name}", self._load)
         self._shape = self._latents()
         self.files, self.digest = weight_files(model_name(source.model)), model_digest(model_name(source.model))
 

@@ -17,6 +17,7 @@ from generators.image_verification.model_files import ModelFiles, find_model
 from generators.image_verification.settings import Transformers
 from manifests.errors import WrongUse
 from shards.media.decode import decode
+from shards.models.loading import load_beside, load_network
 
 if TYPE_CHECKING:
     import torch
@@ -57,16 +58,16 @@ class LocalModel:
 
         from shards.models.device import within_memory
 
-        before = torch.get_num_threads()
+        network, before = self._network, torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
             with torch.inference_mode(), torch.backends.cudnn.flags(benchmark=False, deterministic=True):
-                return [within_memory(partial(self._answer, one)) for one in inquiries]
+                return [within_memory(partial(self._answer, network, one)) for one in inquiries]
         finally:
             torch.set_num_threads(before)
 
-    def _answer(self, inquiry: Inquiry) -> Answers:
-        network, questions = self._network, inquiry.questions
+    def _answer(self, network: _Network, inquiry: Inquiry) -> Answers:
+        questions = inquiry.questions
         lengths = [len(ids) for ids in network.tokenizer(list(questions))["input_ids"]] if questions else []
         for question, length in zip(questions, lengths, strict=True):
             if length > LONGEST:
@@ -87,8 +88,11 @@ class LocalModel:
 
     @cached_property
     def _network(self) -> _Network:
+        from shards.models.device import load_within_memory
+
         files = find_model(self.settings.model)
-        return (_Blip if files.architecture == "blip" else _Vilt)(files, self.settings)
+        network = _Blip if files.architecture == "blip" else _Vilt
+        return load_within_memory(self.settings.model, lambda: network(files, self.settings))
 
 
 class _Network(ABC):
@@ -99,13 +103,11 @@ class _Network(ABC):
 
         from shards.models.device import GPU
 
-        options: dict[str, Any] = {"local_files_only": True}
         self.name = settings.model
         self.device = "cpu" if settings.device == "cpu" else GPU
-        self.tokenizer: Any = BertTokenizer.from_pretrained(files.folder, **options)
-        self.images: Any = images.from_pretrained(files.folder, **options)
-        loaded: Any = model.from_pretrained(files.folder, use_safetensors=True, dtype="float32", **options)
-        self.model = loaded.to(self.device).eval()
+        self.tokenizer: Any = load_beside(BertTokenizer, files.folder)
+        self.images: Any = load_beside(images, files.folder)
+        self.model: Any = load_network(model, files.folder, "float32", use_safetensors=True).to(self.device)
 
     @abstractmethod
     def see(self, image: Image.Image) -> Any:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from manifests.canonical import digest
-from shards.models.files import ModelMissing, local_folder, sha256_once
+from shards.models.files import ModelMissing, files_digest, local_folder, read_json
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
 WORDS = ("tokenizer.json", "vocab.txt")
@@ -26,7 +24,7 @@ class ModelFiles:
 
     def digest(self) -> str:
         """Of names and contents."""
-        return digest({name: sha256_once(self.folder / name) for name in self.files})
+        return files_digest([self.folder / name for name in self.files])
 
 
 def find_model(name: str) -> ModelFiles:
@@ -34,6 +32,7 @@ def find_model(name: str) -> ModelFiles:
 
     Raises:
         ModelMissing: there is none, or it is another kind of model; the message says what to do.
+        WrongUse: its config.json is broken.
     """
     folder = local_folder(name, LAYOUT)
     missing = [file for file in FILES if not (folder / file).is_file()]
@@ -46,10 +45,7 @@ def find_model(name: str) -> ModelFiles:
     if missing or not words:
         lacking = missing or ["tokenizer.json or vocab.txt"]
         raise ModelMissing(f"{folder}: lacks {', '.join(lacking)}. {LAYOUT}")
-    try:
-        architecture = json.loads((folder / "config.json").read_bytes())["model_type"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ModelMissing(f"{folder}/config.json: names no model_type ({error}). {LAYOUT}") from error
+    architecture = read_json(folder / "config.json").get("model_type")
     if architecture not in ("blip", "vilt"):
         raise ModelMissing(f"{folder}: is a model of type {architecture!r}. {LAYOUT}")
     others = tuple(file for file in _OTHERS if (folder / file).is_file())

@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, LogitsProcessorList
-from transformers.utils.logging import disable_progress_bar
+from transformers import GenerationConfig, LogitsProcessorList
 
 from generators.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema
-from generators.language_models.model_files import ModelFiles, find_model
+from generators.language_models.model_files import find_model, load_language_model
 from generators.language_models.sampling import RowSampler
 from generators.language_models.settings import Transformers
 from manifests.errors import WrongUse
-from shards.models.device import GPU, gpu_name, within_memory
+from shards.models.device import GPU, gpu_name, load_within_memory, within_memory
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -103,11 +102,11 @@ class LocalModel:
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
+        return load_within_memory(self.settings.model, self._load)
+
+    def _load(self) -> tuple[Any, Any]:
         found = find_model(self.settings.model)
-        try:
-            tokenizer, model = _load(found, self._dtype())
-        except Exception as error:  # a broken file fails anywhere in three libraries
-            raise WrongUse(f"{found.folder / found.gguf}: not a language model that can be loaded ({error})") from error
+        tokenizer, model = load_language_model(found, self._dtype())
         if not tokenizer.chat_template:
             raise WrongUse(
                 f"{found.folder / found.gguf}: has no chat template; name a model that is tuned to instructions"
@@ -125,17 +124,6 @@ class LocalModel:
     def _dtype(self) -> torch.dtype:
         automatic = "float32" if self.settings.device == "cpu" else "bfloat16"
         return _DTYPES[automatic if self.settings.precision == "auto" else self.settings.precision]
-
-
-def _load(found: ModelFiles, dtype: torch.dtype) -> tuple[Any, Any]:
-    disable_progress_bar()  # a build has its own
-    options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    if found.gguf:
-        options["gguf_file"] = found.gguf
-    tokenizer = AutoTokenizer.from_pretrained(found.folder, **options)
-    if not found.gguf:
-        options["use_safetensors"] = True
-    return tokenizer, AutoModelForCausalLM.from_pretrained(found.folder, dtype=dtype, **options)
 
 
 def _prompt(tokenizer: Any, request: Request) -> list[int]:

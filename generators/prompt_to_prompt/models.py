@@ -9,7 +9,8 @@ import torch
 from diffusers import DDIMScheduler, DPMSolverMultistepScheduler
 
 from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
-from generators.text_to_image.diffusion.models import load_parts, loading, scheduler_config
+from generators.text_to_image.diffusion.models import load_parts, scheduler_config
+from shards.models.loading import loading
 
 SchedulerName = Literal["ddim", "dpm-solver++"]
 

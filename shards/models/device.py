@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import torch
 
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
 
 T = TypeVar("T")
@@ -50,3 +50,18 @@ def within_memory(work: Callable[[], T]) -> T:
     # Not within the except: the error holds all tensors of the work.
     torch.cuda.empty_cache()
     raise OutOfMemory(problem)
+
+
+def load_within_memory(what: str, load: Callable[[], T]) -> T:
+    """What ``load`` returns; raises `BuildFailed` when memory runs out, since smaller batches would not help.
+
+    Args:
+        what: is loaded, for the message.
+    """
+    try:
+        return within_memory(load)
+    except OutOfMemory as error:
+        raise BuildFailed(
+            f"memory runs out while {what} is loaded ({error}), before anything is made; end what else fills it, make "
+            "fewer shards at a time (--workers 1), set a smaller precision, or use a machine with more memory"
+        ) from error

@@ -5,12 +5,16 @@ Only files are looked at, without the libraries that load them: a machine that p
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from manifests.canonical import sha256_of_file
+from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
+from shards.media.media_folder import EscapesRoot, inside
 
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZERS = (
@@ -65,6 +69,42 @@ def missing_tokenizer(folder: Path) -> list[str]:
     if (folder / "tokenizer.json").is_file():
         return []
     return [file for file in TOKENIZERS[:2] if not (folder / file).is_file()]
+
+
+def pieces(index: Path) -> list[Path]:
+    """The files that an index of weights names, in order, whether they are there or not.
+
+    Raises:
+        WrongUse: it is no such index, or names a file outside of its folder.
+    """
+    named = read_json(index).get("weight_map")
+    if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):
+        raise WrongUse(f"{index}: weight_map must give the file of each tensor; get the file again")
+    found = []
+    for name in sorted(set(named.values())):
+        try:
+            found.append(inside(index.parent, name))
+        except EscapesRoot as error:
+            raise WrongUse(
+                f"{index}: {name!r} leaves the folder; take the model from a place that you trust"
+            ) from error
+    return found
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a configuration of a model says; raises `WrongUse` where the file holds no JSON object."""
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{path}: not JSON ({error}); get the file again, it may have been cut short") from error
+    if not isinstance(found, dict):
+        raise WrongUse(f"{path}: no JSON object; get the file again")
+    return found
+
+
+def files_digest(files: Sequence[Path]) -> str:
+    """One digest of files of a folder and their names; each is read once a process."""
+    return digest([[path.name, sha256_once(path)] for path in files])
 
 
 def sha256_once(path: Path) -> str:

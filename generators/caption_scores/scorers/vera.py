@@ -7,14 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from generators.caption_scores.scorers.checkpoint import (
-    checkpoint_files,
-    files_digest,
-    load_checkpoint,
-    load_tokenizer,
-)
+from generators.caption_scores.scorers.checkpoint import checkpoint_files
 from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
 from manifests.errors import WrongUse
+from shards.models.files import files_digest
+from shards.models.loading import load_beside, load_network
 
 #: The published checkpoint keeps its head in rows of the T5 embedding that no text uses (``<extra_id_0>`` and next).
 HEAD, BIAS, TEMPERATURE = 32099, 32098, 32097
@@ -41,11 +38,11 @@ class VeraScorer:
     """A T5 encoder, its linear head and its temperature."""
 
     def __init__(self, settings: Vera, device: str) -> None:
-        from transformers import T5EncoderModel
+        from transformers import AutoTokenizer, T5EncoderModel
 
         folder = checkpoint_files(settings.model)[0].parent
-        self._tokenizer = load_tokenizer(folder)
-        model = load_checkpoint(T5EncoderModel, folder, settings.precision)
+        self._tokenizer = load_beside(AutoTokenizer, folder)
+        model = load_network(T5EncoderModel, folder, settings.precision)
         embedding = model.get_input_embeddings().weight.detach()
         if len(embedding) <= HEAD:
             raise WrongUse(f"{folder}: an embedding of {len(embedding)} rows has no row {HEAD}, where VERA's head lies")

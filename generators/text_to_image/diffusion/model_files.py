@@ -5,7 +5,6 @@ Nothing is downloaded. Only files are looked at, without the libraries that load
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,15 @@ from typing import Any
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from shards.kinds.samples import Source
-from shards.media.media_folder import EscapesRoot, inside
-from shards.models.files import TOKENIZERS, ModelMissing, local_folder, missing_tokenizer, sha256_once
+from shards.models.files import (
+    TOKENIZERS,
+    ModelMissing,
+    local_folder,
+    missing_tokenizer,
+    pieces,
+    read_json,
+    sha256_once,
+)
 
 WEIGHTS = {
     "unet": "diffusion_pytorch_model",
@@ -119,41 +125,15 @@ def weights_of(folder: Path, part: str) -> tuple[str | None, list[Path]]:
         if whole.is_file():
             return variant, [whole]
         index = folder / f"{WEIGHTS[part]}.safetensors.index{suffix}.json"
-        pieces = _pieces(index) if index.is_file() else []
-        if pieces and all(piece.is_file() for piece in pieces):
-            return variant, [index, *pieces]
+        named = pieces(index) if index.is_file() else []
+        if other := next((piece.name for piece in named if piece.suffix != ".safetensors"), None):
+            raise WrongUse(f"{index}: {other!r} is no safetensors file; get the model's safetensors")
+        if named and all(piece.is_file() for piece in named):
+            return variant, [index, *named]
     return None, []
-
-
-def _pieces(index: Path) -> list[Path]:
-    named = read_json(index).get("weight_map")
-    if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):
-        raise WrongUse(f"{index}: weight_map must give the file of each tensor; get the file again")
-    pieces = []
-    for name in sorted(set(named.values())):
-        try:
-            pieces.append(inside(index.parent, name))
-        except EscapesRoot as error:
-            raise WrongUse(
-                f"{index}: {name!r} leaves the folder; take the model from a place that you trust"
-            ) from error
-        if pieces[-1].suffix != ".safetensors":
-            raise WrongUse(f"{index}: {name!r} is no safetensors file; get the model's safetensors")
-    return pieces
 
 
 def has_part(index: Mapping[str, Any], part: str) -> bool:
     """Whether a model_index.json names a part: ``[library, class]``, both null where it is left out."""
     named = index.get(part)
     return bool(named[0] if isinstance(named, list) and named else named)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """What a configuration of a model says; raises `WrongUse` where the file holds no JSON object."""
-    try:
-        found: Any = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{path}: not JSON ({error}); get the file again, it may have been cut short") from error
-    if not isinstance(found, dict):
-        raise WrongUse(f"{path}: no JSON object; get the file again")
-    return found

@@ -8,8 +8,6 @@ if at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,10 @@ import transformers
 from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
-from generators.text_to_image.diffusion.model_files import has_part, model_folder, read_json, unet_folder, weights_of
-from manifests.errors import TwinsetError, WrongUse
-from shards.models.device import ran_out
+from generators.text_to_image.diffusion.model_files import has_part, model_folder, unet_folder, weights_of
+from manifests.errors import WrongUse
+from shards.models.files import read_json
+from shards.models.loading import loading, refuse_missing
 
 TIMESTEPS = 100_000  # of a noise schedule, at most: models have a thousand, and each takes memory
 PREDICTIONS = ("epsilon", "sample", "v_prediction")
@@ -86,12 +85,7 @@ def load_parts(
         options = {"torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": variant, **given}
         with loading(place):
             loaded, found = kind.from_pretrained(place, output_loading_info=True, **options)
-        if lacking := sorted(found["missing_keys"]):
-            named = ", ".join(lacking[:3]) + (", ..." if len(lacking) > 3 else "")
-            raise WrongUse(
-                f"{place}: the weights lack {len(lacking)} tensors that config.json asks for ({named}), "
-                "which would be random; get the files of this part again, all from one model"
-            )
+        refuse_missing(place, found["missing_keys"])
         return loaded.eval()
 
     def tokenizer(part_name: str) -> Any:
@@ -133,27 +127,6 @@ def be_quiet() -> None:
     for library in (diffusers.utils.logging, transformers.utils.logging):
         library.set_verbosity_error()
         library.disable_progress_bar()
-
-
-@contextmanager
-def loading(part: Path) -> Iterator[None]:
-    """`WrongUse` with the part's name for whatever its files make diffusers, transformers or safetensors raise.
-
-    Memory that runs out and trouble with the disk stay what they are: another attempt can succeed.
-    """
-    try:
-        yield
-    except (TwinsetError, ImportError):
-        raise
-    except Exception as error:
-        if ran_out(error) or (isinstance(error, OSError) and error.errno):
-            raise
-        # Their messages have one line for each tensor.
-        problem = " ".join(str(error).split())[:300] or type(error).__name__
-        raise WrongUse(
-            f"{part}: cannot be loaded ({problem}); get its files again: weights may have been cut short, or belong to "
-            "another config.json"
-        ) from error
 
 
 def _check_together(parts: Parts, unet_place: Path) -> None:

@@ -14,9 +14,7 @@ import numpy as np
 from generators.text_to_image.diffusion.model_files import model_digest
 from generators.text_to_image.diffusion.settings import DiffusionImages
 from generators.text_to_image.engine import Drawn, Request, TextToImage
-from manifests.errors import BuildFailed
 from manifests.locations import is_model_folder, model_name
-from shards.contracts import OutOfMemory
 from shards.kinds.samples import Json, Pixels, Rejected, Source
 
 if TYPE_CHECKING:
@@ -144,15 +142,9 @@ class DiffusionPainter(TextToImage):
         if not self._loaded:
             # Torch is heavy: a plan does without it.
             from generators.text_to_image.diffusion.model import Model
-            from shards.models.device import within_memory
+            from shards.models.device import load_within_memory
 
-            try:
-                self._loaded.append(within_memory(lambda: Model(self.settings)))
-            except OutOfMemory as error:
-                raise BuildFailed(
-                    f"memory runs out while {self.settings.model} is loaded ({error}), before anything is drawn; end "
-                    "what else fills it, make fewer shards at a time (--workers 1), or use a machine with more memory"
-                ) from error
+            self._loaded.append(load_within_memory(self.settings.model, lambda: Model(self.settings)))
         return self._loaded[0]
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, EulerDiscreteScheduler, PNDMScheduler
 
-from generators.text_to_image.diffusion.models import loading, scheduler_config
+from generators.text_to_image.diffusion.models import scheduler_config
 from manifests.errors import WrongUse
+from shards.models.loading import loading
 
 SCHEDULERS: dict[str, Any] = {
     "euler": EulerDiscreteScheduler,

@@ -184,7 +184,7 @@ def test_wrong_settings_are_named(
     with pytest.raises(WrongUse, match=r"s\.scorers\.1\.model: there is no model folder"):
         missing.check_inputs("s", ["models"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("generators.caption_scores.scorers.language_model.find_spec", lambda name: None)
+    monkeypatch.setattr("generators.language_models.model_files.find_spec", lambda name: None)
     absent = source({"language-model": Path("smollm2")}, "language-model")
     with pytest.raises(WrongUse, match=r"scorers\.0\.model: the model smollm2 is not installed: pip install"):
         absent.check_inputs("s", ["models"])

@@ -159,7 +159,7 @@ def test_a_gpu_without_memory_is_told_from_other_trouble(drawing_with: Any) -> N
 def test_a_model_that_does_not_fit_into_memory_is_said(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(painter, "load_model", lambda *_: torch.empty(1 << 50))
     generator = drawing_with()
-    with pytest.raises(BuildFailed, match=r"eq-sd: memory runs out while .* is loaded .*; end what else fills it"):
+    with pytest.raises(BuildFailed, match=r"memory runs out while .* of eq-sd is loaded .*; end what else fills it"):
         list(generator.make(planned(generator, 1)))
 
 

@@ -21,7 +21,7 @@ from generators.image_verification.engine import Inquiry, Unanswered
 from generators.image_verification.local_model import LONGEST, LocalModel
 from generators.image_verification.model_files import find_model
 from generators.image_verification.settings import Transformers
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
 from shards.media.decode import decode
 from shards.models.files import ModelMissing
@@ -138,6 +138,30 @@ def test_memory_that_runs_out_is_said(folders: dict[str, Path], monkeypatch: pyt
         asking.answers([inquiry()])
 
 
+def test_memory_that_runs_out_while_loading_fails_the_build(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(BlipForQuestionAnswering, "from_pretrained", full)
+    with pytest.raises(BuildFailed, match=r"memory runs out while .*blip is loaded"):
+        engine(folders["blip"]).answers([inquiry()])
+
+
+@pytest.mark.parametrize(
+    ("save", "lost"),
+    [(save_blip, "text_decoder.bert.encoder.layer.1.output.dense.weight"), (save_vilt, "classifier.3.bias")],
+)
+def test_weights_that_lack_tensors_are_refused(tmp_path: Path, save: Any, lost: str) -> None:
+    folder = save(tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    del weights[lost]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(WrongUse, match=rf"lack 1 tensors .*{lost}.*would be random"):
+        engine(folder).answers([inquiry()])
+
+
 def test_threads_and_random_numbers_stay(folders: dict[str, Path]) -> None:
     threads = torch.get_num_threads()
     torch.manual_seed(5)
@@ -166,7 +190,7 @@ def test_weights_are_of_all_files(folders: dict[str, Path], tmp_path: Path) -> N
         (lambda folder: (folder / "preprocessor_config.json").unlink(), "lacks preprocessor_config.json"),
         (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "a pickle.*convert it"),
         (lambda folder: (folder / "config.json").write_text('{"model_type": "clip"}'), "of type 'clip'"),
-        (lambda folder: (folder / "config.json").write_text("[]"), "names no model_type"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "of type None"),
     ],
 )
 def test_other_folders_are_refused(tmp_path: Path, change: Any, message: str) -> None:

@@ -12,11 +12,13 @@ import pytest
 from generators.language_models.model import LENGTH, REFUSED, STOP, Message, Request
 from generators.language_models.model_files import find_model
 from generators.language_models.settings import Transformers
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
 from shards.models.files import ModelMissing
 
 torch = pytest.importorskip("torch")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 from generators.language_models.local_model import LocalModel  # noqa: E402
 from generators.language_models.sampling import RowSampler  # noqa: E402
@@ -114,6 +116,42 @@ def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
         whole.answers(requests(1, 2, 3, 4, 5), SCHEMA)
 
 
+def test_memory_that_runs_out_while_loading_is_told_from_a_broken_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("transformers.LlamaForCausalLM.from_pretrained", full)
+    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", full)
+    with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded"):
+        model(folder).answers(requests(1, 2, 3, 4, 5), SCHEMA)
+
+
+def test_weights_that_lack_tensors_are_refused(tmp_path: Path) -> None:
+    path = tiny_model.save(tmp_path) / "model.safetensors"
+    tensors = load_file(path)
+    del tensors["model.layers.1.mlp.up_proj.weight"]
+    save_file(tensors, path, metadata={"format": "pt"})
+    with pytest.raises(WrongUse, match=r"lack 1 tensors .*layers\.1\.mlp\.up_proj\.weight.*would be random"):
+        model(tmp_path).answers(requests(1, 2, 3, 4, 5), SCHEMA)
+
+
+def test_an_index_names_only_what_lies_beside_it(tmp_path: Path) -> None:
+    folder = tiny_model.save(tmp_path / "model")
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
+    assert {index.name, "model-1.safetensors"} <= {*find_model(str(folder)).files}
+    for piece, problem in (
+        ("../other.safetensors", "leaves the folder"),
+        ("model-2.safetensors", "there is no model-2"),
+    ):
+        index.write_text(json.dumps({"weight_map": {"a": piece}}))
+        with pytest.raises(WrongUse, match=problem):
+            find_model(str(folder))
+
+
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
@@ -135,8 +173,8 @@ def test_broken_weights_and_a_model_without_chats_are_named(tmp_path: Path) -> N
     with pytest.raises(WrongUse, match="has no chat template; name a model that is tuned"):
         model(mute).answers(requests(1, 2, 3, 4, 5), SCHEMA)
     (mute / "model.safetensors").write_bytes(b"no weights")
-    with pytest.raises(WrongUse, match=r"mute: not a language model that can be loaded"):
+    with pytest.raises(WrongUse, match=r"mute: cannot be loaded \(.*get its files again"):
         model(mute).answers(requests(1, 2, 3, 4, 5), SCHEMA)
     (tmp_path / "x.gguf").write_bytes(b"no weights")
-    with pytest.raises(WrongUse, match=r"x\.gguf: not a language model that can be loaded"):
+    with pytest.raises(WrongUse, match=r"x\.gguf: cannot be loaded \("):
         model(tmp_path / "x.gguf").answers(requests(1, 2, 3, 4, 5), SCHEMA)
