@@ -86,6 +86,8 @@ class Here:
 
         def work(number: int) -> None:
             try:
+                if self._closed.is_set():
+                    return
                 self._retried(make, root, home, number)
                 self._progress.advance(name)
             except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
@@ -101,7 +103,12 @@ class Here:
             self._slots.acquire()
             if self._closed.is_set():
                 break
-            running = {one for one in running if not one.done()} | {self._threads.submit(work, number)}
+            try:
+                running = {one for one in running if not one.done()} | {self._threads.submit(work, number)}
+            except RuntimeError:  # closed meanwhile; the threads of other stages may wait for the place
+                own.release()
+                self._slots.release()
+                break
         wait(running)
         if children is not None:
             children.close()
@@ -115,7 +122,8 @@ class Here:
     def close(self) -> None:
         """End the children and start nothing more."""
         self._closed.set()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        # Nothing is cancelled: what waits gives its place back, for which the thread of a stage may wait.
+        self._threads.shutdown(wait=False)
         for children in self._children:
             children.close()
 

@@ -146,7 +146,9 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         for tar, keys in wanted.items():
             for key, stored in self._images.samples(tar, keys).items():
                 content = stored.images["image"]
-                source = Source(f"{tar}/{key}.{stored.extension}", len(content), hashlib.sha256(content).hexdigest())
+                # A URL: the stage vouches for its images, which lie in no folder of media.
+                path = f"stage://{self._images.stage.name}/{tar}/{key}.{stored.extension}"
+                source = Source(path, len(content), hashlib.sha256(content).hexdigest())
                 found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
         return found
 

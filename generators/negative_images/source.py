@@ -62,7 +62,7 @@ class NegativeImages(Source):
         both = " or its original" if "caption" in self.sides else ""
         return (
             f"Each image was drawn from a negative caption{both}. `caption` is the one that it was drawn from, "
-            f"`negative_caption` the other. The engine is {self.engine.title}."
+            f"`negative_caption` the other. The engine is {self.engine.title}.\n"
         )
 
     def notes(self) -> str:

@@ -122,14 +122,16 @@ def _key_path(raw: Any, loc: Iterable[str | int]) -> list[str]:
 
 def _known_keys(raw: Any, where: Sequence[str]) -> Iterable[str]:
     """Keys allowed at a key path of a recipe; none where it does not lead to settings."""
-    if (placed := class_at(raw, where)) is not None:
-        return placed.model_fields
     settings: type[BaseModel] = Recipe
+    inner: Sequence[str] = where
     match where:
-        case (_, _, *inner):
-            settings = Subset
-        case inner:
-            pass
+        case (_, _, *rest):
+            settings, inner = Subset, rest
+    # Below a kind, of the settings of that kind.
+    for length in range(len(where), 0, -1):
+        if (placed := class_at(raw, where[:length])) is not None:
+            settings, inner = placed, where[length:]
+            break
     for key in inner:
         field = settings.model_fields.get(key)
         if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):

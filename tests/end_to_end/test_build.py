@@ -15,6 +15,7 @@ NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 DRAWN = ("eq-sd",)
 MINED = ("triplets",)
+NEGATIVES = ("trohn-text", "trohn-img", "bivlc")
 TEMPLATES = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
 
@@ -28,7 +29,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory, built_demo: Any) -> tuple[Pat
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
     _, counts = demo
-    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN, *MINED, *TEMPLATES}
+    assert set(counts) == {*NATURAL, *RENDERED, *DRAWN, *MINED, *TEMPLATES, *NEGATIVES}
     for subset in counts.values():
         assert subset["kept"] > 0
         assert subset["planned"] == subset["kept"] + sum(subset["rejected"].values())

@@ -13,9 +13,12 @@ from PIL import Image
 
 import twinset
 from generators.builtin.miniature.small_world import COLUMNS, write_small_world
+from generators.contract import check_source
 from manifests.recipe import Recipe, parse_recipe
+from shards.contracts import Context
 from shards.earlier import Earlier
 from shards.storage.store import Store
+from stages.job import Job
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +72,9 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path) -> 
         photo = np.asarray(Image.open(world / "photos" / sample.json.source.image0.path).convert("RGB"), int)
         assert sample.json.image0.size == (64, 64) and photo.shape == (64, 64, 3)
     assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
-    assert not twinset.verify(out)["subsets"]["bivlc"]["problems"]
+    assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
+    settings: Any = recipe["bivlc"].source
+    check_source(settings, Context("bivlc", earlier=Job(recipe, Store(out)).earlier))
 
 
 def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) -> None:

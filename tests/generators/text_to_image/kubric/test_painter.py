@@ -23,7 +23,7 @@ from shards.kinds.samples import Rejected
 
 # Of every second caption of the miniature, positions rounded to a thousandth of a scene unit. When this changes, so do
 # the pictures: raise `KubricPainter.version`.
-GOLDEN = {1: "8f5fe1293bf09d68e971c2b40ff0dbee"}
+GOLDEN = {1: "719ae9f3a95e0b7d3b626601a994da63"}
 
 
 def request(caption: str, seed: int = 7, key: str = "k") -> Request:
@@ -68,7 +68,7 @@ def test_every_reason_is_explained() -> None:
 
 def test_scenes_do_not_change_without_a_new_version(workshop: Workshop) -> None:
     placements = []
-    for caption in CAPTIONS[::2]:
+    for caption in sorted(CAPTIONS)[::2]:
         for one in place(read(caption), workshop, 1, 0).things:
             numbers = [one.placement.scale, *one.placement.position, *one.placement.quaternion]
             placements.append([one.placement.asset, *(round(1000 * number) for number in numbers)])
