@@ -18,6 +18,12 @@ from manifests.receipt import Model
 # older shards go stale and are made again.
 SCHEMA_VERSION = 2
 ANY_RUNTIME = "any"
+#: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers
+#: have other builds of them, planners none. Tokenizers, readers of packed weights and of images are among them.
+NETWORK_LIBRARIES = (
+    *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
+    *("dlib-bin", "dlib"),
+)
 
 
 class Stage(Model):
@@ -90,7 +96,7 @@ def runtime_class(neural: bool, device: str = "cpu", threads: int = 1, micro_bat
             "device": device,
             "threads": threads,
             "micro_batch": micro_batch,
-            "libraries": {name: _version(name) for name in ("torch", "diffusers", "transformers", "dlib-bin", "dlib")},
+            "libraries": {name: _version(name) for name in NETWORK_LIBRARIES},
         }
     )
 

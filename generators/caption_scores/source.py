@@ -15,6 +15,7 @@ from generators.papers import BIVLC
 from manifests.errors import WrongUse
 from manifests.source import Need, Reference, StageName
 from shards.contracts import Context, Source
+from shards.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from generators.caption_scores.generator import ScoreGenerator
@@ -22,19 +23,16 @@ if TYPE_CHECKING:
 AnyScorer = Annotated[Vera | Cola | Clip | LanguageModel, Field(discriminator="kind")]
 
 
-class CaptionScores(Source):
+class CaptionScores(OnDevice, Source):
     """Scores of each caption and of its negatives.
 
     negatives: the stage of negative captions, or the folder of a finished one. scorers: one of each kind at most;
-    columns of the others are null. device: ``gpu`` is the first CUDA device. threads: torch's, of each process.
-    licence: of the captions.
+    columns of the others are null. device, threads: as `OnDevice`. licence: of the captions.
     """
 
     kind: Literal["caption-scores"]
     negatives: StageName
     scorers: tuple[AnyScorer, ...] = Field(min_length=1)
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     licence: str = "the captions stay under the terms of their source"
 
     makes = "table"
@@ -60,7 +58,6 @@ class CaptionScores(Source):
     paper = BIVLC
     group = "caption"
     verb = "scored from"
-    execution = ("device", "threads")
     reasons: ClassVar[Mapping[str, str]] = {
         "no-text": "the caption or its negative is empty",
         "score-not-finite": "a model gives no number for the caption or its negative",
@@ -79,13 +76,8 @@ class CaptionScores(Source):
         """As `SourceSettings.planned_from`."""
         return self.negatives
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """One on a GPU, which its shards would share; else one a core."""
-        return 1 if self.device == "gpu" else 0
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`: the files of the models."""
+        """As `Source.check_inputs`: the files of the models, and what loads them."""
         super().check_inputs(key, needs)
         if "models" in needs:
             for number, scorer in enumerate(self.scorers):
@@ -93,16 +85,8 @@ class CaptionScores(Source):
                     scorer.weights()
                 except WrongUse as error:
                     raise WrongUse(f"{key}.scorers.{number}.model: {error}") from error
-
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
-        if self.device == "cpu":
-            return
-        try:
-            from shards.models.device import check_gpu
-        except ImportError as error:
-            raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
-        check_gpu(f"{key}.device")
+                if "media" in needs:
+                    check_installed(f"{key}.scorers.{number}", scorer.libraries(), scorer.extra)
 
     def notes(self) -> str:
         """What no count tells of scores."""

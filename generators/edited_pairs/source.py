@@ -14,6 +14,7 @@ from manifests.locations import SMALL, is_model_folder, model_name, small_model_
 from manifests.source import Need, Place, Reference
 from shards.contracts import Context, Source
 from shards.media.media_folder import Media, MediaFolder
+from shards.models.on_device import OnDevice
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedPairGenerator
@@ -35,7 +36,7 @@ OF_MODEL: dict[str, dict[str, Any]] = {
 }
 
 
-class StableDiffusion(Source):
+class StableDiffusion(OnDevice, Source):
     """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
 
     model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
@@ -47,9 +48,9 @@ class StableDiffusion(Source):
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
     edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
-    device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
-    torch's, of each process. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs out.
-    licence: of what the model draws, copied into every sample and the card; must be given for a model not known here.
+    device, threads: as `OnDevice`. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs
+    out. licence: of what the model draws, copied into every sample and the card; must be given for a model not known
+    here.
     """
 
     kind: Literal["stable-diffusion"]
@@ -63,8 +64,6 @@ class StableDiffusion(Source):
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
     blend: bool = False
     precision: Literal["auto", "float32", "float16"] = "auto"
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=4, ge=1, le=1024)
     licence: str
 
@@ -90,7 +89,7 @@ class StableDiffusion(Source):
     verb = "drawn with"
     unbounded = True
     synthetic = True
-    execution = ("device", "threads", "micro_batch")
+    execution = (*OnDevice.execution, "micro_batch")
     reasons: ClassVar[Mapping[str, str]] = {
         "caption-unfit": "the model cannot read a caption: too many words, or two tokenizers at odds on it",
         "not-finite": "numbers of the network overflowed, and a picture has none",
@@ -123,11 +122,6 @@ class StableDiffusion(Source):
         """As `SourceSettings.planned_from`."""
         return f"vocabulary {self.vocabulary}"
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """One on a GPU, which its shards would share; else one a core."""
-        return 1 if self.device == "gpu" else 0
-
     def media_files(self) -> Media | None:
         """The model's files; None where the hub's cache holds them, under names that are their digests."""
         if self.model == SMALL:
@@ -144,16 +138,6 @@ class StableDiffusion(Source):
                 model_folder(model_name(self.model))
             except ModelMissing as error:
                 raise WrongUse(f"{key}.model: {error}") from error
-
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
-        if self.device == "cpu":
-            return
-        try:
-            from shards.models.device import check_gpu
-        except ImportError as error:
-            raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
-        check_gpu(f"{key}.device")
 
     def open(self, context: Context) -> EditedPairGenerator:
         """As `Source.open`."""

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from generators.language_models.settings import OpenAI
 from manifests.errors import WrongUse
-from manifests.source import Need, Place, PlacedSettings
+from manifests.source import Need, Place, PlacedSettings, Pool
+from shards.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from generators.image_verification.engine import VisualQuestionAnswering
-
-REMEDY = "pip install 'twinset[models]'"
 
 
 class EngineSettings(PlacedSettings, ABC):
@@ -26,6 +24,11 @@ class EngineSettings(PlacedSettings, ABC):
     def shards_at_a_time(self) -> int:
         """As `manifests.source.SourceSettings.shards_at_a_time`."""
         return 1
+
+    @property
+    def pool(self) -> Pool:
+        """As `manifests.source.SourceSettings.pool`."""
+        return "cpu"
 
     @abstractmethod
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
@@ -39,26 +42,19 @@ class EngineSettings(PlacedSettings, ABC):
         """The engine. Heavy libraries are imported there."""
 
 
-class Transformers(EngineSettings):
+class Transformers(OnDevice, EngineSettings):
     """A BLIP or ViLT model for visual question answering in this process, by Hugging Face's transformers.
 
     model: a folder, or an id of the hub whose files are in the local cache, such as ``Salesforce/blip-vqa-base``.
-    device: ``gpu`` is the first CUDA device. threads: torch's, of each process. micro_batch: questions a pass, all of
-    one image; halved for a shard when memory runs out.
+    device, threads: as `OnDevice`. micro_batch: questions a pass, all of one image; halved for a shard when memory runs
+    out.
     """
 
     kind: Literal["transformers"]
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=16, ge=1, le=1024)
 
-    execution = ("device", "threads", "micro_batch")
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """One on a GPU, which its shards would share; else one a core."""
-        return 1 if self.device == "gpu" else 0
+    execution = (*OnDevice.execution, "micro_batch")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
@@ -70,18 +66,8 @@ class Transformers(EngineSettings):
             find_model(self.model)
         except WrongUse as error:
             raise WrongUse(f"{key}.model: {error}") from error
-        for library in ("torch", "transformers") if "media" in needs else ():
-            if find_spec(library) is None:
-                raise WrongUse(f"{key}: {library} is not installed; the model is loaded with it: {REMEDY}")
-
-    def check_device(self, key: str) -> None:
-        """As `EngineSettings.check_device`."""
-        if self.device == "gpu":
-            try:
-                from shards.models.device import check_gpu
-            except ImportError as error:
-                raise WrongUse(f"{key}.device: {error}; {REMEDY}") from error
-            check_gpu(f"{key}.device")
+        if "media" in needs:
+            check_installed(key, ("torch", "transformers"), self.extra)
 
     def open(self) -> VisualQuestionAnswering:
         """As `EngineSettings.open`."""

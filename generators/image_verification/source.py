@@ -13,7 +13,7 @@ from generators.image_verification.settings import Server, SmallWorld, Transform
 from generators.papers import BIVLC
 from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
 from manifests.errors import WrongUse
-from manifests.source import Need, Place, Reference, StageName
+from manifests.source import Need, Place, Pool, Reference, StageName
 from shards.contracts import Context, Source
 
 if TYPE_CHECKING:
@@ -69,6 +69,11 @@ class ImageVerification(Source):
     def planned_from(self) -> str:
         """As `SourceSettings.planned_from`."""
         return self.images
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`: where the engine answers."""
+        return self.engine.pool
 
     @property
     def shards_at_a_time(self) -> int:

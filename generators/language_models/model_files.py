@@ -31,6 +31,11 @@ class ModelFiles:
     gguf: str
     files: Sequence[str]
 
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What loads it."""
+        return ("torch", "transformers", *(("gguf", "accelerate") if self.gguf else ()))
+
     def digest(self) -> str:
         """Of names and contents."""
         return files_digest([self.folder / name for name in self.files])

@@ -14,7 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from manifests.errors import WrongUse
 from manifests.locations import Location, cache_folder
-from manifests.source import Need, Place, PlacedSettings
+from manifests.source import Need, Place, PlacedSettings, Pool
+from shards.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from generators.language_models.model import LanguageModel
@@ -39,6 +40,11 @@ class LanguageModelSettings(PlacedSettings, ABC):
     def shards_at_a_time(self) -> int:
         """As `manifests.source.SourceSettings.shards_at_a_time`."""
         return 1
+
+    @property
+    def pool(self) -> Pool:
+        """As `manifests.source.SourceSettings.pool`."""
+        return "cpu"
 
     @abstractmethod
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
@@ -129,29 +135,22 @@ class OpenAI(LanguageModelSettings):
         return ServerModel(self)
 
 
-class Transformers(LanguageModelSettings):
+class Transformers(OnDevice, LanguageModelSettings):
     """A model in this process, by Hugging Face's transformers.
 
     model: a folder of safetensors or with one GGUF file, such a file, or an id of the hub whose files are in the local
-    cache. precision: of the network; ``auto`` is float32 on the CPU and bfloat16 on a GPU. device: ``gpu`` is the first
-    CUDA device. threads: torch's, of each process. micro_batch: answers that are written at a time; halved for a shard
-    when memory runs out.
+    cache. precision: of the network; ``auto`` is float32 on the CPU and bfloat16 on a GPU. device, threads: as
+    `OnDevice`. micro_batch: answers that are written at a time; halved for a shard when memory runs out.
     """
 
     kind: Literal["transformers"]
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=8, ge=1, le=1024)
 
-    execution = ("device", "threads", "micro_batch")
+    execution = (*OnDevice.execution, "micro_batch")
+    extra = "language-models"
     local = True
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """One on a GPU, which its shards would share; else one a core."""
-        return 1 if self.device == "gpu" else 0
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `LanguageModelSettings.check_inputs`: the files of the model, and what loads them."""
@@ -164,18 +163,7 @@ class Transformers(LanguageModelSettings):
         except WrongUse as error:
             raise WrongUse(f"{key}.model: {error}") from error
         if "media" in needs:
-            for library in ("torch", "transformers", *(("gguf", "accelerate") if found.gguf else ())):
-                if find_spec(library) is None:
-                    raise WrongUse(f"{key}: {library} is not installed; the model is loaded with it: {REMEDY}")
-
-    def check_device(self, key: str) -> None:
-        """As `LanguageModelSettings.check_device`."""
-        if self.device == "gpu":
-            try:
-                from shards.models.device import check_gpu
-            except ImportError as error:
-                raise WrongUse(f"{key}.device: {error}; {REMEDY}") from error
-            check_gpu(f"{key}.device")
+            check_installed(key, found.libraries, self.extra)
 
     def open(self) -> LanguageModel:
         """As `LanguageModelSettings.open`."""

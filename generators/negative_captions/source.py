@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
 
-from generators.language_models.settings import LanguageModelSettings, OpenAI, Transformers
+from generators.language_models.settings import OpenAI, Transformers
 from generators.negative_captions.changes import CHANGE_REASONS
 from generators.negative_captions.instructions import ANSWER_REASONS
 from generators.papers import BIVLC
 from generators.scene_graphs.captions import CAPTION_REASONS
 from generators.scene_graphs.source import ParsedCaptions
-from manifests.source import Need, PlacedSettings
+from manifests.source import Need, PlacedSettings, Pool
 from shards.contracts import Context
 
 if TYPE_CHECKING:
@@ -30,6 +30,22 @@ class Rules(PlacedSettings):
     """
 
     kind: Literal["rules"] = "rules"
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `SourceSettings.shards_at_a_time`: one a core."""
+        return 0
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`."""
+        return "cpu"
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """Nothing beyond what parses the captions, which the source checks."""
+
+    def check_device(self, key: str) -> None:
+        """They need none."""
 
 
 class NegativeCaptions(ParsedCaptions):
@@ -62,13 +78,17 @@ class NegativeCaptions(ParsedCaptions):
     @property
     def shards_at_a_time(self) -> int:
         """As `SourceSettings.shards_at_a_time`: what the engine says."""
-        return 0 if isinstance(self.engine, Rules) else self.engine.shards_at_a_time
+        return self.engine.shards_at_a_time
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`: where the engine writes."""
+        return self.engine.pool
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `ParsedCaptions.check_inputs`; also what the engine needs."""
         super().check_inputs(key, needs)
-        if isinstance(self.engine, LanguageModelSettings):
-            self.engine.check_inputs(f"{key}.engine", needs)
+        self.engine.check_inputs(f"{key}.engine", needs)
 
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without."""
@@ -77,8 +97,7 @@ class NegativeCaptions(ParsedCaptions):
 
     def check_device(self, key: str) -> None:
         """As `Source.check_device`."""
-        if isinstance(self.engine, LanguageModelSettings):
-            self.engine.check_device(f"{key}.engine")
+        self.engine.check_device(f"{key}.engine")
 
     def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
         """As `Source.open`."""

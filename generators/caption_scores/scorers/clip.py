@@ -35,6 +35,10 @@ class Clip(ScorerSettings):
     column: ClassVar[str] = "similarity"
     of_pairs: ClassVar[bool] = True
 
+    def libraries(self) -> tuple[str, ...]:
+        """As `ScorerSettings.libraries`."""
+        return ("torch", "open_clip" if _files(self.model)[0].name == OPEN_CLIP else "transformers")
+
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""
         return files_digest(_files(self.model))

@@ -32,6 +32,11 @@ class LanguageModel(ScorerSettings):
     max_tokens: int = Field(default=256, ge=1, le=8192)
 
     column: ClassVar[str] = "lm"
+    extra: ClassVar[str] = "language-models"
+
+    def libraries(self) -> tuple[str, ...]:
+        """As `ScorerSettings.libraries`."""
+        return find_model(self.model).libraries
 
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""

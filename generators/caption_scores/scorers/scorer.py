@@ -21,8 +21,9 @@ class ScorerSettings(PlacedSettings):
     """Settings of one scorer.
 
     model: its folder. micro_batch: texts a pass; the last bits of a score depend on it. precision: of the network;
-    heads and probabilities are computed in float32 in any case.
+    probabilities are computed from its numbers in float32 or more.
 
+    extra: the optional dependencies that the model needs.
     column: its scores' column is called ``COLUMN_caption`` and ``COLUMN_negative``, or ``COLUMN`` where `of_pairs`.
     of_pairs: whether it gives unit embeddings, whose cosine is the score of caption and negative.
     """
@@ -33,6 +34,11 @@ class ScorerSettings(PlacedSettings):
 
     column: ClassVar[str]
     of_pairs: ClassVar[bool] = False
+    extra: ClassVar[str] = "models"
+
+    def libraries(self) -> tuple[str, ...]:
+        """What loads the model; raises as `weights`."""
+        return ("torch", "transformers")
 
     @abstractmethod
     def weights(self) -> str:

@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 from generators.text_to_image.engine import EngineSettings
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, model_name
-from manifests.source import Need, Place, Pool, Reference
+from manifests.source import Need, Place, Reference
+from shards.models.on_device import OnDevice
 
 if TYPE_CHECKING:
     from generators.text_to_image.diffusion.painter import DiffusionPainter
@@ -43,7 +44,7 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
-class DiffusionImages(EngineSettings):
+class DiffusionImages(OnDevice, EngineSettings):
     """Images drawn by a latent diffusion model: SDXL, Stable Diffusion, or a small one of their kind.
 
     model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
@@ -56,9 +57,8 @@ class DiffusionImages(EngineSettings):
     rejected.
     precision: of UNet and text encoders; ``auto`` is float16 on a GPU and float32 on the CPU. compiled: whether the
     UNet's transformer blocks are compiled, on a GPU alone.
-    device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
-    torch's, of each process. micro_batch: images that are drawn at a time; halved for a shard when memory runs out.
-    licence: of what the model draws; must be given for a model not known here.
+    device, threads: as `OnDevice`. micro_batch: images that are drawn at a time; halved for a shard when memory runs
+    out. licence: of what the model draws; must be given for a model not known here.
     """
 
     kind: Literal["diffusion"]
@@ -73,11 +73,9 @@ class DiffusionImages(EngineSettings):
     cut: bool = False
     precision: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     compiled: bool = False
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=4, ge=1, le=1024)
 
-    execution = ("device", "threads", "micro_batch")
+    execution = (*OnDevice.execution, "micro_batch")
     title = "a latent diffusion model"
     reference = Reference(
         "SDXL with Diffusion-DPO",
@@ -130,16 +128,6 @@ class DiffusionImages(EngineSettings):
             f"1024 pixels reduced to 512): {', '.join(others)}.\n"
         )
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """One on a GPU, which its shards would share; else one a core."""
-        return 1 if self.device == "gpu" else 0
-
-    @property
-    def pool(self) -> Pool:
-        """As `EngineSettings.pool`."""
-        return "gpu" if self.device == "gpu" else "cpu"
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSettings.check_inputs`: the files of the model."""
         from generators.text_to_image.diffusion.model_files import model_folder, unet_folder
@@ -156,16 +144,6 @@ class DiffusionImages(EngineSettings):
                 unet_folder(self.unet)
         except ModelMissing as error:
             raise WrongUse(f"{key}.unet: {error}") from error
-
-    def check_device(self, key: str) -> None:
-        """As `EngineSettings.check_device`."""
-        if self.device == "cpu":
-            return
-        try:
-            from shards.models.device import check_gpu
-        except ImportError as error:
-            raise WrongUse(f"{key}.device: {error}; install the extra `models`") from error
-        check_gpu(f"{key}.device")
 
     def open(self) -> DiffusionPainter:
         """As `EngineSettings.open`."""

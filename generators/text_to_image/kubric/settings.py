@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from generators.text_to_image.engine import EngineSettings
+from manifests.source import Pool
 
 if TYPE_CHECKING:
     from generators.text_to_image.kubric.painter import KubricPainter
@@ -47,6 +48,11 @@ class KubricImages(EngineSettings):
         "cut-off": "the border of the picture cuts an object",
         "too-small": "an object takes too little of the picture",
     }
+
+    @property
+    def pool(self) -> Pool:
+        """As `EngineSettings.pool`."""
+        return "render"
 
     def open(self) -> KubricPainter:
         """As `EngineSettings.open`."""

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from generators.caption_scores.generator import ROWS, SCORES, ScoreGenerator
 from generators.caption_scores.grouping import rows_by_caption
+from generators.caption_scores.scorers.clip import Clip
 from generators.caption_scores.scorers.scorer import Scored
 from generators.caption_scores.source import CaptionScores
 from generators.contract import check_source
@@ -183,6 +184,12 @@ def test_wrong_settings_are_named(
     missing = source({**scorer_folders, "clip": tmp_path / "none"}, "cola", "clip")
     with pytest.raises(WrongUse, match=r"s\.scorers\.1\.model: there is no model folder"):
         missing.check_inputs("s", ["models"])
+    source(scorer_folders, "cola", "clip", "language-model").check_inputs("s", ["models", "media"])
+    monkeypatch.setattr("shards.models.on_device.find_spec", lambda name: None if name == "transformers" else name)
+    with pytest.raises(WrongUse, match=r"s\.scorers\.1: transformers is not installed; .*'twinset\[language-models\]'"):
+        language_model = source(scorer_folders, "clip", "language-model")
+        monkeypatch.setattr(Clip, "libraries", lambda self: ("torch",))
+        language_model.check_inputs("s", ["models", "media"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("generators.language_models.model_files.find_spec", lambda name: None)
     absent = source({"language-model": Path("smollm2")}, "language-model")

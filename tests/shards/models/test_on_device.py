@@ -1,0 +1,51 @@
+"""What all settings of networks say of their device."""
+
+from __future__ import annotations
+
+import pytest
+
+from generators.caption_scores.source import CaptionScores
+from generators.image_verification.source import ImageVerification
+from generators.negative_captions.source import NegativeCaptions
+from generators.text_to_image.kubric.settings import KubricImages
+from manifests.errors import WrongUse
+from shards.contracts import Source
+from shards.models.on_device import check_installed
+
+ENGINE = {"kind": "transformers", "model": "./model"}
+SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+
+
+def sources(device: str) -> list[Source]:
+    engine, scorers = {**ENGINE, "device": device}, [{"kind": "cola", "model": "./cola"}]
+    return [
+        CaptionScores.model_validate(
+            {"kind": "caption-scores", "negatives": "n", "scorers": scorers, "device": device}
+        ),
+        ImageVerification.model_validate({"kind": "image-verification", "images": "i", "engine": engine}),
+        NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": engine}),
+    ]
+
+
+def test_what_needs_a_gpu_goes_to_its_pool_one_shard_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for source in sources("gpu"):
+        assert (source.pool, source.shards_at_a_time) == ("gpu", 1)
+        with pytest.raises(WrongUse, match=r"^source\.(engine\.)?device is gpu, but torch finds no CUDA device"):
+            source.check_device("source")
+    for source in sources("cpu"):
+        assert (source.pool, source.shards_at_a_time) == ("cpu", 0)
+        source.check_device("source")
+
+
+def test_other_engines_say_where_they_work() -> None:
+    rules = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json"})
+    server = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": SERVER})
+    assert [(one.pool, one.shards_at_a_time) for one in (rules, server)] == [("cpu", 0), ("cpu", 1)]
+    assert KubricImages(kind="kubric").pool == "render"
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:
+    check_installed("source", ["json"], "models")
+    with pytest.raises(WrongUse, match=r"^source: nosuch is not installed; .*pip install 'twinset\[models\]'"):
+        check_installed("source", ["json", "nosuch"], "models")
