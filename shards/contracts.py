@@ -100,7 +100,7 @@ class Source(SourceSettings, ABC):
 S = TypeVar("S", bound=SourceSettings)
 
 
-class Worker(ABC):
+class Component(ABC):
     """What generators and filters have.
 
     version: raised when the bytes or verdicts change. isolation: ``process`` when its libraries need a process of their
@@ -126,7 +126,7 @@ class Worker(ABC):
         return {}
 
 
-class Generator(Worker, Generic[S]):
+class Generator(Component, Generic[S]):
     """A source at work for one stage.
 
     candidate: type of its planned records. columns: of a ``table``, the columns of its rows.
@@ -173,21 +173,21 @@ class OutOfMemory(Exception):
     """Raised by `Generator.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
 
 
-class CaptionFilter(Worker):
+class CaptionFilter(Component):
     """Judges captions before anything is decoded: narrows both lists, or drops the candidate."""
 
     @abstractmethod
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop: ...
 
 
-class FrameFilter(Worker):
+class FrameFilter(Component):
     """Judges one image, once, however many samples share it."""
 
     @abstractmethod
     def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]: ...
 
 
-class PairFilter(Worker):
+class PairFilter(Component):
     """Judges a whole pair."""
 
     @abstractmethod

@@ -66,10 +66,10 @@ class LanguageModel(Protocol):
         """
 
     def device(self) -> str | None:
-        """As `shards.contracts.Worker.device`."""
+        """As `shards.contracts.Component.device`."""
 
     def weights(self) -> Mapping[str, str]:
-        """As `shards.contracts.Worker.weights`."""
+        """As `shards.contracts.Component.weights`."""
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """The same model, with its network as it is loaded."""

@@ -75,7 +75,7 @@ class NegativeImageGenerator(Generator[NegativeImages]):
         return {"engine": digest([self.source.engine.kind, self.engine.version]), **self.engine.weights()}
 
     def device(self) -> str | None:
-        """As `Worker.device`, of the engine."""
+        """As `Component.device`, of the engine."""
         return self.engine.device()
 
     def with_micro_batch(self, micro_batch: int) -> NegativeImageGenerator:

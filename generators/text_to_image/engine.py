@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifests.source import Need, PlacedSettings, Pool, Reference
-from shards.contracts import Worker
+from shards.contracts import Component
 from shards.kinds.samples import Json, Pixels, Rejected, Source
 
 
@@ -46,8 +46,8 @@ class Drawn:
     sources: tuple[Source, ...] = ()
 
 
-class TextToImage(Worker):
-    """An engine at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Worker`.
+class TextToImage(Component):
+    """An engine at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Component`.
 
     An image depends on its request and on the engine's settings, not on what was drawn before it.
     """

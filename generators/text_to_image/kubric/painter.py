@@ -34,7 +34,7 @@ class KubricPainter(TextToImage):
         self.threads = settings.threads
 
     def device(self) -> str:
-        """As `Worker.device`: the denoiser is a neural network, and Cycles rounds."""
+        """As `Component.device`: the denoiser is a neural network, and Cycles rounds."""
         return "cpu" if self.settings.device == "cpu" else gpu_name()
 
     def refuses(self, caption: str) -> Rejection | None:
