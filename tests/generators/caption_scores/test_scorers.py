@@ -11,6 +11,7 @@ import open_clip  # type: ignore[import-untyped]
 import pytest
 import torch
 from numpy.typing import NDArray
+from safetensors.torch import save_file
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -122,6 +123,27 @@ def test_clip_gives_unit_embeddings_of_open_clip_with_its_activation(tmp_path: P
     slow = save_open_clip(tmp_path / "slow", quick_gelu=False)
     assert not np.allclose(scored("clip", slow).values, expected, atol=1e-4)
     assert scored("clip", quick, (f"{'dog ' * 75}", f"{'dog ' * 76}")).truncated.tolist() == [False, True]
+
+
+def test_the_weights_that_open_clip_prefers_are_digested(tmp_path: Path) -> None:
+    folder = save_open_clip(tmp_path / "clip")
+    before, tensors = settings("clip", folder).weights(), torch.load(folder / "open_clip_pytorch_model.bin")
+    tensors["text_projection"] *= torch.linspace(0.1, 3, tensors["text_projection"].shape[1])
+    values = scored("clip", folder).values
+    save_file(tensors, folder / "open_clip_pytorch_model.safetensors")
+    assert not np.allclose(scored("clip", folder).values, values, atol=1e-3)
+    assert settings("clip", folder).weights() != before
+
+
+def test_open_clip_downloads_nothing(tmp_path: Path) -> None:
+    text = {"context_length": 77, "width": 16, "hf_model_name": "roberta-base"}
+    folder = save_open_clip(tmp_path / "clip")
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": {"embed_dim": 8, "text_cfg": text}}))
+    with pytest.raises(WrongUse, match="names parts that open_clip would download"):
+        scored("clip", folder)
+    (folder / "open_clip_config.json").write_text("{}")
+    with pytest.raises(WrongUse, match=r"clip: cannot be loaded \("):
+        scored("clip", folder)
 
 
 def test_a_language_models_mean_is_that_of_one_text_at_a_time(folders: dict[str, Path]) -> None:

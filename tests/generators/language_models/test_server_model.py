@@ -148,6 +148,15 @@ def test_a_wrong_key_is_told_at_once(tmp_path: Path) -> None:
     assert len(server.bodies) == 1
 
 
+def test_what_waits_for_the_ceiling_is_not_asked_after_a_failure(tmp_path: Path) -> None:
+    # One request at a time fits below the ceiling; the others wait.
+    prices = {"price_in": 0.001, "price_out": 1000.0, "max_tokens": 350, "max_cost": 0.4}
+    with serving(lambda body, number: failure(401, "Incorrect API key")) as server:
+        with pytest.raises(BuildFailed, match=r"refuses requests .401"):
+            model(server, tmp_path, concurrency=4, **prices).answers(requests(8), SCHEMA)
+        assert len(server.bodies) == 1
+
+
 def test_a_wait_that_the_server_asks_for_is_kept_and_bounded(tmp_path: Path) -> None:
     with serving(once(lambda body, number: failure(429, "slow down", retry_after="3600"))) as server:
         began = time.monotonic()
