@@ -17,7 +17,7 @@ from manifests.receipt import IndexRecord
 from manifests.stage import parse_stage
 from shards.kinds.fields import REMEDY
 from shards.kinds.kind import Stored
-from shards.read import read_tar
+from shards.read import read_from_tar
 from shards.records import read_index_record
 from shards.storage import layout
 from shards.storage.store import Store
@@ -72,7 +72,7 @@ class Earlier:
                     yield batch
 
     def samples(self, tar: str, keys: Collection[str]) -> dict[str, Stored[Any]]:
-        """Samples of one tar by key; the tar is read as far as the last of them.
+        """Samples of one tar by key; where its members lie is read once in a process.
 
         Args:
             tar: as the column ``tar`` of the index names it.
@@ -83,11 +83,8 @@ class Earlier:
         """
         wanted, found = set(keys), dict[str, Stored[Any]]()
         place = f"{self.home}/{tar}" if self.home else tar
-        for sample in read_tar(self.store, place) if wanted else ():
-            if sample.key in wanted:
-                found[sample.key] = sample
-                if len(found) == len(wanted):
-                    break
+        for sample in read_from_tar(self.store, place, wanted, self.digest) if wanted else ():
+            found[sample.key] = sample
         if lacking := sorted(wanted - found.keys()):
             raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
         return found

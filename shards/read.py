@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import tarfile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +21,7 @@ from shards.ledger import Receipts, read_receipts
 from shards.rows import KEPT, Row, read_rows
 from shards.storage import layout
 from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar, read_members
+from shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
@@ -125,14 +128,52 @@ def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
     where = f"{store.root}/{path}"
     try:
         with store.open(path) as stream:
-            members = read_members(stream, where)
-            for key, group in itertools.groupby(members, key=lambda member: member[0].partition(".")[0]):
-                fields: dict[str, bytes] = {}
-                for name, content in group:
-                    field = name.partition(".")[2]
-                    if field in fields:
-                        raise BrokenTar(f"{where}: member {name!r} occurs twice; {REMEDY}")
-                    fields[field] = content
-                yield stored(key, fields, where)
+            yield from _samples(stream, where)
     except FileNotFoundError as error:
         raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
+
+
+def read_from_tar(store: Store, path: str, keys: Collection[str], version: str) -> Iterator[Stored[Any]]:
+    """Some samples of a tar, found by the places of its members, which a process reads once.
+
+    Args:
+        store, path: of the tar.
+        keys: of samples; one that the tar lacks is left out.
+        version: tells the tar from a later one of the same path.
+
+    Raises:
+        BrokenTar: as `read_tar`.
+    """
+    where = f"{store.root}/{path}"
+    try:
+        places = _places(store.root, path, version)
+        with store.open(path) as stream:
+            for key in sorted({*keys} & places.keys(), key=lambda one: places[one]):
+                start, end = places[key]
+                stream.seek(start)
+                yield from _samples(io.BytesIO(stream.read(end - start) + bytes(2 * tarfile.BLOCKSIZE)), where)
+    except FileNotFoundError as error:
+        raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
+
+
+@lru_cache(maxsize=64)
+def _places(root: str, path: str, _version: str) -> dict[str, tuple[int, int]]:
+    """Where the members of each sample begin and end in a tar, by key."""
+    found: dict[str, tuple[int, int]] = {}
+    with Store(root).open(path) as stream:
+        for name, start, end in member_places(stream, f"{root}/{path}"):
+            key = name.partition(".")[0]
+            found[key] = (found[key][0] if key in found else start, end)
+    return found
+
+
+def _samples(stream: BinaryIO, where: str) -> Iterator[Stored[Any]]:
+    members = read_members(stream, where)
+    for key, group in itertools.groupby(members, key=lambda member: member[0].partition(".")[0]):
+        fields: dict[str, bytes] = {}
+        for name, content in group:
+            field = name.partition(".")[2]
+            if field in fields:
+                raise BrokenTar(f"{where}: member {name!r} occurs twice; {REMEDY}")
+            fields[field] = content
+        yield stored(key, fields, where)

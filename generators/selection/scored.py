@@ -40,7 +40,7 @@ class Scored:
     """
 
     kinds: list[str]
-    kind: NDArray[np.int16]
+    kind: NDArray[np.int32]
     negative: dict[str, Floats]
     similarity: Floats
     gaps: dict[str, Floats]
@@ -76,7 +76,7 @@ def load_scored(earlier: Earlier, source: SelectedNegatives, name: str) -> Score
         return np.concatenate(parts.pop(column))
 
     ordered = [*(kind for kind in KINDS if kind in codes), *sorted(codes.keys() - KINDS.keys())]
-    place = np.empty(len(ordered), np.int16)
+    place = np.empty(len(ordered), np.int32)
     place[[codes[kind] for kind in ordered]] = np.arange(len(ordered))
     found = Scored(
         kinds=ordered,
@@ -95,7 +95,7 @@ def _batches(earlier: Earlier, codes: dict[str, int]) -> Iterator[dict[str, NDAr
     for batch in earlier.batches((*COLUMNS, "similarity")):
         negatives, kinds = batch["negative_caption"], kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
         known = [codes.setdefault(kind, len(codes)) for kind in kinds.dictionary.to_pylist()]
-        found = {"kind": np.array(known, np.int16)[kinds.indices.to_numpy()]}
+        found = {"kind": np.array(known, np.int32)[kinds.indices.to_numpy()]}
         for scorer in SCORERS:
             found[f"negative {scorer}"] = numbers_of(batch[f"{scorer}_negative"])
             found[f"gap {scorer}"] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])

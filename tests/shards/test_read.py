@@ -11,7 +11,7 @@ import pytest
 import webdataset as wds
 from PIL import Image
 
-from shards.read import finished, read_samples, read_spread, read_tar
+from shards.read import finished, read_from_tar, read_samples, read_spread, read_tar
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
@@ -153,3 +153,25 @@ def test_webdataset_reads_every_image(made_triplets: MadeDataset, made_templates
     for row, one in zip(rows, stored, strict=True):
         sizes = {role: row[f"{role}.jpg"].size for role in one.images}
         assert sizes == {role: one.json.images[role].size for role in one.images}
+
+
+def test_some_samples_of_a_tar_are_as_all_of_it_are_read(made_pairs: MadeDataset) -> None:
+    path = layout.tar("eq-ag", "test", 2)
+    whole = {one.key: one for one in read_tar(made_pairs.store, path)}
+    wanted = [*whole][::2]
+    some = {one.key: one for one in read_from_tar(made_pairs.store, path, [*wanted, "eq-ag-absent"], "1")}
+    assert some == {key: whole[key] for key in wanted} and len(whole) > len(some) > 0
+
+
+def test_a_tar_that_is_cut_short_gives_no_samples(made_pairs: MadeDataset) -> None:
+    path = layout.tar("eq-ag", "test", 2)
+    keys = [one.key for one in read_tar(made_pairs.store, path)]
+    tar = made_pairs.root / path
+    whole = tar.read_bytes()
+    for length in (0, 700, len(whole) // 2):
+        tar.write_bytes(whole[:length])
+        with pytest.raises(BrokenTar, match=r"00002\.tar"):
+            list(read_from_tar(made_pairs.store, path, keys, str(length)))
+    tar.unlink()
+    with pytest.raises(BrokenTar, match="absent"):
+        list(read_from_tar(made_pairs.store, path, keys, "gone"))

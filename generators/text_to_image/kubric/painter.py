@@ -81,7 +81,7 @@ class KubricPainter(TextToImage):
         if refuted := prove_colours(scene, placed.owners, picture):
             return refuted
         record = _provenance(scene, placed, seen, picture, attempt, noise)
-        return Drawn(request.key, picture.pixels, record, picture.instances if self.settings.masks else None)
+        return Drawn(request.key, picture.pixels, record, picture.instances)
 
     @cached_property
     def _workshop(self) -> Workshop:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from generators.text_to_image.engine import EngineSettings
-from manifests.source import Pool
+from manifests.source import Need, Pool
+from shards.models.on_device import check_installed
 
 if TYPE_CHECKING:
     from generators.text_to_image.kubric.painter import KubricPainter
@@ -19,8 +20,7 @@ class KubricImages(EngineSettings):
 
     resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
     denoise: by Intel's Open Image Denoise. device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of the
-    renderer, 0 for all cores. attempts: scenes that are tried before a caption is rejected. masks: whether the
-    instance masks are given too.
+    renderer, 0 for all cores. attempts: scenes that are tried before a caption is rejected.
     """
 
     kind: Literal["kubric"]
@@ -30,7 +30,6 @@ class KubricImages(EngineSettings):
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
     attempts: int = Field(default=6, ge=1, le=100)
-    masks: bool = False
     licence: str = "CC0-1.0 (drawn by twinset)"
 
     execution = ("device", "threads")
@@ -53,6 +52,11 @@ class KubricImages(EngineSettings):
     def pool(self) -> Pool:
         """As `EngineSettings.pool`."""
         return "render"
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `EngineSettings.check_inputs`: what renders."""
+        if "media" in needs:
+            check_installed(key, ("bpy", "kubric", "pybullet"), "render")
 
     def open(self) -> KubricPainter:
         """As `EngineSettings.open`."""

@@ -81,7 +81,7 @@ def test_where_it_renders_does_not_decide_what() -> None:
 
 @pytest.fixture(scope="module")
 def engine() -> KubricPainter:
-    return KubricPainter(KubricImages(kind="kubric", resolution=128, samples=4, masks=True))
+    return KubricPainter(KubricImages(kind="kubric", resolution=128, samples=4))
 
 
 def drawn(engine: KubricPainter, caption: str, seed: int = 7) -> Drawn:
