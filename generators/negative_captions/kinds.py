@@ -45,7 +45,7 @@ KINDS = {
 class NegativeCaption(Candidate):
     """A caption and its negative, planned from a record or a table that has both.
 
-    image: as the captions' source names it; may be empty. type, subtype: of the kind; empty where nobody tells.
+    image: as the captions' source names it; may be empty. type, subtype: of the kind; empty where they are not known.
     """
 
     caption_id: str

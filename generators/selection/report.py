@@ -146,7 +146,7 @@ according to the combined score of both models", removes questions by name, and 
 least length. Unlike the released code, the refinement is seeded, keeps the order, and takes gaps of exactly ±1.
 """,
     "paper": """
-These are the steps as the paper (section 5.2) tells them. The authors' released code does something else: similarity
+These are the steps of the paper (section 5.2). The authors' released code does something else: similarity
 below 0.999 first, each score at least its own 0.645 quantile rather than "the combined score of both models", a full
 stop at the very end, and more than ten characters.
 """,

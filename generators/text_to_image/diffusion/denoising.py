@@ -69,7 +69,7 @@ class Denoiser:
         return latents
 
     def _condition(self, texts: Sequence[Text], guided: bool, size: tuple[int, int]) -> dict[str, Any] | None:
-        """Give the cross-attention its captions; the rest is what SDXL's UNet is told besides, as its argument.
+        """Give the cross-attention its captions; the rest is SDXL's further conditioning.
 
         SDXL is told that the image is ``size`` (height, width in pixels), originally too and uncropped.
         """
