@@ -77,6 +77,7 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path) -> 
     check_source(settings, Context("bivlc", earlier=Job(recipe, Store(out)).earlier))
 
 
+@pytest.mark.slow
 def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) -> None:
     source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
     given = stages(world, ["caption", "negative_caption"], 1, 2)
@@ -89,6 +90,7 @@ def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) ->
         assert sample.json.image0.sha256 != sample.json.image1.sha256
 
 
+@pytest.mark.slow
 def test_photos_or_both_sides_are_asked_for(world: Path, tmp_path: Path) -> None:
     source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
     given = stages(world, ["negative_caption"], 1, 2)
@@ -105,6 +107,7 @@ def test_settings_without_scores_are_refused(world: Path) -> None:
         make_recipe(stages(world, ["negative_caption"], 1, 2), {"x": {"source": source}})
 
 
+@pytest.mark.slow
 def test_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
