@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+from concurrent.futures import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 from typing import Any
@@ -25,6 +26,7 @@ from pebble import ProcessExpired, ProcessPool
 from manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 0.5
+CLOSED_CHECK_SECONDS = 0.5
 EXITED = 256  # stands for exit code 0
 SWEEPS = 20  # of a folder that the thread at work may still be writing into
 
@@ -49,12 +51,18 @@ class Children:
         # The first child creates it: what is killed before it has children leaves nothing.
         self._scratch = os.path.join(tempfile.gettempdir(), f"twinset-{secrets.token_hex(8)}")
         _scratches.append(self._scratch)
+        self._closed = threading.Event()
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
     def make(self, root: str, home: str, number: int) -> dict[str, Any]:
         """Make one shard; returns its receipt, or raises what `stages.making.make.make_one` raised."""
         try:
-            receipt: dict[str, Any] = self._pool.schedule(_make, args=[root, home, number]).result()
+            future = self._pool.schedule(_make, args=[root, home, number])
+            # A pool that is stopped just then forgets the shard, and nobody would be told.
+            while not wait([future], CLOSED_CHECK_SECONDS).done:
+                if self._closed.is_set():
+                    raise BuildFailed("the build was ended before it was made; run the same command again")
+            receipt: dict[str, Any] = future.result()
         except ProcessExpired as error:
             code = error.exitcode
             died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
@@ -66,6 +74,7 @@ class Children:
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
+        self._closed.set()
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)

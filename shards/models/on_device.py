@@ -52,4 +52,4 @@ def check_installed(key: str, libraries: Iterable[str], extra: str) -> None:
     """Raise `WrongUse`, naming the setting and the optional dependencies, where a library is not installed."""
     for library in libraries:
         if find_spec(library) is None:
-            raise WrongUse(f"{key}: {library} is not installed, and is needed here: pip install 'twinset[{extra}]'")
+            raise WrongUse(f"{key}: {library} is not installed; it is needed here: pip install 'twinset[{extra}]'")

@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import yaml
 
 from manifests.errors import BuildFailed, WrongUse
 from shards.storage.store import Store
-from stages.child_processes import close_children, make_in_child
+from stages.child_processes import Children, close_children, make_in_child
 from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 
@@ -181,3 +182,20 @@ def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
         parent.kill()
     assert within(PATIENCE, lambda: not any(one.is_running() for one in children))
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_shard_that_a_stopped_pool_forgot_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    children, failed = Children(1), list[BaseException]()
+    monkeypatch.setattr(children._pool, "schedule", lambda *_, **__: Future())
+
+    def make() -> None:
+        try:
+            children.make("/out", "eq-x", 0)
+        except BuildFailed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    children.close()
+    thread.join(PATIENCE)
+    assert len(failed) == 1 and "run the same command again" in str(failed[0])
