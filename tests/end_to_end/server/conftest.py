@@ -116,13 +116,18 @@ def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]:
-    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test."""
+    """Start a worker of a pool, of ``limit`` runs at once, with its log in ``POOL.log``; all end after the test.
+
+    Without a limit unless the test needs one: a worker with one dies (Prefect 3) when it is handed a run, such as a
+    retried one, whose slot it still holds.
+    """
     workers: list[subprocess.Popen[bytes]] = []
 
-    def start(pool: str, limit: int = 4, **environment: str) -> subprocess.Popen[bytes]:
+    def start(pool: str, limit: int | None = None, **environment: str) -> subprocess.Popen[bytes]:
+        limited = [] if limit is None else ["--limit", str(limit)]
         with (tmp_path / f"{pool}.log").open("ab") as log:
             worker = subprocess.Popen(
-                [str(BIN / "prefect"), "worker", "start", "--pool", pool, "--limit", str(limit)],
+                [str(BIN / "prefect"), "worker", "start", "--pool", pool, *limited],
                 env={**deployments, **environment},
                 cwd=CHECKOUT,
                 stdout=log,
