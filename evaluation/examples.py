@@ -1,0 +1,112 @@
+"""What a benchmark asks of a model, and the columns of the scores that a model answers with.
+
+A reader (`evaluation.benchmarks`) yields examples, a scorer (`evaluation.scorers`) turns them into a table of scores,
+and `evaluation.metrics` reads nothing but such tables: so other people's scores are measured as our own are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+#: Columns that every table of scores begins with. group: source image or video; its examples are resampled together.
+IDENTITY = (("key", pa.string()), ("subset", pa.string()), ("category", pa.string()), ("group", pa.string()))
+#: Of matchings: similarity of image i and caption j, float32; s10 and s11 are null where there is one image.
+MATCHING_SCORES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in ("s00", "s01", "s10", "s11"))])
+#: Of queries: how many wrong entries score higher than the best target, how many score the same, entries, targets.
+QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in ("higher", "tied", "entries", "targets"))])
+#: Of groundings: seconds from each of the best-scoring gaps between frames to the boundary; several where scores tie.
+GROUNDING_ERRORS = pa.schema([*IDENTITY, ("errors", pa.list_(pa.float32()))])
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as it lies in a benchmark.
+
+    where: file, or tar and member; for messages, and equal for the same image.
+    read: its encoded bytes; raises `manifests.errors.WrongUse` or `OSError` when they cannot be had.
+    """
+
+    where: str
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """What all examples have; ``category`` is "" where the benchmark has none."""
+
+    key: str
+    subset: str
+    group: str
+    category: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching(Example):
+    """Which caption belongs to which image: image i shows caption i. One or two images, two captions."""
+
+    images: tuple[Picture, ...]
+    captions: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(Example):
+    """Which entry of a gallery is meant by an image, a text, or an image with a text that modifies it.
+
+    gallery: pictures or texts; queries that share one share the object, which then is encoded once.
+    targets: places in the gallery of the right entries; one found is enough.
+    excluded: places that are not ranked, such as the reference's own.
+    """
+
+    image: Picture | None
+    text: str | None
+    gallery: Sequence[Picture] | Sequence[str]
+    targets: frozenset[int]
+    excluded: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounding(Example):
+    """Between which two frames of a video does what one caption says become what the other says.
+
+    frames, times: in order; seconds, shape (n,) float64.
+    boundary: seconds.
+    """
+
+    frames: Sequence[Picture]
+    times: NDArray[np.float64]
+    captions: tuple[str, str]
+    boundary: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An example that cannot be asked, such as one whose image is missing; counted in every report.
+
+    where: file or record; reason: one of a few words, such as ``missing image``, by which they are counted.
+    """
+
+    where: str
+    reason: str
+
+
+class Benchmark(Protocol):
+    """A benchmark as it lies on disk.
+
+    name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper.
+    """
+
+    name: str
+    title: str
+    citation: str
+
+    def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
+        """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""
+
+    def digest(self) -> str:
+        """Of what was read, sha256: recorded with scores. May be called after `examples`."""
