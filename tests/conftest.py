@@ -19,6 +19,7 @@ __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 BEGAN = time.monotonic()
+SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is taken to hang, also on a busy machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +30,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     minutes = item.config.getoption("--minutes")
     if minutes is not None and time.monotonic() - BEGAN > 60 * minutes:
         pytest.skip(f"it would begin more than {minutes:g} minutes into the run")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
 @pytest.fixture

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import json
 import pickle
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from generators.builtin.atomic_folder import atomic_folder
+from generators.builtin.in_processes import in_processes
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS, database_entry
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS, event_boundaries
 from generators.builtin.miniature.home_videos import HOME_VIDEOS, scene_graphs
@@ -44,9 +46,13 @@ def ensure() -> Path:
 def paint(folder: Path) -> None:
     """Paint the whole miniature into ``folder``, which appears complete or not at all."""
     with atomic_folder(folder) as unfinished:
-        for name, write in SUBFOLDERS.items():
+        for name in SUBFOLDERS:
             (unfinished / name).mkdir()
-            write(unfinished / name)
+        in_processes(partial(_write, unfinished), SUBFOLDERS)
+
+
+def _write(folder: Path, name: str) -> None:
+    SUBFOLDERS[name](folder / name)
 
 
 def write_action_genome(folder: Path) -> None:

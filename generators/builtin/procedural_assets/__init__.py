@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from generators.builtin.atomic_folder import atomic_folder
+from generators.builtin.in_processes import in_processes
 from generators.builtin.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels
 from generators.builtin.procedural_assets.archive import archive
 from generators.builtin.procedural_assets.model import Model
@@ -128,8 +129,14 @@ def build(folder: Path) -> None:
     """Build all assets into ``folder``, which appears complete or not at all."""
     with atomic_folder(folder) as unfinished:
         entries: dict[str, Any] = {}
-        for name, asset in catalogue().items():
-            entries[name], packed = archive(name, name.replace("-", " "), asset.category, asset.model())
+        names = ids()
+        for name, (entry, packed) in zip(names, in_processes(_archive, names), strict=True):
+            entries[name] = entry
             (unfinished / f"{name}.tar.gz").write_bytes(packed)
         manifest = {"name": "procedural-assets", "version": str(PROCEDURAL_VERSION), "assets": entries}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def _archive(name: str) -> tuple[dict[str, Any], bytes]:
+    asset = _ASSETS[name]
+    return archive(name, name.replace("-", " "), asset.category, asset.model())
