@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
 from evaluation.examples import LeftOut, Picture, Query
 from manifests.errors import WrongUse
@@ -35,7 +34,7 @@ class CaptionedImages(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`: images that are missing are left out of both, with their captions."""
-        path, images = self._file(), Images(self.data)
+        path = self._file()
         assert path is not None
         names: list[str] = []
         pictures: list[Picture] = []
@@ -43,7 +42,7 @@ class CaptionedImages(Reader):
         image_of: list[int] = []  # of each caption
         for where, record in _test_split(path):
             name = text_of(record, "filename", where)
-            picture = images.find(name, where)
+            picture = self.images.find(name, where)
             if picture is None:
                 yield LeftOut(f"{where}: {name}", MISSING)
                 continue

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader
 from evaluation.examples import LeftOut, Picture, Query
 from manifests.errors import WrongUse
@@ -40,10 +39,10 @@ class Cirr(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        path, images = self._captions(), Images(self.data)
+        path = self._captions()
         assert path is not None
         names = self._names(path)
-        found = {name: images.find(name, str(path)) for name in names}
+        found = {name: self.images.find(name, str(path)) for name in names}
         there = {name: picture for name, picture in found.items() if picture is not None}
         if subset == GLOBAL:
             for name in sorted(found.keys() - there.keys()):

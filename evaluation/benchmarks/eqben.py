@@ -26,7 +26,6 @@ SUBSETS = {
 }
 FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
 ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
-IMAGES = ("image", "images", "image_subset")
 ROWS = frozenset({"image", "caption"})  # of the file that the released loader of everything reads
 PAIR = frozenset({"image0", "image1", "caption0", "caption1"})
 
@@ -40,6 +39,7 @@ class EqBen(Reader):
     """
 
     name = "eqben"
+    image_folders = ("image", "images", "image_subset")
     title = "EqBen (2023)"
     citation = "https://arxiv.org/abs/2303.14465"
     expects = "annotation/*.json with pairs, and the images in a folder image, or what `export --format eqben` wrote"
@@ -60,13 +60,13 @@ class EqBen(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        images, numbers = Images(self.data, IMAGES), Counter[str]()
+        numbers = Counter[str]()
         for path, subsets in self._files.items():
             if subset not in subsets:
                 continue
             for where, video, pair in _pairs(path):
                 if _subset_of(pair, path, where) == subset:
-                    yield _example(subset, numbers[subset], video, pair, images, where)
+                    yield _example(subset, numbers[subset], video, pair, self.images, where)
                     numbers[subset] += 1
 
     @cached_property

@@ -45,7 +45,7 @@ class GeneCis(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        path, images = self._file(subset), Images(self.data)
+        path = self._file(subset)
         assert path is not None
         for number, record in json_items(path):
             where = f"{path} record {number}"
@@ -53,7 +53,7 @@ class GeneCis(Reader):
             entries = [record.get("reference"), record.get("target"), *list_of(record, "gallery", where)]
             if len(entries) < 3:
                 raise WrongUse(f"{where}: its gallery is empty; fetch the file again")
-            shown = [_picture(entry, images, where) for entry in entries]
+            shown = [_picture(entry, self.images, where) for entry in entries]
             names, pictures = zip(*shown, strict=True)
             if None in pictures:
                 yield LeftOut(f"{where}: {names[pictures.index(None)]}", MISSING)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import Item, Reader
 from evaluation.examples import Picture, Query
 from shards.media.image_folder import IMAGE_SUFFIXES
@@ -50,13 +49,12 @@ class MitStates(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        images = Images(self.data)
         gallery: list[Picture] = []
         shown: dict[tuple[str, str], list[int]] = {}  # places by noun and adjective
         for folder, files in self._folders.items():
             adjective, noun = folder.name.split(" ")
             for path in files:
-                picture = images.find(self.relative(path), str(path))
+                picture = self.images.find(self.relative(path), str(path))
                 if picture is not None:
                     shown.setdefault((noun, adjective), []).append(len(gallery))
                     gallery.append(picture)

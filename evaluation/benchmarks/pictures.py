@@ -94,11 +94,17 @@ def as_png(pixels: Pixels) -> bytes:
 
 
 def _read(stored: StoredImage) -> bytes:
-    if stored.size > MEMBER_LIMIT:
-        raise WrongUse(f"{stored.path}: {stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read; {REFETCH}")
-    content = stored.read()
-    if len(content) != stored.size:
+    """Bytes of a file as it is now, or of a member of a tar."""
+    member = stored.offset > 0  # a tar begins with a header
+    if member and stored.size > MEMBER_LIMIT:
+        raise WrongUse(f"{stored.path}: {stored.name} has {stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read")
+    with stored.path.open("rb") as stream:
+        stream.seek(stored.offset)
+        content = stream.read(stored.size if member else MEMBER_LIMIT + 1)
+    if member and len(content) < stored.size:
         raise WrongUse(f"{stored.path}: cut short within {stored.name}; {REFETCH}")
+    if len(content) > MEMBER_LIMIT:
+        raise WrongUse(f"{stored.path}: over {MEMBER_LIMIT:,} bytes, more than any image needs; {REFETCH}")
     return content
 
 

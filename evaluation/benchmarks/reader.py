@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
+from evaluation.benchmarks.pictures import Images
 from evaluation.examples import Grounding, LeftOut, Matching, Query
 from manifests.canonical import canonical_json, sha256_of_file
 from manifests.errors import WrongUse
@@ -26,7 +27,7 @@ class Reader(ABC):
     """One benchmark as it lies in a folder.
 
     name, title, citation: as `evaluation.examples.Benchmark`. expects: the files that are looked for; obtained: where
-    people get them; both for messages.
+    people get them; both for messages. image_folders: where images are looked for first.
     """
 
     name: ClassVar[str]
@@ -34,6 +35,7 @@ class Reader(ABC):
     citation: ClassVar[str]
     expects: ClassVar[str]
     obtained: ClassVar[str]
+    image_folders: ClassVar[Sequence[str]] = ()
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         """
@@ -102,6 +104,11 @@ class Reader(ABC):
         """sha256 of what was read, as JSON, with the name of the benchmark and its subsets."""
         described = {"benchmark": self.name, "version": VERSION, "subsets": list(self.subsets), "read": read}
         return hashlib.sha256(canonical_json(described)).hexdigest()
+
+    @cached_property
+    def images(self) -> Images:
+        """The images below the folder, which is walked once."""
+        return Images(self.data, self.image_folders)
 
     def relative(self, path: Path) -> str:
         """A file below the folder as messages and keys name it."""

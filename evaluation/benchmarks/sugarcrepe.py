@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.json_items import json_items, text_of
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
 from evaluation.examples import LeftOut, Matching
 
@@ -35,13 +34,13 @@ class SugarCrepe(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        path, images = self._file(subset), Images(self.data)
+        path = self._file(subset)
         assert path is not None
         for number, record in json_items(path):
             where = f"{path} record {number!r}"
             name = text_of(record, "filename", where)
             captions = (text_of(record, "caption", where), text_of(record, "negative_caption", where))
-            image = images.find(name, where)
+            image = self.images.find(name, where)
             if image is None:
                 yield LeftOut(f"{where}: {name}", MISSING)
                 continue

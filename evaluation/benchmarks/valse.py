@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.json_items import json_items, object_of, text_of
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
 from evaluation.examples import LeftOut, Matching
 from manifests.errors import WrongUse
@@ -44,7 +43,7 @@ class Valse(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`."""
-        path, images = self._file(subset), Images(self.data)
+        path = self._file(subset)
         assert path is not None
         for number, record in json_items(path):
             where = f"{path} record {number!r}"
@@ -56,7 +55,7 @@ class Valse(Reader):
                 continue
             name = text_of(record, "image_file", where)
             captions = (text_of(record, "caption", where), text_of(record, "foil", where))
-            image = images.find(name, where)
+            image = self.images.find(name, where)
             if image is None:
                 yield LeftOut(f"{where}: {name}", MISSING)
                 continue

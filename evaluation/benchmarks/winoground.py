@@ -8,7 +8,6 @@ from typing import Any
 
 from evaluation.benchmarks.json_items import text_of
 from evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from evaluation.benchmarks.pictures import Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader
 from evaluation.examples import LeftOut, Matching, Picture
 from generators.annotation_files import Skipped, read_json_lines
@@ -25,6 +24,7 @@ class Winoground(Reader):
     """``examples.jsonl`` with a folder of images, ``IMAGE.png``; or Parquet with the images in it."""
 
     name = "winoground"
+    image_folders = ("images", "data/images")
     title = "Winoground (2022)"
     citation = "https://arxiv.org/abs/2204.03162"
     expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
@@ -45,13 +45,12 @@ class Winoground(Reader):
         return self._of_lines(lines) if lines is not None else self._of_parquet()
 
     def _of_lines(self, path: Path) -> Iterator[Item]:
-        images = Images(self.data, ("images", "data/images"))
         for number, record in read_json_lines(path):
             where = f"{path} line {number}"
             if isinstance(record, Skipped):
                 raise WrongUse(f"{where}: {record.reason}; fetch the file again")
             names = [text_of(record, field, where) for field in IMAGES]
-            pictures = [images.find(name, where) for name in names]
+            pictures = [self.images.find(name, where) for name in names]
             if None in pictures:
                 yield LeftOut(f"{where}: {names[pictures.index(None)]}", MISSING)
                 continue
