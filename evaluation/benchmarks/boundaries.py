@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.benchmarks.json_items import json_items, text_of
-from evaluation.benchmarks.pictures import as_png
+from evaluation.benchmarks.pictures import as_png, with_links
 from evaluation.benchmarks.reader import Item, Reader
 from evaluation.examples import Grounding, LeftOut, Picture
 from generators.annotation_files import seconds
@@ -77,7 +77,7 @@ class Boundaries(Reader):
         from generators.video.frames import frame_times
 
         try:
-            path = self._videos.find(video) or self._clips.get(video)
+            path = self._found(video)
         except EscapesRoot as error:
             raise WrongUse(f"{where}: {error}") from error
         if path is None:
@@ -91,18 +91,23 @@ class Boundaries(Reader):
         read = partial(decoder.read, path, times)
         return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
 
+    def _found(self, video: str) -> Path | None:
+        files = (place.find(video) for place in self._places)
+        return next((path for path in files if path is not None), None) or self._clips.get(video)
+
     @cached_property
-    def _videos(self) -> MediaFolder:
-        return MediaFolder(self.data)
+    def _places(self) -> list[MediaFolder]:
+        return [MediaFolder(place) for place in with_links(self.data)]
 
     @cached_property
     def _clips(self) -> Mapping[str, Path]:
         """Videos that are called as Kinetics calls its clips, by the video they are from."""
         found: dict[str, Path] = {}
-        for folder, file in walk(self.data):
-            path = self.data / folder / file
-            if path.suffix in VIDEO_SUFFIXES and (named := KINETICS.fullmatch(path.stem)):
-                found.setdefault(named["video"], path)
+        for place in self._places:
+            for folder, file in walk(place.root):
+                path = place.root / folder / file
+                if path.suffix in VIDEO_SUFFIXES and (named := KINETICS.fullmatch(path.stem)):
+                    found.setdefault(named["video"], path)
         return found
 
 

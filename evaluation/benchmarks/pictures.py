@@ -37,10 +37,8 @@ class Images:
 
     def __init__(self, root: Path, folders: Sequence[str] = ()) -> None:
         """folders: below the root, looked into first."""
-        # A walk does not follow links. Those that people made to their copy of COCO are searched on their own.
-        linked = sorted(path for path in root.iterdir() if path.is_symlink() and path.is_dir())
         first = [root / folder for folder in folders if (root / folder).is_dir()]
-        self._places = [ImageFolder(place) for place in dict.fromkeys([*first, *linked, root])]
+        self._places = [ImageFolder(place) for place in dict.fromkeys([*first, *with_links(root)])]
         self._find = lru_cache(REMEMBERED)(self._looked_up)
 
     def find(self, name: str, where: str, exact: bool = False) -> Picture | None:
@@ -84,6 +82,14 @@ class Images:
             if (found := place.find(name)) is not None:
                 return place.root, found
         return None
+
+
+def with_links(root: Path) -> list[Path]:
+    """The folders directly in it that are links, such as people make to their copy of COCO, and the folder itself.
+
+    A walk through a folder does not follow links.
+    """
+    return [*sorted(path for path in root.iterdir() if path.is_symlink() and path.is_dir()), root]
 
 
 def as_png(pixels: Pixels) -> bytes:

@@ -169,7 +169,7 @@ def test_images_may_lie_behind_a_link_to_a_folder(made_benchmark: Opener, tmp_pa
             elsewhere = tmp_path.parent / f"{tmp_path.name}-{folder.name}"
             folder.rename(elsewhere)
             folder.symlink_to(elsewhere)
-    assert name == "gebc" or counts(list(open_benchmark(name, tmp_path).examples())) == expected
+    assert counts(list(open_benchmark(name, tmp_path).examples())) == expected
 
 
 def test_an_image_outside_the_folder_is_never_looked_for(made_benchmark: Opener, tmp_path: Path) -> None:
