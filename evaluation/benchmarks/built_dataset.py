@@ -85,7 +85,7 @@ class BuiltDataset(Reader):
             receipts, planned = finished(self.store, subset), planned_stage(self.store, subset).shards
         if len(receipts) != planned:
             raise WrongUse(
-                f"{self.data}/{subset}: {len(receipts)} of {planned} shards are finished; run its build again"
+                f"{self.place}/{subset}: {len(receipts)} of {planned} shards are finished; run its build again"
             )
         return receipts
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluation.benchmarks.json_items import json_items, object_of, text_of
+from evaluation.benchmarks.json_items import json_items, text_of
 from evaluation.benchmarks.pictures import ARRAY, Images
 from evaluation.benchmarks.reader import MISSING, Item, Reader
 from evaluation.examples import LeftOut, Matching, Picture
@@ -82,21 +82,31 @@ class EqBen(Reader):
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Place, video ("" where the file has none) and fields of each pair of a file; none where it holds others."""
+    """Place, video ("" where the file has none) and fields of each pair of a file; none where it begins with others.
+
+    Raises `WrongUse` for what is no pair behind one.
+    """
+    known = False
     for key, value in json_items(path):
-        if isinstance(value, dict) and value.keys() >= ROWS:
-            return
-        if isinstance(value, dict) and value.keys() >= PAIR:
-            yield f"{path} record {key!r}", "", value
-            continue
-        # {object: [pair]} of Action Genome, [pair] of other videos
-        groups = value.items() if isinstance(value, dict) else [("", value)]
-        for name, pairs in groups:
-            if not isinstance(pairs, list):
+        for where, video, pair in _of_record(f"{path} record {key!r}", key, value):
+            if not (isinstance(pair, dict) and pair.keys() >= PAIR):
+                if known:
+                    raise WrongUse(f"{where}: not a pair of two images and two captions; fetch the file again")
                 return
-            for number, pair in enumerate(pairs):
-                where = f"{path} record {key!r}{f' {name!r}' if name else ''} pair {number}"
-                yield where, key, object_of(pair, where)
+            known = True
+            yield where, video, pair
+
+
+def _of_record(where: str, key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
+    """What should be pairs in one record of a file, with place and video."""
+    if not isinstance(value, dict | list) or (isinstance(value, dict) and value.keys() & (PAIR | ROWS)):
+        yield where, "", value
+        return
+    # {object: [pair]} of Action Genome, [pair] of other videos
+    for name, pairs in value.items() if isinstance(value, dict) else [("", value)]:
+        here = f"{where} {name!r}" if name else where
+        for number, pair in enumerate(pairs if isinstance(pairs, list) else [pairs]):
+            yield f"{here} pair {number}", key, pair
 
 
 def _subset_of(pair: Mapping[str, Any], path: Path, where: str) -> str:

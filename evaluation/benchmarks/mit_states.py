@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.benchmarks.reader import Item, Reader
-from evaluation.examples import Picture, Query
+from evaluation.benchmarks.reader import MISSING, Item, Reader
+from evaluation.examples import LeftOut, Picture, Query
 from shards.media.image_folder import IMAGE_SUFFIXES
 
 # The test split of Vo et al. (2019), which GeneCIS takes over (Table 3): nouns that training never shows.
@@ -55,9 +55,11 @@ class MitStates(Reader):
             adjective, noun = folder.name.split(" ")
             for path in files:
                 picture = self.images.find(self.relative(path), str(path))
-                if picture is not None:
-                    shown.setdefault((noun, adjective), []).append(len(gallery))
-                    gallery.append(picture)
+                if picture is None:  # a link to nothing
+                    yield LeftOut(str(path), MISSING)
+                    continue
+                shown.setdefault((noun, adjective), []).append(len(gallery))
+                gallery.append(picture)
         targets = {state: frozenset(places) for state, places in shown.items()}
         adjectives: dict[str, list[str]] = {}
         for noun, adjective in shown:

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from evaluation.benchmarks.pictures import Images
-from evaluation.examples import Grounding, LeftOut, Matching, Query
+from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
 from manifests.canonical import canonical_json, sha256_of_file
 from manifests.errors import WrongUse
 from manifests.repeated_ids import Ids
@@ -23,16 +23,13 @@ VERSION = 1  # part of digests; raised when a reader asks other examples of the 
 MISSING = "missing image"
 
 
-class Reader(ABC):
+class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
     name, title, citation: as `evaluation.examples.Benchmark`. expects: the files that are looked for; obtained: where
     people get them; both for messages. image_folders: where images are looked for first.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    citation: ClassVar[str]
     expects: ClassVar[str]
     obtained: ClassVar[str]
     image_folders: ClassVar[Sequence[str]] = ()
@@ -46,7 +43,7 @@ class Reader(ABC):
         Raises:
             WrongUse: the folder is absent, holds nothing of the benchmark, or lacks a subset.
         """
-        self.data = Path(data)
+        self.data, self.place = Path(data), str(data)
         self._check_place()
         found = self.found()
         if not found:
@@ -87,7 +84,7 @@ class Reader(ABC):
                     keys.add(item.key)
                 yield item
             if asked + left_out == before:
-                raise WrongUse(f"{self.data}: subset {subset!r} of {self.title} is empty; {self.obtained}")
+                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} is empty; {self.obtained}")
         self._refuse_repeated(keys)
         if not asked:
             raise self.refused(f"all {left_out:,} examples are left out, the first because of {first}")
@@ -116,7 +113,7 @@ class Reader(ABC):
 
     def refused(self, problem: str) -> WrongUse:
         """The error for a folder that is not the benchmark: what it should hold, and where that can be had."""
-        return WrongUse(f"{self.data}: {problem} ({self.title}). Expected: {self.expects}. {self.obtained}")
+        return WrongUse(f"{self.place}: {problem} ({self.title}). Expected: {self.expects}. {self.obtained}")
 
     def in_folders(self, name: str, *folders: str) -> Path | None:
         """The first file of a name in one of some folders of the data."""
@@ -134,7 +131,7 @@ class Reader(ABC):
                 for item in self.items(subset):
                     if not isinstance(item, LeftOut) and suspects.place_before(item.key, item.key) is not None:
                         raise WrongUse(
-                            f"{self.data}: two examples of {self.title} have the key {item.key!r}; remove one"
+                            f"{self.place}: two examples of {self.title} have the key {item.key!r}; remove one"
                         )
 
 

@@ -212,6 +212,41 @@ def test_eqbens_videos_are_groups_and_its_random_rows_are_passed_over(made_bench
     assert found[0].images[0].where.endswith("image/eqbenag/VIDEO0/000000.jpg")  # the annotation says .png
 
 
+def test_a_record_of_eqben_that_is_no_pair_is_named(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben")
+    path = benchmark.data / "ann" / "all_select.json"
+    pairs = json.loads(path.read_text())
+    for damaged in ({**pairs[4], "caption1": None}, {"image0": "eqbenag/a.png"}, [], 7):
+        put(path, [*pairs[:4], damaged, *pairs[5:]])
+        if damaged == []:  # an empty list of pairs
+            assert len(matchings(open_benchmark("eqben", benchmark.data))) == 8
+        else:
+            with pytest.raises(WrongUse, match=r"all_select\.json record '4': no"):
+                list(open_benchmark("eqben", benchmark.data).examples())
+
+
+def test_other_json_beside_eqbens_is_passed_over(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben")
+    put(benchmark.data / "instances.json", {"info": {}, "images": [{"id": 3}]})
+    put(benchmark.data / "sizes.json", {"00000.tar": 3})
+    assert len(matchings(open_benchmark("eqben", benchmark.data))) == 9
+
+
+@pytest.mark.parametrize("nested", ["video", "object"])
+def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> None:
+    benchmark = made_benchmark("eqben", "eq-ag")
+    flat = matchings(benchmark)
+    path = benchmark.data / "ann" / "all_select.json"
+    pairs = [pair for pair in json.loads(path.read_text()) if pair["image0"].startswith("eqbenag")]
+    by_video = {video: [pair for pair in pairs if f"/{video}/" in pair["image0"]] for video in ("VIDEO0", "VIDEO1")}
+    by_object = {video: {"cup/glass": found[:1], "phone": found[1:]} for video, found in by_video.items()}
+    put(path, by_video if nested == "video" else by_object)
+    found = matchings(open_benchmark("eqben", benchmark.data, ["eq-ag"]))
+    assert [(one.captions, one.group) for one in found] == [
+        (one.captions, one.group) for one in sorted(flat, key=lambda one: one.group)
+    ]
+
+
 def test_eqbens_random_rows_alone_are_no_benchmark(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben")
     (benchmark.data / "ann" / "all_select.json").unlink()
