@@ -1,4 +1,4 @@
-"""Tiny copies of every released layout, in its real file formats. ``word`` is part of a caption."""
+"""Tiny copies of every released layout in its real file formats, and what is read of them. ``word``: of a caption."""
 
 from __future__ import annotations
 
@@ -13,6 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+
+from evaluation.benchmarks.reader import Reader
+from evaluation.examples import Matching, Picture, Query
+
+
+def pixels(shown: Picture | None) -> Any:
+    """Its RGB, (height, width, 3)."""
+    assert shown is not None
+    return np.asarray(Image.open(io.BytesIO(shown.read())).convert("RGB"))
+
+
+def matchings(benchmark: Reader) -> list[Matching]:
+    """What is asked, without what is left out."""
+    return [item for item in benchmark.examples() if isinstance(item, Matching)]
+
+
+def queries(benchmark: Reader) -> list[Query]:
+    """As `matchings`."""
+    return [item for item in benchmark.examples() if isinstance(item, Query)]
 
 
 def picture(number: int, format: str = "JPEG") -> bytes:
