@@ -12,6 +12,7 @@ from manifests.errors import WrongUse
 CHUNK = 1 << 20  # characters
 LONGEST = 1 << 26  # characters of one record; the longest real one, a video of Action Genome, has under a million
 SPACE = " \t\r\n"
+GOES_ON = ("", ".", "e", "E", "+", "-")  # what can follow what looks like a whole number
 REFETCH = "fetch the file again"
 
 
@@ -115,8 +116,8 @@ class _Text:
             except ValueError as error:  # a repeated key, a number of thousands of digits
                 raise _Broken(str(error)) from error
             else:
-                # A number at the end of the window may go on behind it.
-                if end < len(self._held) or self._ended:
+                # A number at the end of the window may go on behind it: of "0." and "1e-" the parser takes 0 and 1.
+                if self._ended or self._held[end : end + 1] not in GOES_ON:
                     self._refuse_half_characters(value, end)
                     self._at = end
                     return value

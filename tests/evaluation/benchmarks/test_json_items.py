@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evaluation.benchmarks import json_items as module
@@ -28,6 +28,7 @@ VALUE = st.recursive(LEAF, lambda inner: st.lists(inner, max_size=4) | st.dictio
     indent=st.sampled_from([None, 2]),
     ascii_only=st.booleans(),
 )
+@example(value=[0.5, 1e-9], chunk=1, indent=None, ascii_only=True)
 def test_records_are_those_of_the_whole_file(value: Any, chunk: int, indent: int | None, ascii_only: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHUNK", chunk)
