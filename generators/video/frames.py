@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +15,7 @@ import av
 from generators.image_files import UnusableImage
 from generators.video.container.packets import PacketTable
 from generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
-from generators.video.decoding import decode_from_start, take_frames
+from generators.video.decoding import ListedFrame, decode_from_start, take_frames
 from generators.video.timeline import Timeline, best_effort
 from shards.kinds.samples import Pixels
 
@@ -55,9 +56,26 @@ def read_frames(
     a video, since shards are the parallelism (and frame threads would decode beyond what is wanted). Raises
     `BrokenMedia` when the file as a whole cannot be used, MemoryError when the machine has none left.
     """
+    with _opened(path) as file:
+        return _read(file, addresses, addressing)
+
+
+def frame_times(path: Path) -> list[float]:
+    """Presentation times (s, player's clock) of a video's frames, ascending; decodes only where packets do not tell.
+
+    Raises `BrokenMedia` as `read_frames`.
+    """
+    with _opened(path) as file:
+        timeline = _listed(file).timeline
+        return [timeline.seconds(index) for index in range(len(timeline.ticks))]
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[VideoFile]:
+    """An open video; what libav raises for it becomes `BrokenMedia`."""
     try:
         with VideoFile(path) as file:
-            return _read(file, addresses, addressing)
+            yield file
     except av.error.MemoryError as error:
         if not _memory_is_left():
             raise
@@ -75,18 +93,35 @@ def _memory_is_left() -> bool:
     return True
 
 
-def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | UnusableImage]:
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The frames of a video without pixels. direct: whether packets tell them; else `frames` lists what was decoded."""
+
+    table: PacketTable
+    direct: bool
+    frames: list[ListedFrame]
+    timeline: Timeline
+
+
+def _listed(file: VideoFile) -> _Listed:
+    """Raises `BrokenMedia` where there is none."""
     table = file.scan()
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
-    listed = [] if direct else decode_from_start(file, table)[0]
+    frames = [] if direct else decode_from_start(file, table)[0]
     if direct:
         timeline = _timeline_of_packets(file, table)
     else:
-        ticks = best_effort([(frame.pts, frame.dts) for frame in listed])
-        timeline = _timeline(file, ticks, [frame.duration for frame in listed])
+        ticks = best_effort([(frame.pts, frame.dts) for frame in frames])
+        timeline = _timeline(file, ticks, [frame.duration for frame in frames])
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
+    return _Listed(table, direct, frames, timeline)
+
+
+def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | UnusableImage]:
+    found = _listed(file)
+    table, direct, listed, timeline = found.table, found.direct, found.frames, found.timeline
     chosen = timeline.nearest(addresses) if addressing == "seconds" else timeline.numbered(addresses)
     count = len(timeline.ticks)
     near = {at: n for at, n in chosen.items() if timeline.is_within_a_frame(n, at, addressing)}

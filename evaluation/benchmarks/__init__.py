@@ -1,0 +1,45 @@
+"""Benchmarks as they lie on disk: what twinset built, and what others released. One reader each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evaluation.benchmarks.bivlc import BiVlc
+from evaluation.benchmarks.boundaries import Boundaries
+from evaluation.benchmarks.built_dataset import BuiltDataset
+from evaluation.benchmarks.captioned_images import Coco, Flickr30k
+from evaluation.benchmarks.cirr import Cirr
+from evaluation.benchmarks.eqben import EqBen
+from evaluation.benchmarks.genecis import GeneCis
+from evaluation.benchmarks.mit_states import MitStates
+from evaluation.benchmarks.reader import Reader, suggested
+from evaluation.benchmarks.sugarcrepe import SugarCrepe
+from evaluation.benchmarks.valse import Valse
+from evaluation.benchmarks.winoground import Winoground
+from manifests.errors import WrongUse
+
+#: Readers by name. A new one is a class here and a row of the table in docs/evaluation.md.
+READERS: Mapping[str, type[Reader]] = {
+    reader.name: reader
+    for reader in (
+        *(BuiltDataset, EqBen, Winoground, Valse, SugarCrepe, BiVlc),
+        *(GeneCis, Cirr, MitStates, Flickr30k, Coco, Boundaries),
+    )
+}
+
+
+def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = ()) -> Reader:
+    """The benchmark of a name that lies in a folder.
+
+    Args:
+        name: one of `READERS`.
+        data: the folder; for ``twinset`` also a URL.
+        subsets: those that are read; all that lie there when empty.
+
+    Raises:
+        WrongUse: there is no such benchmark, or the folder does not hold it.
+    """
+    if name not in READERS:
+        raise WrongUse(f"there is no benchmark {name!r}; {suggested(name, sorted(READERS))}")
+    return READERS[name](data, subsets)

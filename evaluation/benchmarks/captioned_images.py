@@ -1,0 +1,128 @@
+"""Flickr30k and COCO as retrieval of captions by images and of images by captions, in Karpathy's splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from evaluation.examples import LeftOut, Picture, Query
+from manifests.errors import WrongUse
+
+IMAGE_TO_TEXT, TEXT_TO_IMAGE = "image-to-text", "text-to-image"
+SPLIT = "test"
+
+
+class CaptionedImages(Reader):
+    """``{images: [{filename, split, sentences: [{raw}]}]}``; only the test split is asked, with all its captions.
+
+    An image asks for any of its captions among all captions, a caption for its image among all images.
+    """
+
+    file: ClassVar[str]
+    obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"
+
+    def found(self) -> Sequence[str]:
+        """As `Reader.found`: the two directions."""
+        return [IMAGE_TO_TEXT, TEXT_TO_IMAGE] if self._file() is not None else []
+
+    def files(self) -> Sequence[Path]:
+        """As `Reader.files`."""
+        return [path for path in (self._file(),) if path is not None]
+
+    def items(self, subset: str) -> Iterator[Item]:
+        """As `Reader.items`: images that are missing are left out of both, with their captions."""
+        path = self._file()
+        assert path is not None
+        names: list[str] = []
+        pictures: list[Picture] = []
+        captions: list[str] = []
+        image_of: list[int] = []  # of each caption
+        for where, record in _test_split(path):
+            name = text_of(record, "filename", where)
+            picture = self.images.find(name, where)
+            if picture is None:
+                yield LeftOut(f"{where}: {name}", MISSING)
+                continue
+            said = [text_of(sentence, "raw", where) for sentence in list_of(record, "sentences", where)]
+            if not said:
+                raise WrongUse(f"{where}: an image without sentences; fetch the file again")
+            captions += said
+            image_of += [len(pictures)] * len(said)
+            pictures.append(picture)
+            names.append(name)
+        if subset == IMAGE_TO_TEXT:
+            yield from _by_image(names, pictures, captions, image_of)
+        else:
+            yield from _by_caption(names, pictures, captions, image_of)
+
+    def _file(self) -> Path | None:
+        return self.in_folders(self.file, "", "annotations", "karpathy")
+
+
+class Flickr30k(CaptionedImages):
+    """1,000 images with 5 captions each."""
+
+    name = "flickr30k"
+    title = "Flickr30k retrieval (2014), Karpathy's test split"
+    citation = "https://aclanthology.org/Q14-1006"
+    file = "dataset_flickr30k.json"
+    expects = "dataset_flickr30k.json, and the images of Flickr30k in a folder below"
+
+
+class Coco(CaptionedImages):
+    """5,000 images with 25,010 captions: ten images have more than 5."""
+
+    name = "coco"
+    title = "COCO retrieval (2015), Karpathy's test split"
+    citation = "https://arxiv.org/abs/1504.00325"
+    file = "dataset_coco.json"
+    expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"
+
+
+def _test_split(path: Path) -> Iterator[tuple[str, Any]]:
+    for number, record in json_items(path, "images"):
+        where = f"{path} image {number}"
+        if object_of(record, where).get("split") == SPLIT:
+            yield where, record
+
+
+def _by_image(
+    names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
+) -> Iterator[Query]:
+    gallery, start = tuple(captions), 0
+    for at, (name, picture) in enumerate(zip(names, pictures, strict=True)):
+        end = start
+        while end < len(image_of) and image_of[end] == at:
+            end += 1
+        yield Query(
+            key=f"{IMAGE_TO_TEXT}/{image_group(name)}",
+            subset=IMAGE_TO_TEXT,
+            group=image_group(name),
+            image=picture,
+            text=None,
+            gallery=gallery,
+            targets=frozenset(range(start, end)),
+        )
+        start = end
+
+
+def _by_caption(
+    names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
+) -> Iterator[Query]:
+    gallery, before = tuple(pictures), -1
+    number = 0
+    for caption, at in zip(captions, image_of, strict=True):
+        number = number + 1 if at == before else 0
+        before = at
+        yield Query(
+            key=f"{TEXT_TO_IMAGE}/{image_group(names[at])}/{number}",
+            subset=TEXT_TO_IMAGE,
+            group=image_group(names[at]),
+            image=None,
+            text=caption,
+            gallery=gallery,
+            targets=frozenset({at}),
+        )

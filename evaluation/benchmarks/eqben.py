@@ -1,0 +1,155 @@
+"""EqBen: two images that differ little and a caption of each, in seven subsets (Wang et al., 2023)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from evaluation.benchmarks.json_items import json_items, text_of
+from evaluation.benchmarks.pictures import ARRAY, Images
+from evaluation.benchmarks.reader import MISSING, Item, Reader
+from evaluation.examples import LeftOut, Matching, Picture
+from manifests.errors import WrongUse
+
+#: The folders of the released images, and the subsets as the paper and twinset's recipes call them.
+SUBSETS = {
+    "eqbenag": "eq-ag",
+    "eqbengebc": "eq-gebc",
+    "eqbenyoucook2": "eq-youcook2",
+    "eqbenkubric_loc": "eq-kubric-location",
+    "eqbenkubric_cnt": "eq-kubric-counting",
+    "eqbenkubric_attr": "eq-kubric-attribute",
+    "eqbensd": "eq-sd",
+}
+FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
+ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
+ROWS = frozenset({"image", "caption"})  # of the file that the released loader of everything reads
+PAIR = frozenset({"image0", "image1", "caption0", "caption1"})
+
+
+class EqBen(Reader):
+    """Every JSON file of pairs: ``[pair]``, ``{video: [pair]}`` or ``{video: {object: [pair]}}``.
+
+    A pair is ``{image0, image1, caption0, caption1}``; of a list of captions the first counts, as in the released
+    loader. Its subset follows from the first folder of its images. The file of single rows, ``{image, caption}`` in a
+    random order that only its authors can undo, is passed over. Frames of YouCook2 are arrays, blue first.
+    """
+
+    name = "eqben"
+    image_folders = ("image", "images", "image_subset")
+    title = "EqBen (2023)"
+    citation = "https://arxiv.org/abs/2303.14465"
+    expects = "annotation/*.json with pairs, and the images in a folder image, or what `export --format eqben` wrote"
+    obtained = (
+        "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
+        "style), the 10 % subset or the one for MLLMs, not the one that is randomised"
+    )
+
+    def found(self) -> Sequence[str]:
+        """As `Reader.found`, in the paper's order, others last."""
+        there = {subset for subsets in self._files.values() for subset in subsets}
+        known = [name for name in SUBSETS.values() if name in there]
+        return [*known, *sorted(there - {*known})]
+
+    def files(self) -> Sequence[Path]:
+        """As `Reader.files`."""
+        return [path for path, subsets in self._files.items() if subsets & {*self.subsets}]
+
+    def items(self, subset: str) -> Iterator[Item]:
+        """As `Reader.items`."""
+        numbers = Counter[str]()
+        for path, subsets in self._files.items():
+            if subset not in subsets:
+                continue
+            for where, video, pair in _pairs(path):
+                if _subset_of(pair, path, where) == subset:
+                    yield _example(subset, numbers[subset], video, pair, self.images, where)
+                    numbers[subset] += 1
+
+    @cached_property
+    def _files(self) -> Mapping[Path, frozenset[str]]:
+        """Annotation files with the subsets that each has pairs of; all are read through once for it."""
+        folders = [self.data, *(self.data / name for name in ANNOTATIONS)]
+        found = {}
+        for path in sorted(path for folder in folders for path in folder.glob("*.json")):
+            subsets = frozenset(_subset_of(pair, path, where) for where, _, pair in _pairs(path))
+            if subsets:
+                found[path] = subsets
+        return found
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Place, video ("" where the file has none) and fields of each pair of a file; none where it begins with others.
+
+    Raises `WrongUse` for what is no pair behind one.
+    """
+    known = False
+    for key, value in json_items(path):
+        for where, video, pair in _of_record(f"{path} record {key!r}", key, value):
+            if not (isinstance(pair, dict) and pair.keys() >= PAIR):
+                if known:
+                    raise WrongUse(f"{where}: not a pair of two images and two captions; fetch the file again")
+                return
+            known = True
+            yield where, video, pair
+
+
+def _of_record(where: str, key: str, value: Any) -> Iterator[tuple[str, str, Any]]:
+    """What should be pairs in one record of a file, with place and video."""
+    if not isinstance(value, dict | list) or (isinstance(value, dict) and value.keys() & (PAIR | ROWS)):
+        yield where, "", value
+        return
+    # {object: [pair]} of Action Genome, [pair] of other videos
+    for name, pairs in value.items() if isinstance(value, dict) else [("", value)]:
+        here = f"{where} {name!r}" if name else where
+        for number, pair in enumerate(pairs if isinstance(pairs, list) else [pairs]):
+            yield f"{here} pair {number}", key, pair
+
+
+def _subset_of(pair: Mapping[str, Any], path: Path, where: str) -> str:
+    folder = PurePosixPath(text_of(pair, "image0", where)).parts[0]
+    return SUBSETS.get(folder, path.stem)
+
+
+def _example(
+    subset: str, number: int, video: str, pair: Mapping[str, Any], images: Images, where: str
+) -> Matching | LeftOut:
+    names = [text_of(pair, field, where) for field in ("image0", "image1")]
+    pictures = [_find(images, name, where) for name in names]
+    if None in pictures:
+        return LeftOut(f"{where}: {names[pictures.index(None)]}", MISSING)
+    key = pair.get("key")
+    return Matching(
+        key=f"{subset}/{key}" if isinstance(key, str) else f"{subset}/{number:06d}",
+        subset=subset,
+        group=video or _group_of(subset, names[0]),
+        category=subset,
+        images=tuple(one for one in pictures if one is not None),
+        captions=(_caption(pair, "caption0", where), _caption(pair, "caption1", where)),
+    )
+
+
+def _find(images: Images, name: str, where: str) -> Picture | None:
+    """The image of a name; the light release has JPEG under the annotation's names of PNG."""
+    if (found := images.find(name, where)) is not None or name.endswith(ARRAY):
+        return found
+    return images.find(str(PurePosixPath(name).with_suffix(".jpg")), where)
+
+
+def _caption(pair: Mapping[str, Any], field: str, where: str) -> str:
+    """Of several the first, as in the released loader of Action Genome."""
+    value = pair.get(field)
+    if isinstance(value, list):
+        if not value:
+            raise WrongUse(f"{where}: no caption in {field!r}; fetch the file again")
+        value = value[0]
+    return text_of({field: value}, field, where)
+
+
+def _group_of(subset: str, image: str) -> str:
+    """The video of a frame where only its path tells: the folder below the subset's. Synthetic pairs share nothing."""
+    folders = PurePosixPath(image).parts
+    return folders[1] if subset in FILMED and len(folders) > 2 else image

@@ -1,0 +1,149 @@
+"""What the readers of all benchmarks share: which subsets lie there, what is counted, what is refused."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from evaluation.benchmarks.pictures import Images
+from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
+from manifests.canonical import canonical_json, sha256_of_file
+from manifests.errors import WrongUse
+from manifests.repeated_ids import Ids
+from shards.media.image_folder import COCO_PREFIXES
+
+Item = Matching | Query | Grounding | LeftOut
+
+VERSION = 1  # part of digests; raised when a reader asks other examples of the same files
+MISSING = "missing image"
+
+
+class Reader(Benchmark, ABC):
+    """One benchmark as it lies in a folder.
+
+    name, title, citation: as `evaluation.examples.Benchmark`. expects: the files that are looked for; obtained: where
+    people get them; both for messages. image_folders: where images are looked for first.
+    """
+
+    expects: ClassVar[str]
+    obtained: ClassVar[str]
+    image_folders: ClassVar[Sequence[str]] = ()
+
+    def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
+        """
+        Args:
+            data: the folder.
+            subsets: those that are read, in this order; all that lie there when empty.
+
+        Raises:
+            WrongUse: the folder is absent, holds nothing of the benchmark, or lacks a subset.
+        """
+        self.data, self.place = Path(data), str(data)
+        self._check_place()
+        found = self.found()
+        if not found:
+            raise self.refused("holds no annotation of it")
+        for subset in subsets:
+            if subset not in found:
+                raise WrongUse(f"{data}: no subset {subset!r} of {self.title}; {suggested(subset, found)}")
+        self.subsets = tuple(dict.fromkeys(subsets)) or tuple(found)
+
+    @abstractmethod
+    def found(self) -> Sequence[str]:
+        """The subsets that lie in the folder, in a fixed order."""
+
+    @abstractmethod
+    def files(self) -> Sequence[Path]:
+        """The annotation files that `items` reads, of all chosen subsets."""
+
+    @abstractmethod
+    def items(self, subset: str) -> Iterator[Item]:
+        """The examples of a subset, and what is left out of it, in a fixed order; streams."""
+
+    def examples(self) -> Iterator[Item]:
+        """As `evaluation.examples.Benchmark.examples`.
+
+        Raises:
+            WrongUse: a file is not what it should be, a subset is empty, every example is left out, or, at the end,
+                two examples have one key.
+        """
+        keys, asked, left_out, first = Ids(), 0, 0, ""
+        for subset in self.subsets:
+            before = asked + left_out
+            for item in self.items(subset):
+                if isinstance(item, LeftOut):
+                    left_out += 1
+                    first = first or f"{item.where}: {item.reason}"
+                else:
+                    asked += 1
+                    keys.add(item.key)
+                yield item
+            if asked + left_out == before:
+                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} is empty; {self.obtained}")
+        self._refuse_repeated(keys)
+        if not asked:
+            raise self.refused(f"all {left_out:,} examples are left out, the first because of {first}")
+
+    def digest(self) -> str:
+        """sha256 over the annotation files of the chosen subsets. Of images in folders only the names are read."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return self.digest_of({self.relative(path): sha256_of_file(path)[0] for path in self.files()})
+
+    def digest_of(self, read: object) -> str:
+        """sha256 of what was read, as JSON, with the name of the benchmark and its subsets."""
+        described = {"benchmark": self.name, "version": VERSION, "subsets": list(self.subsets), "read": read}
+        return hashlib.sha256(canonical_json(described)).hexdigest()
+
+    @cached_property
+    def images(self) -> Images:
+        """The images below the folder, which is walked once."""
+        return Images(self.data, self.image_folders)
+
+    def relative(self, path: Path) -> str:
+        """A file below the folder as messages and keys name it."""
+        return path.relative_to(self.data).as_posix()
+
+    def refused(self, problem: str) -> WrongUse:
+        """The error for a folder that is not the benchmark: what it should hold, and where that can be had."""
+        return WrongUse(f"{self.place}: {problem} ({self.title}). Expected: {self.expects}. {self.obtained}")
+
+    def in_folders(self, name: str, *folders: str) -> Path | None:
+        """The first file of a name in one of some folders of the data."""
+        return next((path for folder in folders if (path := self.data / folder / name).is_file()), None)
+
+    def _check_place(self) -> None:
+        if not self.data.is_dir():
+            raise self.refused("there is no such folder")
+
+    def _refuse_repeated(self, keys: Ids) -> None:
+        """Read once more where two keys have one hash, to tell which."""
+        suspects = keys.suspects()
+        if suspects:
+            for subset in self.subsets:
+                for item in self.items(subset):
+                    if not isinstance(item, LeftOut) and suspects.place_before(item.key, item.key) is not None:
+                        raise WrongUse(
+                            f"{self.place}: two examples of {self.title} have the key {item.key!r}; remove one"
+                        )
+
+
+def suggested(name: str, known: Sequence[str]) -> str:
+    """What may have been meant by a name that is not known, for messages."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(known)}"
+
+
+def image_group(name: str) -> str:
+    """The group of an image by the name of its file; COCO called the same image differently in 2014 and 2017."""
+    stem = PurePosixPath(name).stem
+    for prefix in COCO_PREFIXES:
+        stem = stem.removeprefix(prefix)
+    return stem

@@ -1,0 +1,25 @@
+"""Layouts of benchmarks that several tests read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evaluation.benchmarks import open_benchmark
+from evaluation.benchmarks.reader import Reader
+from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+
+Opener = Callable[..., Reader]
+
+
+@pytest.fixture
+def made_benchmark(tmp_path: Path) -> Opener:
+    """Writes the tiny layout of a benchmark into the test's folder, and opens it."""
+
+    def make(name: str, *subsets: str) -> Reader:
+        LAYOUTS[name](tmp_path)
+        return open_benchmark(name, tmp_path, subsets)
+
+    return make

@@ -1,0 +1,241 @@
+"""Tiny copies of every released layout in its real file formats, and what is read of them. ``word``: of a caption."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from evaluation.benchmarks.reader import Reader
+from evaluation.examples import Matching, Picture, Query
+
+
+def pixels(shown: Picture | None) -> Any:
+    """Its RGB, (height, width, 3)."""
+    assert shown is not None
+    return np.asarray(Image.open(io.BytesIO(shown.read())).convert("RGB"))
+
+
+def matchings(benchmark: Reader) -> list[Matching]:
+    """What is asked, without what is left out."""
+    return [item for item in benchmark.examples() if isinstance(item, Matching)]
+
+
+def queries(benchmark: Reader) -> list[Query]:
+    """As `matchings`."""
+    return [item for item in benchmark.examples() if isinstance(item, Query)]
+
+
+def picture(number: int, format: str = "JPEG") -> bytes:
+    """A picture whose first pixel tells its number in every format: red."""
+    stream = io.BytesIO()
+    Image.new("RGB", (24, 16), (10 * number % 256, 100, 30)).save(stream, format, quality=95)
+    return stream.getvalue()
+
+
+def put(path: Path, content: bytes | str | object) -> Path:
+    """Write a file, of anything but bytes and text as JSON, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return path
+
+
+def sugarcrepe(root: Path, word: str = "red") -> None:
+    for kind in ("swap_obj", "add_att"):
+        records = {
+            str(n): {"filename": f"{n % 2:012d}.jpg", "caption": f"a {word} cup {n}", "negative_caption": f"no cup {n}"}
+            for n in range(3)
+        }
+        put(root / f"{kind}.json", records)
+    for number in range(2):
+        put(root / "val2017" / f"{number:012d}.jpg", picture(number))
+
+
+def valse(root: Path, word: str = "red") -> None:
+    def record(image: str, votes: int) -> dict[str, Any]:
+        return {
+            "image_file": image, "caption": f"There are {word} cars.", "foil": "There are no cars.",
+            "mturk": {"caption": votes, "foil": 3 - votes, "other": 0},
+        }  # fmt: skip
+
+    put(root / "data" / "existence.json", {"a_1": record("v7w_1.jpg", 3), "a_2": record("v7w_2.jpg", 1)})
+    both = {"a_1": record("COCO_val2014_000000000007.jpg", 2), "a_3": record("v7w_1.jpg", 2)}
+    put(root / "data" / "foil-it.json", both)
+    put(root / "images" / "v7w_1.jpg", picture(1))
+    put(root / "coco" / "000000000007.jpg", picture(7))
+
+
+def winoground(root: Path, word: str = "red") -> None:
+    lines = [
+        {
+            "id": n, "image_0": f"ex_{n}_img_0", "image_1": f"ex_{n}_img_1", "tag": "Noun", "collapsed_tag": "Object",
+            "caption_0": f"a {word} cup on a table", "caption_1": f"a {word} table on a cup",
+        }
+        for n in range(3)
+    ]  # fmt: skip
+    put(root / "examples.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    for number in range(6):
+        put(root / "images" / f"ex_{number // 2}_img_{number % 2}.png", picture(number, "PNG"))
+
+
+def parquet(path: Path, rows: list[dict[str, Any]], images: tuple[str, ...], row_group_size: int = 40) -> None:
+    """As `datasets` writes it: images are structs of bytes and path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    types = {name: struct if name in images else (pa.int32() if name == "id" else pa.string()) for name in rows[0]}
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(list(types.items()))), path, row_group_size=row_group_size)
+
+
+def bivlc_rows(count: int, word: str = "red") -> list[dict[str, Any]]:
+    return [
+        {
+            "image": {"bytes": picture(n // 2), "path": None}, "caption": f"A {word} cup {n}.",
+            "negative_caption": f"A blue cup {n}.", "negative_image": {"bytes": picture(100 + n), "path": None},
+            "type": "replace", "subtype": "att",
+        }
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def bivlc(root: Path, word: str = "red") -> None:
+    rows = bivlc_rows(4, word)
+    for part in range(2):
+        name = f"test-{part:05d}-of-00002-23fe2e02660e9182.parquet"
+        parquet(root / "data" / name, rows[2 * part : 2 * part + 2], ("image", "negative_image"))
+
+
+def genecis(root: Path, word: str = "red") -> None:
+    def scene(number: int) -> dict[str, Any]:
+        return {"val_image_id": number}
+
+    def thing(number: int) -> dict[str, Any]:
+        return {"image_id": number, "instance_id": str(number), "instance_bbox": [4.0, 4.0, 5.0, 4.0]}
+
+    for task, entry in (("change_object", scene), ("focus_attribute", thing)):
+        templates = [
+            {
+                "condition": f"{word} wall", "reference": entry(0), "target": entry(2 + n),
+                "gallery": [entry(number) for number in range(1, 6) if number != 2 + n],
+            }
+            for n in range(2)
+        ]  # fmt: skip
+        put(root / f"{task}.json", templates)
+    for number in range(6):
+        put(root / "val2017" / f"{number:012d}.jpg", picture(number))
+        put(root / "VG_100K" / f"{number}.jpg", picture(20 + number))
+
+
+def cirr(root: Path, word: str = "red") -> None:
+    names = [f"dev-{n}-0-img0" for n in range(8)]
+    records = [
+        {
+            "pairid": 12060 + n, "reference": names[n], "target_hard": names[n + 1], "target_soft": {names[n + 1]: 1.0},
+            "caption": f"a {word} one", "img_set": {"id": 36, "members": names[:6][::-1]},
+        }
+        for n in range(3)
+    ]  # fmt: skip
+    put(root / "captions" / "cap.rc2.val.json", records)
+    put(root / "image_splits" / "split.rc2.val.json", {name: f"./dev/{name}.png" for name in names})
+    for number, name in enumerate(names):
+        put(root / "img_raw" / "dev" / f"{name}.png", picture(number, "PNG"))
+
+
+def mit_states(root: Path, word: str = "ripe") -> None:
+    for folder in (f"{word} tomato", "moldy tomato", "sliced tomato", "adj tomato", "ripe pear", "old castle"):
+        for number in range(2):
+            put(root / "images" / folder / f"{folder.split()[0]}_{number}.jpg", picture(number))
+
+
+def captioned(root: Path, file: str, word: str = "red") -> None:
+    """Two images of the test split, with 5 and 6 captions, and one of training that is not there."""
+    counts = {"COCO_val2014_000000000391.jpg": 5, "COCO_val2014_000000000522.jpg": 6}
+    records = [
+        {
+            "filename": name, "filepath": "val2014", "split": "test", "imgid": n,
+            "sentences": [{"raw": f"a {word} cup {n} {k}", "sentid": 10 * n + k, "tokens": []} for k in range(count)],
+        }
+        for n, (name, count) in enumerate(counts.items())
+    ]  # fmt: skip
+    trained = {"filename": "gone.jpg", "split": "train", "imgid": 9, "sentences": []}
+    put(root / file, {"images": [trained, *records], "dataset": "coco"})
+    for number, name in enumerate(counts):
+        put(root / "val2014" / name, picture(number))
+
+
+def flickr30k(root: Path, word: str = "red") -> None:
+    captioned(root, "dataset_flickr30k.json", word)
+
+
+def coco(root: Path, word: str = "red") -> None:
+    captioned(root, "dataset_coco.json", word)
+
+
+def eqben(root: Path, word: str = "red") -> None:
+    """The original annotation, in Winoground's style, of three subsets; images of the light release."""
+    pairs = [
+        {
+            "image0": f"{folder}/VIDEO{n % 2}/{n:06d}.{suffix}",
+            "image1": f"{folder}/VIDEO{n % 2}/{n + 1:06d}.{suffix}",
+            "caption0": [f"a {word} cup", "another"] if folder == "eqbenag" else f"a {word} cup", "caption1": "no cup",
+        }
+        for folder, suffix in (("eqbensd", "png"), ("eqbenag", "png"), ("eqbenyoucook2", "npy"))
+        for n in range(3)
+    ]  # fmt: skip
+    put(root / "ann" / "all_select.json", pairs)
+    rows = [{"image": pairs[0]["image0"], "caption": "in a random order"}]
+    put(root / "ann" / "ann_json_finegrained_random.json", rows)
+    for number, name in enumerate(sorted({pair[field] for pair in pairs for field in ("image0", "image1")})):
+        path = root / "image" / name
+        if path.suffix == ".npy":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rgb = np.asarray(Image.open(io.BytesIO(picture(number, "PNG"))).convert("RGB"))
+            np.save(path, rgb[:, :, ::-1])
+        else:
+            put(path.with_suffix(".jpg"), picture(number))
+
+
+def film(path: Path, seconds: float, rate: int = 25) -> None:
+    """A video whose frame n has the grey 4 n."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
+        stream.options = {"crf": "1"}
+        for number in range(round(seconds * rate)):
+            pixels = np.full((32, 32, 3), 4 * number % 256, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, "rgb24")))
+        container.mux(stream.encode())
+
+
+def gebc(root: Path, word: str = "red") -> None:
+    def boundary(video: str, number: str, time: float, before: str = "") -> dict[str, Any]:
+        return {
+            "boundary_id": f"{video}_{number}", "timestamp": time, "prev_timestamp": 0, "next_timestamp": 2.0,
+            "label": "Change of Action", "subject": f"person in {word}", "status_before": before or "stands",
+            "status_after": "sits down", "caption": "",
+        }  # fmt: skip
+
+    videos = {
+        "-0-s1eu4sF4": [boundary("-0-s1eu4sF4", "0A", 0.5), boundary("-0-s1eu4sF4", "1A", 1.1, "/0")],
+        "SIbQ1aJ8eLM": [boundary("SIbQ1aJ8eLM", "3A", 1.0), boundary("SIbQ1aJ8eLM", "3B", 1.0)],
+    }
+    put(root / "val.json", videos)
+    film(root / "videos" / "-0-s1eu4sF4_000010_000020.mp4", 2)
+    film(root / "videos" / "SIbQ1aJ8eLM.mp4", 2)
+
+
+LAYOUTS: Mapping[str, Callable[..., None]] = {
+    **{"sugarcrepe": sugarcrepe, "valse": valse, "winoground": winoground, "bivlc": bivlc, "genecis": genecis},
+    **{"cirr": cirr, "mit-states": mit_states, "flickr30k": flickr30k, "coco": coco, "eqben": eqben, "gebc": gebc},
+}

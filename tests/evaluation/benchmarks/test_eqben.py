@@ -1,0 +1,97 @@
+"""EqBen's layouts: arrays, files by video and object, and what is passed over."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evaluation.benchmarks import open_benchmark
+from evaluation.benchmarks.reader import Reader
+from manifests.errors import WrongUse
+from tests.evaluation.benchmarks.made_layouts import matchings, picture, pixels, put
+
+Opener = Callable[..., Reader]
+
+
+def test_frames_of_youcook2_are_turned_from_bgr(made_benchmark: Opener) -> None:
+    found = matchings(made_benchmark("eqben", "eq-youcook2"))
+    expected = np.asarray(Image.open(io.BytesIO(picture(12, "PNG"))).convert("RGB"))
+    assert np.array_equal(pixels(found[0].images[0]), expected) and expected[0, 0].tolist() == [120, 100, 30]
+
+
+@pytest.mark.parametrize("header", [(400_000, 400_000, 3), (16, 24, 4), (16, 23, 3), (0, 24, 3)])
+def test_an_array_that_claims_to_be_another_is_refused(made_benchmark: Opener, header: tuple[int, ...]) -> None:
+    benchmark = made_benchmark("eqben", "eq-youcook2")
+    found = matchings(benchmark)[0].images[0]
+    with Path(found.where).open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, {"descr": "|u1", "fortran_order": False, "shape": header})
+        stream.write(bytes(16 * 24 * 3))
+    with pytest.raises(WrongUse, match="not a whole BGR image"):
+        found.read()
+
+
+def test_a_file_that_holds_other_objects_is_not_unpickled(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben", "eq-youcook2")
+    where = matchings(benchmark)[0].images[0].where
+    np.save(where, np.array([{}]), allow_pickle=True)
+    with pytest.raises(WrongUse, match=r"an array .* of object, not a whole BGR image"):
+        matchings(benchmark)[0].images[0].read()
+    Path(where).write_bytes(b"\x93NUMPY")
+    with pytest.raises(WrongUse, match="not an array"):
+        matchings(benchmark)[0].images[0].read()
+
+
+def test_eqbens_videos_are_groups_and_its_random_rows_are_passed_over(made_benchmark: Opener) -> None:
+    found = matchings(made_benchmark("eqben"))
+    assert {one.group for one in found if one.subset == "eq-ag"} == {"VIDEO0", "VIDEO1"}
+    assert len({one.group for one in found if one.subset == "eq-sd"}) == 3
+    assert found[0].captions == ("a red cup", "no cup")
+    assert found[0].images[0].where.endswith("image/eqbenag/VIDEO0/000000.jpg")  # the annotation says .png
+
+
+def test_a_record_of_eqben_that_is_no_pair_is_named(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben")
+    path = benchmark.data / "ann" / "all_select.json"
+    pairs = json.loads(path.read_text())
+    for damaged in ({**pairs[4], "caption1": None}, {"image0": "eqbenag/a.png"}, [], 7):
+        put(path, [*pairs[:4], damaged, *pairs[5:]])
+        if damaged == []:  # an empty list of pairs
+            assert len(matchings(open_benchmark("eqben", benchmark.data))) == 8
+        else:
+            with pytest.raises(WrongUse, match=r"all_select\.json record '4': no"):
+                list(open_benchmark("eqben", benchmark.data).examples())
+
+
+def test_other_json_beside_eqbens_is_passed_over(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben")
+    put(benchmark.data / "instances.json", {"info": {}, "images": [{"id": 3}]})
+    put(benchmark.data / "sizes.json", {"00000.tar": 3})
+    assert len(matchings(open_benchmark("eqben", benchmark.data))) == 9
+
+
+@pytest.mark.parametrize("nested", ["video", "object"])
+def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> None:
+    benchmark = made_benchmark("eqben", "eq-ag")
+    flat = matchings(benchmark)
+    path = benchmark.data / "ann" / "all_select.json"
+    pairs = [pair for pair in json.loads(path.read_text()) if pair["image0"].startswith("eqbenag")]
+    by_video = {video: [pair for pair in pairs if f"/{video}/" in pair["image0"]] for video in ("VIDEO0", "VIDEO1")}
+    by_object = {video: {"cup/glass": found[:1], "phone": found[1:]} for video, found in by_video.items()}
+    put(path, by_video if nested == "video" else by_object)
+    found = matchings(open_benchmark("eqben", benchmark.data, ["eq-ag"]))
+    assert [(one.captions, one.group) for one in found] == [
+        (one.captions, one.group) for one in sorted(flat, key=lambda one: one.group)
+    ]
+
+
+def test_eqbens_random_rows_alone_are_no_benchmark(made_benchmark: Opener) -> None:
+    benchmark = made_benchmark("eqben")
+    (benchmark.data / "ann" / "all_select.json").unlink()
+    with pytest.raises(WrongUse, match="not the one that is randomised"):
+        open_benchmark("eqben", benchmark.data)

@@ -1,0 +1,187 @@
+"""What holds of every reader, on a tiny copy of its layout."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from evaluation.benchmarks import READERS, open_benchmark
+from evaluation.benchmarks.reader import Item, Reader, image_group
+from evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
+from manifests.errors import WrongUse
+from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+
+Opener = Callable[..., Reader]
+MEDIA = (".jpg", ".png", ".npy", ".mp4")
+IN_FILES = ("bivlc",)  # whose images lie within the annotation
+
+#: By benchmark: examples by subset, and what is left out by reason.
+EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
+    "sugarcrepe": ({"swap_obj": 3, "add_att": 3}, {}),
+    "valse": ({"existence": 1, "foil-it": 2}, {"foil not validated": 1}),
+    "winoground": ({"test": 3}, {}),
+    "bivlc": ({"test": 4}, {}),
+    "genecis": ({"focus-attribute": 2, "change-object": 2}, {}),
+    "cirr": ({"global": 3, "subset": 3}, {}),
+    "mit-states": ({"test": 12}, {}),
+    "flickr30k": ({"image-to-text": 2, "text-to-image": 11}, {}),
+    "coco": ({"image-to-text": 2, "text-to-image": 11}, {}),
+    "eqben": ({"eq-ag": 3, "eq-youcook2": 3, "eq-sd": 3}, {}),
+    "gebc": ({"val": 3}, {"no words for one side": 1}),
+}
+
+
+def pictures_of(item: Item) -> Iterator[Picture]:
+    if isinstance(item, Matching):
+        yield from item.images
+    elif isinstance(item, Query):
+        yield from [one for one in (item.image, *item.gallery) if isinstance(one, Picture)]
+    elif isinstance(item, Grounding):
+        yield from item.frames
+
+
+def described(item: Item) -> object:
+    """An example without functions, which differ from reading to reading."""
+    if isinstance(item, LeftOut):
+        return item
+    words: object = (
+        item.captions if isinstance(item, Matching | Grounding) else (item.text, item.targets, item.excluded)
+    )
+    texts = [one for one in getattr(item, "gallery", ()) if isinstance(one, str)]
+    shown = [picture.where for picture in pictures_of(item)]
+    return item.key, item.subset, item.group, item.category, words, texts, shown
+
+
+def counts(items: Sequence[Item]) -> tuple[dict[str, int], dict[str, int]]:
+    asked = Counter(item.subset for item in items if not isinstance(item, LeftOut))
+    return dict(asked), dict(Counter(item.reason for item in items if isinstance(item, LeftOut)))
+
+
+def test_every_reader_but_that_of_our_shards_has_a_layout() -> None:
+    assert {*EXPECTED} == {*LAYOUTS} == {*READERS} - {"twinset"}
+    assert all(reader.title and reader.citation.startswith("https://") for reader in READERS.values())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_examples_are_all_there_in_a_fixed_order_with_unique_keys(made_benchmark: Opener, name: str) -> None:
+    benchmark = made_benchmark(name)
+    digest = benchmark.digest()
+    items = list(benchmark.examples())
+    assert counts(items) == EXPECTED[name]
+    assert list(benchmark.subsets) == list(EXPECTED[name][0])
+    keys = [item.key for item in items if not isinstance(item, LeftOut)]
+    assert len(set(keys)) == len(keys)
+    assert all(item.group for item in items if not isinstance(item, LeftOut))
+    assert [*map(described, items)] == [*map(described, benchmark.examples())]
+    again = open_benchmark(name, benchmark.data)
+    assert [*map(described, items)] == [*map(described, again.examples())]
+    assert digest == benchmark.digest() == again.digest()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_picture_is_an_image(made_benchmark: Opener, name: str) -> None:
+    for item in made_benchmark(name).examples():
+        for picture in pictures_of(item):
+            with Image.open(io.BytesIO(picture.read()), formats=["JPEG", "PNG"]) as shown:
+                assert shown.convert("RGB").size[0] >= 8
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_targets_and_exclusions_are_places_of_the_gallery(made_benchmark: Opener, name: str) -> None:
+    for item in made_benchmark(name).examples():
+        if isinstance(item, Query):
+            assert item.targets and item.targets | item.excluded <= {*range(len(item.gallery))}
+            assert not item.targets & item.excluded
+            assert item.image is not None or item.text
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_subset_alone_is_what_it_is_among_others(made_benchmark: Opener, name: str) -> None:
+    whole = made_benchmark(name)
+    everything = [described(item) for item in whole.examples() if not isinstance(item, LeftOut)]
+    for subset in whole.subsets:
+        alone = open_benchmark(name, whole.data, [subset])
+        items = [item for item in alone.examples() if not isinstance(item, LeftOut)]
+        assert {item.subset for item in items} == {subset}
+        assert [described(item) for item in items] == [one for one in everything if one[1] == subset]  # type: ignore[index]
+        assert (alone.digest() == whole.digest()) == (len(whole.subsets) == 1)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_digest_changes_with_a_caption(tmp_path: Path, name: str) -> None:
+    digests = set()
+    for word in ("red", "green", "red"):
+        LAYOUTS[name](tmp_path / "here", word)
+        digests.add(open_benchmark(name, tmp_path / "here").digest())
+        shutil.move(tmp_path / "here", tmp_path / f"moved-{len(list(tmp_path.iterdir()))}")
+    assert len(digests) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in IN_FILES])
+def test_a_missing_image_is_counted_and_all_missing_is_an_error(made_benchmark: Opener, name: str) -> None:
+    benchmark = made_benchmark(name)
+    asked = sum(counts(list(benchmark.examples()))[0].values())
+    media = sorted(path for path in benchmark.data.rglob("*") if path.suffix in MEDIA)
+    if name != "mit-states":  # whose images are their own annotation
+        media[0].unlink()
+        left, out = counts(list(open_benchmark(name, benchmark.data).examples()))
+        assert 0 < sum(left.values()) < asked and {*out} & {"missing image", "missing video"}
+    for path in media[1 if name != "mit-states" else 0 :]:
+        path.unlink()
+    with pytest.raises(WrongUse) as told:
+        list(open_benchmark(name, benchmark.data).examples())
+    assert str(benchmark.data) in str(told.value) and benchmark.expects in str(told.value)
+    assert name == "mit-states" or "missing" in str(told.value)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_folder_of_something_else_says_what_is_expected(tmp_path: Path, name: str) -> None:
+    reader = READERS[name]
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(WrongUse) as told:
+            open_benchmark(name, folder)
+        assert reader.expects in str(told.value) and reader.obtained in str(told.value)
+
+
+def test_a_wrong_name_is_met_with_a_near_one(made_benchmark: Opener, tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="did you mean 'winoground'"):
+        open_benchmark("winogrund", tmp_path)
+    with pytest.raises(WrongUse, match="name one of bivlc, cirr"):
+        open_benchmark("zzz", tmp_path)
+    with pytest.raises(WrongUse, match="did you mean 'swap_obj'"):
+        made_benchmark("sugarcrepe", "swap_ob")
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name not in (*IN_FILES, "mit-states", "cirr")])
+def test_images_may_lie_behind_a_link_to_a_folder(made_benchmark: Opener, tmp_path: Path, name: str) -> None:
+    benchmark = made_benchmark(name)
+    expected = counts(list(benchmark.examples()))
+    for folder in [path for path in tmp_path.iterdir() if path.is_dir()]:
+        if not any(path.suffix == ".json" for path in folder.rglob("*")):
+            elsewhere = tmp_path.parent / f"{tmp_path.name}-{folder.name}"
+            folder.rename(elsewhere)
+            folder.symlink_to(elsewhere)
+    assert counts(list(open_benchmark(name, tmp_path).examples())) == expected
+
+
+def test_an_image_outside_the_folder_is_never_looked_for(made_benchmark: Opener, tmp_path: Path) -> None:
+    benchmark = made_benchmark("sugarcrepe", "swap_obj")
+    path = benchmark.data / "swap_obj.json"
+    path.write_text(path.read_text().replace("000000000001.jpg", "../../etc/passwd.jpg"))
+    with pytest.raises(WrongUse, match=r"swap_obj\.json record '1': '\.\./\.\./etc/passwd\.jpg' leaves the folder"):
+        list(benchmark.examples())
+
+
+@given(st.integers(0, 10**12 - 1))
+def test_cocos_names_of_one_image_are_one_group(number: int) -> None:
+    names = [f"{prefix}{number:012d}.jpg" for prefix in ("", "COCO_val2014_", "COCO_train2014_")]
+    assert len({image_group(name) for name in names}) == 1
+    assert image_group(f"VisualDialog_val2018_{number:012d}.jpg") not in {image_group(name) for name in names}

@@ -1,0 +1,93 @@
+"""The real annotations, where they are at hand: the published counts, and what else the release holds."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.benchmarks import open_benchmark
+from evaluation.examples import LeftOut, Matching, Query
+from manifests.errors import WrongUse
+
+SHARED = Path(__file__).parents[3] / "../shared/data"
+SUGARCREPE = {
+    **{"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406},
+    **{"swap_obj": 245, "swap_att": 666, "add_obj": 2062, "add_att": 692},
+}
+VALSE = {"existence": 505, "plurals": 851, "relations": 535}
+
+
+def at_hand(name: str) -> Path:
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"the annotations of ../shared/data/{name} are not on this machine")
+    return SHARED / name
+
+
+def linked(annotations: Path, to: Path) -> Any:
+    """The annotation file in a folder of its own; returns what it holds."""
+    (to / annotations.name).symlink_to(annotations.resolve())
+    return json.loads(annotations.read_bytes())
+
+
+def touch(folder: Path, names: set[str]) -> None:
+    """Files for images, of which nothing is read but that they are there."""
+    folder.mkdir()
+    for name in names:
+        (folder / name).touch()
+
+
+def test_sugarcrepe(tmp_path: Path) -> None:
+    images: set[str] = set()
+    for path in at_hand("sugarcrepe").glob("*.json"):
+        images |= {record["filename"] for record in linked(path, tmp_path).values()}
+    touch(tmp_path / "val2017", images)
+    found = list(open_benchmark("sugarcrepe", tmp_path).examples())
+    assert Counter(item.subset for item in found if isinstance(item, Matching)) == SUGARCREPE
+    assert len(found) == 7511
+    assert len({item.group for item in found if isinstance(item, Matching)}) == len(images) == 1560
+
+
+def test_valse(tmp_path: Path) -> None:
+    images: set[str] = set()
+    for path in at_hand("valse").glob("*.json"):
+        images |= {record["image_file"] for record in linked(path, tmp_path).values()}
+    touch(tmp_path / "images", images)
+    found = list(open_benchmark("valse", tmp_path).examples())
+    assert Counter(item.subset for item in found if isinstance(item, Matching)) == VALSE
+    assert Counter(item.reason for item in found if isinstance(item, LeftOut)) == {"foil not validated": 257}
+
+
+def test_genecis(tmp_path: Path) -> None:
+    templates = linked(at_hand("genecis") / "change_object.json", tmp_path)
+    named = {one["val_image_id"] for each in templates for one in [each["reference"], each["target"], *each["gallery"]]}
+    touch(tmp_path / "val2017", {f"{number:012d}.jpg" for number in named})
+    found = [item for item in open_benchmark("genecis", tmp_path).examples() if isinstance(item, Query)]
+    assert Counter(len(query.gallery) for query in found) == {15: 1960}
+    assert Counter(len(query.targets) for query in found) == {1: 1959, 2: 1}  # one gallery repeats its target
+    assert len({query.group for query in found}) == 218
+
+
+def test_cirr(tmp_path: Path) -> None:
+    records = linked(at_hand("cirr") / "cap.rc2.val.json", tmp_path)
+    touch(tmp_path / "dev", {f"{name}.png" for record in records for name in record["img_set"]["members"]})
+    found = [item for item in open_benchmark("cirr", tmp_path).examples() if isinstance(item, Query)]
+    assert Counter((query.subset, len(query.gallery)) for query in found) == {
+        ("global", 2297): 4181,
+        ("subset", 6): 4181,
+    }
+    assert all(len(query.targets) == len(query.excluded) == 1 for query in found)
+    assert len({query.group for query in found}) == 503
+
+
+def test_gebc_without_its_videos_counts_every_boundary(tmp_path: Path) -> None:
+    linked(at_hand("gebc") / "val.json", tmp_path)
+    reasons: Counter[str] = Counter()
+    with pytest.raises(WrongUse, match="all 7,279 examples are left out"):
+        for item in open_benchmark("gebc", tmp_path).examples():
+            assert isinstance(item, LeftOut)
+            reasons[item.reason] += 1
+    assert reasons == {"missing video": 7279}
