@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
+from cli import eval_scores
 from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
+EVALUATIONS = (eval_scores,)  # each adds its commands below `twinset eval`
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
@@ -119,6 +121,11 @@ def _parser() -> argparse.ArgumentParser:
     formats = ("eqben", "openclip", "genecis", "bivlc", "trohn-img", "trohn", "sugarcrepe")
     exporting.add_argument("--format", required=True, choices=formats)
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
+    text = "evaluate models: measure and compare their scores"
+    evaluating = commands.add_parser("eval", help=text, description=text)
+    evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
+    for module in EVALUATIONS:
+        module.add(evaluations)
     return parser
 
 
