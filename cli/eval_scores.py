@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     comparing.add_argument(
         "--key", type=_names, default=("key",), metavar="COLUMN[,COLUMN]", help="columns that identify a row"
     )
+    comparing.add_argument("--in-order", action="store_true", help="row n of A belongs to row n of B; there is no key")
     comparing.add_argument(
         "--figures", type=_names, default=(), metavar="NAME[,NAME]", help="figures to compare (default: the main ones)"
     )
@@ -59,7 +60,12 @@ def scores(asked: argparse.Namespace) -> None:
         print(json.dumps(found.as_json()))
         return
     rows = [
-        (label if number == 0 else "", f"{one.n:,}" if number == 0 else "", name, *_words(figure, one.ties))
+        (
+            (label or "(none)") if number == 0 else "",
+            f"{one.n:,}" if number == 0 else "",
+            name,
+            *_words(figure, one.ties),
+        )
         for label, one in (("all", found.all), *found.by.items())
         for number, (name, figure) in enumerate(one.figures.items())
     ]
@@ -76,7 +82,7 @@ def compare(asked: argparse.Namespace) -> None:
         asked.by,
         asked.seed,
         asked.resamples,
-        key=asked.key,
+        key=None if asked.in_order else asked.key,
         group=asked.group,
         figures=asked.figures,
     )
@@ -85,7 +91,7 @@ def compare(asked: argparse.Namespace) -> None:
         return
     rows = [
         (
-            row.rows,
+            row.rows or "(none)",
             f"{row.n:,}",
             row.figure,
             f"{row.a:.2f}",
@@ -119,7 +125,7 @@ def _interval(low: float | None, high: float | None, digits: int = 2) -> str:
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
     """A table on stdout in plain text, whatever the width of the terminal; notes on stderr."""
-    lines = [header, *(["(none)" if number == 0 and not row[2] else cell for number, cell in enumerate(row)] for row in rows)]
+    lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

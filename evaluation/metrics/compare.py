@@ -1,0 +1,239 @@
+"""Compares two tables of scores row by row: paired bootstrap of the difference, McNemar's test, Holm's correction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from evaluation.metrics.bootstrap import interval, resampled
+from evaluation.metrics.clusters import alike
+from evaluation.metrics.measure import ALL
+from evaluation.metrics.outcomes import Codes, Floats, Question, ratio
+from evaluation.metrics.questions import group_column, question_of
+from evaluation.score_files.identity import Digests, Labels, digests
+from evaluation.score_files.opening import ScoreFile, open_scores
+from manifests.errors import WrongUse
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure of two tables, over the rows that both have.
+
+    rows: ``all``, or a value of the asked columns. a, b: percent; difference: a - b, in percentage points.
+    low, high: 95 % interval of the difference, paired bootstrap clustered by group; None for fewer than 2 groups.
+    only_a, only_b: rows that only A, or only B, has right. p: McNemar's exact test of these two, which takes rows as
+    independent. p_holm: p corrected for all lines of the table (Holm 1979).
+    """
+
+    rows: str
+    figure: str
+    n: int
+    groups: int
+    a: float
+    b: float
+    difference: float
+    low: float | None
+    high: float | None
+    only_a: int
+    only_b: int
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two tables have in common and how they differ; only_in_a, only_in_b: rows that the other lacks."""
+
+    n: int
+    only_in_a: int
+    only_in_b: int
+    table: tuple[Compared, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"n", "only_in_a", "only_in_b", "table": [{"rows", "figure", …}], "notes"}``."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    keys: Digests
+    codes: Codes
+    labels: NDArray[np.uint16]
+    groups: Digests | None
+    names: list[str]
+
+
+def compare(
+    a: pa.Table | str | Path,
+    b: pa.Table | str | Path,
+    by: Sequence[str] = (),
+    seed: int = 0,
+    resamples: int = 2000,
+    *,
+    key: Sequence[str] | None = ("key",),
+    group: str | None = None,
+    figures: Sequence[str] = (),
+) -> Comparison:
+    """Compare two tables of scores of one kind; arguments as `evaluation.metrics.measure.measure`.
+
+    Args:
+        by, group: columns of A; B needs only its key and scores.
+        key: columns that together identify a row in both; None: their rows are in the same order.
+        figures: to compare; none: text, image and group, or accuracy, or recall, or the thresholds of grounding.
+
+    Raises:
+        WrongUse: a key twice in a file, no key in common, tables of different kinds, a figure that they do not have.
+    """
+    files = open_scores(a), open_scores(b)
+    questions = question_of(files[0]), question_of(files[1])
+    question = questions[0]
+    if question.events != questions[1].events:
+        raise WrongUse(f"{files[0].where} and {files[1].where} have scores of different kinds; compare like with like")
+    column = group_column(files[0], group)
+    first = _read(files[0], question, key, by, column)
+    second = _read(files[1], questions[1], key, (), None)
+    if key is None and len(first.keys) != len(second.keys):
+        counts = f"{len(first.keys):,} and {len(second.keys):,} rows"
+        raise WrongUse(f"{files[0].where} and {files[1].where} have {counts}, so are not in one order; name a --key")
+    common, in_a, in_b = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
+    if not len(common):
+        raise WrongUse(f"{files[0].where} and {files[1].where} have no key in common; name its columns with --key")
+    codes, truth = _joint(question, first.codes[in_a], second.codes[in_b])
+    if (truth["a"][:, _denominators(question)] != truth["b"][:, _denominators(question)]).any():
+        raise WrongUse(f"{files[1].where}: some rows have one image, but two in {files[0].where}; score both alike")
+    groups = None if first.groups is None else first.groups[in_a]
+    labels = first.labels[in_a]
+    lines = []
+    numbered = [(ALL, None), *sorted((name, number) for number, name in enumerate(first.names))]
+    for name, number in numbered:
+        rows = slice(None) if number is None else labels == number
+        if len(codes[rows]):
+            chosen = None if groups is None else groups[rows]
+            lines += _lines(name, question, codes[rows], truth, chosen, figures, seed, resamples)
+    corrected = holm([line["p"] for line in lines])
+    table = tuple(Compared(**line, p_holm=p) for line, p in zip(lines, corrected, strict=True))
+    only = len(first.keys) - len(common), len(second.keys) - len(common)
+    notes = [
+        f"{count:,} rows of {file.where} are not in {other.where} and are left out"
+        for count, file, other in zip(only, files, files[::-1], strict=True)
+        if count
+    ]
+    if groups is None:
+        notes.append("every row is its own group; where rows share an image or video, name its column with --group")
+    return Comparison(len(common), *only, table, tuple(notes))
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """McNemar's exact two-sided test: p of a split of n = only_a + only_b at least as uneven, each with chance 1/2.
+
+    p = min(1, 2 · P(X <= k)), X ~ Binomial(n, 1/2), k the lesser; 1 for n = 0. The terms of the sum are made from the
+    largest, C(n, k) / 2**n, downwards: C(n, i - 1) / C(n, i) = i / (n - i + 1).
+    """
+    n, k = only_a + only_b, min(only_a, only_b)
+    if 2 * k == n:
+        return 1.0
+    largest = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
+    i = np.arange(k, 0, -1, dtype=np.float64)
+    tail = 1 + float(np.cumprod(i / (n - i + 1)).sum())
+    return min(1.0, 2 * math.exp(largest) * tail)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction: the i-th smallest of m is multiplied by m - i + 1, and none is below a smaller one's."""
+    corrected, least = [0.0] * len(p), 0.0
+    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        least = max(least, min(1.0, (len(p) - rank) * p[place]))
+        corrected[place] = least
+    return corrected
+
+
+def _read(
+    file: ScoreFile, question: Question, key: Sequence[str] | None, by: Sequence[str], group: str | None
+) -> _Rows:
+    for name in key or ():
+        file.require(name, "--key")
+    for name in by:
+        file.require(name, "--by")
+    labels, kept = Labels(by), []
+    for batch in file.batches([*question.columns, *(key or ()), *by, *([] if group is None else [group])]):
+        numbers = labels.numbered(batch) if by else np.zeros(len(batch), np.uint16)
+        grouped = np.empty(0, np.uint64) if group is None else digests(batch, [group], empty=False)
+        keys = np.arange(batch.first, batch.first + len(batch), dtype=np.uint64)
+        kept.append((digests(batch, key) if key else keys, question.outcomes(batch).code, numbers, grouped))
+    keys, codes, numbered, groups = (np.concatenate(column) for column in zip(*kept, strict=True))
+    unique, begins, counts = np.unique(keys, return_index=True, return_counts=True)
+    if len(unique) < len(keys):
+        first = int(begins[counts > 1].min())
+        second = int(np.flatnonzero(keys == keys[first])[1])
+        what = f"rows {first + 1} and {second + 1} have the same {', '.join(key or ())}"
+        raise WrongUse(f"{file.where}: {what}; name columns that identify a row with --key")
+    return _Rows(keys, codes, numbered, None if group is None else groups, labels.names if by else [])
+
+
+def _joint(question: Question, a: Codes, b: Codes) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int8]]]:
+    """Codes of pairs of codes, and which events are true of such a pair in A and in B."""
+    joint = a.astype(np.uint32) << np.uint32(16) | b
+    values, codes = np.unique(joint, return_inverse=True)
+    truth = {"a": values >> 16, "b": values & 0xFFFF}
+    return codes.astype(np.int64), {side: question.truth[code].astype(np.int8) for side, code in truth.items()}
+
+
+def _denominators(question: Question) -> list[int]:
+    return [question.events.index(name) for name in ("rows", "two", "one") if name in question.events]
+
+
+def _lines(
+    name: str,
+    question: Question,
+    codes: NDArray[np.int64],
+    truth: dict[str, NDArray[np.int8]],
+    groups: Digests | None,
+    figures: Sequence[str],
+    seed: int,
+    resamples: int,
+) -> list[dict[str, Any]]:
+    """The figures of some rows, without Holm's correction."""
+    counted = np.bincount(codes, minlength=len(truth["a"]))
+    totals: dict[str, Floats] = {side: (counted @ events).astype(np.float64) for side, events in truth.items()}
+    able = [figure for figure in question.names(totals["a"]) if question.share(figure) is not None]
+    if unknown := [figure for figure in figures if figure not in able]:
+        raise WrongUse(f"--figures {','.join(unknown)}: the files have {', '.join(able)}")
+    # What a row adds: of every event, 1 where only A has it, -1 where only B has; then the denominators.
+    below = _denominators(question)
+    added = np.concatenate([truth["a"] - truth["b"], truth["a"][:, below]], axis=1)
+    sums, counts = alike(codes, added, groups)
+    clusters = int(counts.sum())
+    again = resampled(sums, counts, resamples if clusters > 1 else 0, seed, name)
+    lines = []
+    for figure in figures or question.main(totals["a"]):
+        event, denominator = (question.events.index(one) for one in question.share(figure) or ())
+        n = totals["a"][denominator]
+        low, high = interval(ratio(again[:, event], again[:, len(question.events) + below.index(denominator)]))
+        right = {side: events[:, event].astype(bool) for side, events in truth.items()}
+        only_a = int(counted[right["a"] & ~right["b"]].sum())
+        only_b = int(counted[right["b"] & ~right["a"]].sum())
+        lines.append(
+            {
+                "rows": name,
+                "figure": figure,
+                "n": int(n),
+                "groups": clusters,
+                "a": float(100 * totals["a"][event] / n),
+                "b": float(100 * totals["b"][event] / n),
+                "difference": 100 * (only_a - only_b) / n,
+                "low": low,
+                "high": high,
+                "only_a": only_a,
+                "only_b": only_b,
+                "p": mcnemar(only_a, only_b),
+            }
+        )
+    return lines

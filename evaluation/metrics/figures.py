@@ -1,0 +1,63 @@
+"""What is measured from a table of scores: figures with their intervals, in all and by the values of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure, in percent; but for means of numbers, whose names begin with ``mean_``.
+
+    value: strict, a tie is wrong.
+    expected: with ties broken at random; None where ties cannot be known or do not matter.
+    low, high: 95 % interval of ``value``, clustered by group; None for fewer than 2 groups, or 0 resamples.
+    """
+
+    value: float
+    expected: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Figures of some rows, by name; `evaluation.metrics.matching`, `recall` and `grounding` define them.
+
+    ties: percent of rows that a tie makes wrong in some figure, None where it cannot be known.
+    """
+
+    n: int
+    groups: int
+    ties: float | None
+    figures: dict[str, Figure]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `Results.as_json` has it."""
+        figures = self.figures.items()
+        return {
+            "n": self.n,
+            "groups": self.groups,
+            **{name: figure.value for name, figure in figures},
+            "ties": self.ties,
+            "expected": {name: figure.expected for name, figure in figures if figure.expected is not None},
+            "interval": {name: [figure.low, figure.high] for name, figure in figures if figure.low is not None},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """All rows, and those of each value of the asked columns: "value / value" for two columns.
+
+    notes: what a reader has to know of them, such as figures that cannot be had from this file.
+    """
+
+    all: Measured
+    by: dict[str, Measured]
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """``{"all": {"n", "groups", FIGURE: …, "ties", "expected": {…}, "interval": {FIGURE: [low, high]}}, …}``."""
+        by = {value: measured.as_json() for value, measured in self.by.items()}
+        return {"all": self.all.as_json(), "by": by, "notes": [*self.notes]}

@@ -1,0 +1,162 @@
+"""Figures of matchings: text, image and group score, BiVLC's four finer ones, VALSE's, SugarCrepe's accuracy.
+
+``sIT`` is the score of image I and caption T; image i shows caption i, and nothing but strict ``>`` is right.
+
+    ipos2t   s00 > s01      the right caption for image 0, BiVLC's I_pos2T      released as text_score_i0, Ipos_2T
+    ineg2t   s11 > s10      the right caption for image 1, I_neg2T                          text_score_i1, Ineg_2T
+    tpos2i   s00 > s10      the right image for caption 0, T_pos2I                          image_score_c0, Tpos_2I
+    tneg2i   s11 > s01      the right image for caption 1, T_neg2I                          image_score_c1, Tneg_2I
+    text     ipos2t and ineg2t      Winoground's text score (EqBen 5.1), BiVLC's I2T (its Equation 1)
+    image    tpos2i and tneg2i      image score, T2I (Equation 2)
+    group    text and image         (Equation 3)
+
+Of one image and two captions, caption 0 the true one:
+
+    accuracy  s00 > s01      SugarCrepe's accuracy, VALSE's acc_r
+    p_c       s00 > threshold       the caption is said to match (VALSE, its released script)
+    p_f       s01 <= threshold      the foil is said not to
+    acc       mean of p_c and p_f
+    min       the lesser of p_c and p_f
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.metrics.equivariance import equivariance
+from evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from evaluation.score_files.batch import Batch
+
+Flags = NDArray[np.bool_]
+SCORES = ("s00", "s01", "s10", "s11")
+#: Outcomes as BiVLC released them: its files have the first names, its script now writes the second.
+RELEASED = (
+    ("text_score_i0", "text_score_i1", "image_score_c0", "image_score_c1"),
+    ("Ipos_2T", "Ineg_2T", "Tpos_2I", "Tneg_2I"),
+)
+CORRECT = ("correct",)
+FINER = ("ipos2t", "ineg2t", "tpos2i", "tneg2i")
+_BITS = truth_of(8)
+_TWO, _TIE, _CAPTION, _FOIL = _BITS[:, 0], _BITS[:, 5], _BITS[:, 6], _BITS[:, 7]
+_RIGHT = _BITS[:, 1:5] & _TWO[:, None]
+_TEXT, _IMAGE = _RIGHT[:, :2].all(1), _RIGHT[:, 2:].all(1)
+_ONE_RIGHT = _BITS[:, 1] & ~_TWO
+_EVENTS = {
+    "rows": _TWO | True,
+    "two": _TWO,
+    "one": ~_TWO,
+    "tie": _TIE,
+    "text": _TEXT,
+    "image": _IMAGE,
+    "group": _TEXT & _IMAGE,
+    **dict(zip(FINER, _RIGHT.T, strict=True)),
+    "accuracy": _ONE_RIGHT,
+    "p_c": _CAPTION & ~_TWO,
+    "p_f": _FOIL & ~_TWO,
+}
+
+
+class Matchings:
+    """Which caption belongs to which image, from scores or from outcomes.
+
+    Args:
+        columns: of the table: `SCORES` or the first two of them, one of `RELEASED`, or `CORRECT`.
+        threshold: score above which image and caption are said to match; None: VALSE's p_c, p_f, acc, min are left out.
+    """
+
+    events = tuple(_EVENTS)
+    truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
+
+    def __init__(self, columns: tuple[str, ...], threshold: float | None = None) -> None:
+        self.columns, self.threshold = columns, threshold
+        self.scored = columns[0] in SCORES
+        self.means: tuple[str, ...] = ("mean_equivariance_text", "mean_equivariance_image") if columns == SCORES else ()
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        """Of each row; raises `WrongUse` for a row that has a score too few."""
+        if self.scored:
+            return self._of_scores(batch)
+        found = [batch.flags(name) for name in self.columns]
+        no = np.zeros(len(batch), bool)
+        two = no if len(found) == 1 else ~no
+        return Outcomes(code_of([two, *found, *[no] * (4 - len(found))]), None, np.empty((len(batch), 0)))
+
+    def _of_scores(self, batch: Batch) -> Outcomes:
+        s00, s01 = (batch.numbers(name) for name in SCORES[:2])
+        if len(self.columns) == 2:
+            s10 = s11 = np.full(len(batch), np.nan)
+        else:
+            s10, s11 = (batch.numbers(name, nullable=True) for name in SCORES[2:])
+        two = ~np.isnan(s10)
+        if (halves := two == np.isnan(s11)).any():
+            what = "one is null; give both scores, or neither where there is one image"
+            raise batch.wrong("columns s10 and s11", halves, what)
+        # NaN, where there is no second image, compares as false.
+        pairs = ((s00, s01), (s11, s10), (s00, s10), (s11, s01))
+        right = [right > wrong for right, wrong in pairs]
+        ties = [right == wrong for right, wrong in pairs]
+        no = np.zeros(len(batch), bool)
+        caption, foil = (no, no) if self.threshold is None else (s00 > self.threshold, s01 <= self.threshold)
+        code = code_of([two, *right, np.any(ties, axis=0), caption, foil])
+        expected = self.truth[code].astype(np.float64)
+        self._expect(expected, np.array(right), np.array(ties), np.stack([s00, s01, s10, s11]), two)
+        numbers = np.stack(equivariance(s00, s01, s10, s11), axis=1) if self.means else np.empty((len(batch), 0))
+        return Outcomes(code, expected, np.abs(numbers))
+
+    def _expect(self, expected: Floats, right: Flags, ties: Flags, scores: Floats, two: Flags) -> None:
+        """Fill in the probabilities of events where scores tie and equal scores are put in random order.
+
+        Every order of equal scores is as likely as any other, as if tiny independent noise were added to each score.
+        """
+        at = {name: column for column, name in enumerate(self.events)}
+        # A comparison: 1 where right, 1/2 where tied. The two of a text score share no score, so they are independent;
+        # so are the two of an image score.
+        half = right + 0.5 * ties
+        for name, chance in zip(FINER, half, strict=True):
+            expected[:, at[name]] = chance * two
+        expected[:, at["text"]] = half[0] * half[1] * two
+        expected[:, at["image"]] = half[2] * half[3] * two
+        expected[:, at["accuracy"]] = half[0] * ~two
+        # Group: right iff min(s00, s11) > max(s01, s10). If both are one value v, which a of s00, s11 and b of s01, s10
+        # have, then all a have to come before all b in a random order of a + b: a! b! / (a + b)!, which is 1/2 for
+        # (1, 1), 1/3 for (1, 2) and (2, 1), 1/6 for (2, 2). The four comparisons are not independent.
+        least, most = np.minimum(scores[0], scores[3]), np.maximum(scores[1], scores[2])
+        a = (scores[[0, 3]] == least).sum(0)
+        b = (scores[[1, 2]] == most).sum(0)
+        chance = np.array([[0.0, 0.0, 0.0], [0.0, 1 / 2, 1 / 3], [0.0, 1 / 3, 1 / 6]])[a, b]
+        expected[:, at["group"]] = np.where(least > most, 1.0, np.where(least == most, chance, 0.0)) * two
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        """See `Question.names`."""
+        two = ("text", "image", "group", *FINER) if sums[self.events.index("two")] else ()
+        one: tuple[str, ...] = ()
+        if sums[self.events.index("one")]:
+            one = ("accuracy",) if self.threshold is None else ("accuracy", "acc", "p_c", "p_f", "min")
+        return two + one
+
+    def main(self, sums: Floats) -> tuple[str, ...]:
+        """See `Question.main`."""
+        return tuple(name for name in self.names(sums) if name in ("text", "image", "group", "accuracy"))
+
+    def share(self, name: str) -> tuple[str, str] | None:
+        """See `Question.share`."""
+        if name in ("acc", "min"):
+            return None
+        return name, "one" if name in ("accuracy", "p_c", "p_f") else "two"
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        """See `Question.figure`."""
+        if name in ("acc", "min"):
+            both = np.stack([self.figure("p_c", sums), self.figure("p_f", sums)])
+            return np.asarray(both.mean(0) if name == "acc" else both.min(0), np.float64)
+        above, below = (sums[..., self.events.index(event)] for event in self.share(name) or ())
+        return ratio(above, below)
+
+    def has_expected(self, name: str) -> bool:
+        """See `Question.has_expected`."""
+        return self.scored and name not in ("acc", "p_c", "p_f", "min")
+
+    def tied(self, sums: Floats) -> float | None:
+        """See `Question.tied`."""
+        return float(sums[self.events.index("tie")]) if self.scored else None

@@ -1,0 +1,84 @@
+"""What one row of a table of scores comes to: a few facts that are true or false, and from their sums the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.score_files.batch import Batch
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.uint16]
+Truth = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Outcomes of n rows.
+
+    code: facts of each row as bits, shape (n,).
+    expected: probability of each event under random breaking of ties, shape (n, events); None where not known.
+    numbers: numbers whose means are figures, shape (n, names); NaN where a row has none.
+    """
+
+    code: Codes
+    expected: Floats | None
+    numbers: Floats
+
+
+class Question(Protocol):
+    """What a kind of table asks, and the figures of it.
+
+    columns: that it reads. events: names of what is summed; the first, ``rows``, is true of every row.
+    truth: shape (codes, events), which events are true of a row with this code.
+    means: names of the figures that are means of ``Outcomes.numbers``.
+    """
+
+    columns: tuple[str, ...]
+    events: tuple[str, ...]
+    truth: Truth
+    means: tuple[str, ...]
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        """Of each row of a batch."""
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        """Figures that rows with these sums of events have, shape (events,); the main ones first."""
+
+    def share(self, name: str) -> tuple[str, str] | None:
+        """Events of which a figure is the ratio, or None where it is made of other figures."""
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        """A figure in percent from sums of events, shape (..., events) → (...); NaN for 0 rows."""
+
+    def has_expected(self, name: str) -> bool:
+        """Whether random breaking of ties gives the figure another value, and it is known."""
+
+    def tied(self, sums: Floats) -> float | None:
+        """Rows that a tie makes wrong in some figure, or None where it cannot be known."""
+
+    def main(self, sums: Floats) -> tuple[str, ...]:
+        """Figures that are compared unless others are asked for."""
+
+
+def truth_of(bits: int) -> NDArray[np.bool_]:
+    """All codes of so many bits, shape (2**bits, bits): which bits are set."""
+    return np.asarray((np.arange(2**bits)[:, None] >> np.arange(bits)) & 1, np.bool_)
+
+
+def code_of(facts: Sequence[NDArray[np.bool_]]) -> Codes:
+    """Codes of rows from their bits, lowest first."""
+    code = np.zeros(len(facts[0]), np.uint16)
+    for bit, fact in enumerate(facts):
+        code |= fact.astype(np.uint16) << np.uint16(bit)
+    return code
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """Percent; NaN where there is nothing below."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(100 * above / below, np.float64)

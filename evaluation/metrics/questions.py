@@ -1,0 +1,50 @@
+"""Which kind of table of scores a file is, by its columns, and what of it is grouped."""
+
+from __future__ import annotations
+
+from evaluation.metrics.grounding import Groundings
+from evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
+from evaluation.metrics.outcomes import Question
+from evaluation.metrics.recall import RANKS, Queries
+from evaluation.score_files.opening import ScoreFile
+from manifests.errors import WrongUse
+
+#: Columns of each kind; the first that a file has are read.
+KINDS = (SCORES, SCORES[:2], RANKS, Groundings.columns, *RELEASED, CORRECT)
+NO_THRESHOLD = (
+    "VALSE's acc, p_c, p_f and min are left out: they need a threshold. Name one with --threshold, such as 0.5 where "
+    "scores are probabilities of a match; the similarities of models such as CLIP have none"
+)
+
+
+def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
+    """The question whose scores a file has.
+
+    Args:
+        threshold: see `Matchings`; None: as the file says of itself (``"threshold"`` in its metadata), else none.
+
+    Raises:
+        WrongUse: the columns are those of no kind of table; or of half a kind.
+    """
+    names = {*file.names}
+    columns = next((kind for kind in KINDS if names >= {*kind}), None)
+    if columns is None or (columns == SCORES[:2] and names & {*SCORES[2:]}):
+        kinds = "; or ".join(", ".join(kind) for kind in KINDS)
+        raise WrongUse(f"{file.where}: no scores in its columns: {', '.join(file.names) or 'none'}; needed are {kinds}")
+    for name in columns:
+        file.require(name, "")
+    if columns == RANKS:
+        return Queries()
+    if columns == Groundings.columns:
+        return Groundings()
+    if columns[0] in SCORES and threshold is None:
+        threshold = file.about.get("threshold")
+    return Matchings(columns, threshold)
+
+
+def group_column(file: ScoreFile, group: str | None) -> str | None:
+    """The column whose rows belong together: as asked for, else ``group``; None where every row is its own group."""
+    if group is not None:
+        file.require(group, "--group")
+        return group
+    return "group" if "group" in file.names else None

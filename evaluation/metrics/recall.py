@@ -1,0 +1,84 @@
+"""Recall@K from the ranks of queries: GeneCIS (1, 2, 3), CIRR, MIT-States, retrieval of captions (1, 5, 10, 50).
+
+A query has ``higher`` wrong entries that score more than its best target, and ``tied`` ones that score the same. Its
+target is found within K strictly if it is there however ties fall: higher + tied < K.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from evaluation.score_files.batch import Batch
+
+RANKS = ("higher", "tied", "entries", "targets")
+SMALL = 20  # entries: GeneCIS has 10 or 15, CIRR's subsets 5
+AT = {"small": (1, 2, 3), "large": (1, 5, 10, 50)}
+ALL = tuple(sorted({*AT["small"], *AT["large"]}))
+_BITS = truth_of(len(ALL) + 3)
+_EVENTS = {
+    "rows": _BITS[:, 0] | True,
+    **{f"recall@{k}": _BITS[:, bit] for bit, k in enumerate(ALL)},
+    "large": _BITS[:, len(ALL)],
+    "tie small": _BITS[:, len(ALL) + 1],
+    "tie large": _BITS[:, len(ALL) + 2],
+}
+
+
+class Queries:
+    """Recall@K, K as is usual for galleries of that size: 1, 2, 3 where all have at most `SMALL` entries."""
+
+    columns: tuple[str, ...] = RANKS
+    means: tuple[str, ...] = ()
+    events = tuple(_EVENTS)
+    truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        """Of each row; raises `WrongUse` for ranks that no gallery gives."""
+        higher, tied, entries, targets = (batch.counts(name) for name in RANKS)
+        if (none := targets == 0).any():
+            raise batch.wrong("column targets", none, "0; a query has one target or more in its gallery")
+        if (over := higher + tied + targets > entries).any():
+            raise batch.wrong(
+                "column entries", over, "fewer than higher, tied and targets together; count all that is ranked"
+            )
+        found = {k: higher + tied < k for k in ALL}
+        # A tie matters where the target is among the first K in the best order of equal scores, but not in the worst.
+        matters = {k: (higher < k) & ~found[k] for k in ALL}
+        ties = [np.any([matters[k] for k in AT[size]], axis=0) for size in ("small", "large")]
+        code = code_of([*found.values(), entries > SMALL, *ties])
+        expected = self.truth[code].astype(np.float64)
+        for k in ALL:
+            # The target is equally likely at each of the tied + 1 places after the higher ones, and K - higher of these
+            # are among the first K: (K - higher) / (tied + 1), within 0 and 1. Where several targets tie, their number
+            # is not in the table, and this is a lower bound.
+            share = np.clip((k - higher) / (tied + 1), 0, 1)
+            expected[:, self.events.index(f"recall@{k}")] = share
+        return Outcomes(code, expected, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        """See `Question.names`."""
+        return tuple(f"recall@{k}" for k in AT[self._size(sums)])
+
+    def main(self, sums: Floats) -> tuple[str, ...]:
+        """See `Question.main`."""
+        return self.names(sums)
+
+    def share(self, name: str) -> tuple[str, str] | None:
+        """See `Question.share`."""
+        return name, "rows"
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        """See `Question.figure`."""
+        return ratio(sums[..., self.events.index(name)], sums[..., 0])
+
+    def has_expected(self, name: str) -> bool:
+        """See `Question.has_expected`."""
+        return True
+
+    def tied(self, sums: Floats) -> float | None:
+        """See `Question.tied`."""
+        return float(sums[self.events.index(f"tie {self._size(sums)}")])
+
+    def _size(self, sums: Floats) -> str:
+        return "large" if sums[self.events.index("large")] else "small"

@@ -1,0 +1,133 @@
+"""Opens a table of scores and streams the columns asked for, so that memory does not grow with its rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from evaluation.score_files.batch import Batch
+from manifests.errors import WrongUse
+
+ROWS = 65_536  # a batch
+_BLOCK = 4 << 20  # bytes of CSV at a time
+_METADATA = b"twinset"
+_DELIMITER = {"csv": ",", "tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A table of scores: of ours, or of anyone's.
+
+    where: for messages. names: of its columns. about: what our own score files say of themselves, else empty.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    about: Mapping[str, Any]
+    _source: pa.Table | Path
+    _format: str
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The named columns, in batches; raises `WrongUse` for a column that is not there and for a broken file."""
+        names = list(dict.fromkeys(names))
+        for name in names:
+            self.require(name, "")
+        first = 1
+        try:
+            for columns in self._read(names):
+                if columns.num_rows:
+                    arrays = {name: columns.column(name) for name in names}
+                    yield Batch(self.where, first, arrays, text=self._format != "parquet")
+                    first += columns.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise WrongUse(f"{self.where}: cannot be read after row {first - 1}: {_first_line(error)}") from error
+        if first == 1:
+            raise WrongUse(f"{self.where}: no rows; write a row for each example")
+
+    def require(self, name: str, asked_by: str) -> None:
+        """Raise `WrongUse` unless there is exactly one column of this name; asked_by: option that names it, or ""."""
+        asked = f" for {asked_by}" if asked_by else ""
+        if name not in self.names:
+            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {', '.join(self.names) or 'none'}")
+        if self.names.count(name) > 1:
+            raise WrongUse(f"{self.where}: several columns {name!r}{asked}; give them different names")
+
+    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        if isinstance(self._source, pa.Table):
+            yield from self._source.select(names).combine_chunks().to_batches(max_chunksize=ROWS)
+        elif self._format == "parquet":
+            # Buffered: a row group may hold all rows, and is not read at once.
+            with pq.ParquetFile(self._source, pre_buffer=False, buffer_size=1 << 20) as opened:
+                yield from opened.iter_batches(ROWS, columns=names)
+        else:
+            # All as text: types guessed from the first block would be wrong for a later one.
+            convert = pa.csv.ConvertOptions(
+                column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
+            )
+            read = pa.csv.ReadOptions(block_size=_BLOCK)
+            # Captions have line breaks.
+            parse = pa.csv.ParseOptions(delimiter=_DELIMITER[self._format], newlines_in_values=True)
+            with pa.csv.open_csv(self._source, read, parse, convert) as opened:
+                yield from opened
+
+
+def open_scores(source: pa.Table | str | Path) -> ScoreFile:
+    """Open a table of scores.
+
+    Args:
+        source: a table; or a Parquet file, or CSV (UTF-8, with a header; ``.tsv`` with tabs).
+
+    Raises:
+        WrongUse: no such file, or one that is neither Parquet nor CSV.
+    """
+    if isinstance(source, pa.Table):
+        about = _about(source.schema, "table")
+        return ScoreFile("table", tuple(source.column_names), about, source, "parquet")
+    path, where = Path(source), str(source)
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4096)
+    except FileNotFoundError as error:
+        raise WrongUse(f"{where}: no such file") from error
+    except OSError as error:
+        raise WrongUse(f"{where}: cannot be read: {error.strerror}; name a Parquet or CSV file") from error
+    if not head:
+        raise WrongUse(f"{where}: empty file; write scores into it as Parquet or CSV")
+    if head.startswith(b"PAR1"):
+        try:
+            schema = pq.read_schema(path)
+        except (pa.ArrowException, OSError) as error:
+            raise WrongUse(f"{where}: broken Parquet, copy or write it again: {_first_line(error)}") from error
+        return ScoreFile(where, tuple(schema.names), _about(schema, where), path, "parquet")
+    if path.suffix.lower() in (".parquet", ".pq") or b"\0" in head or head.lstrip()[:1] in (b"{", b"["):
+        raise WrongUse(f"{where}: neither Parquet nor CSV; write scores into it as one of them, CSV in UTF-8")
+    kind = "tsv" if path.suffix.lower() == ".tsv" else "csv"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:  # Excel begins a file with a byte order mark
+            names = next(csv.reader(lines, delimiter=_DELIMITER[kind]), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WrongUse(f"{where}: neither Parquet nor CSV in UTF-8: {error}") from error
+    return ScoreFile(where, tuple(names), {}, path, kind)
+
+
+def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(_METADATA)
+    try:
+        about = json.loads(text) if text is not None else {}
+    except ValueError as error:
+        raise WrongUse(f"{where}: its metadata 'twinset' is not JSON; write the file again") from error
+    if not isinstance(about, dict):
+        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again")
+    return about
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
