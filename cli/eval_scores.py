@@ -60,14 +60,9 @@ def scores(asked: argparse.Namespace) -> None:
         print(json.dumps(found.as_json()))
         return
     rows = [
-        (
-            (label or "(none)") if number == 0 else "",
-            f"{one.n:,}" if number == 0 else "",
-            name,
-            *_words(figure, one.ties),
-        )
+        (label or "(none)", f"{one.n:,}", name, *_words(figure, one.ties))
         for label, one in (("all", found.all), *found.by.items())
-        for number, (name, figure) in enumerate(one.figures.items())
+        for name, figure in one.figures.items()
     ]
     _print(("rows", "n", "figure", "value", "95 % interval", "ties broken at random", "ties"), rows, found.notes)
 

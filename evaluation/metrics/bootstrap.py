@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from evaluation.metrics.outcomes import Floats
 
-_CELLS = 2_000_000  # weights at a time
-#: Drawing a binomial number costs about as much as drawing and counting so many clusters.
+_CELLS = 1_000_000  # weights at a time
+#: A binomial number costs about as much as drawing and counting this many clusters.
 _BINOMIAL = 12
 
 
@@ -19,8 +19,8 @@ def resampled(sums: NDArray[np.int64], counts: NDArray[np.int64], resamples: int
     """Sums of events over resamples of clusters.
 
     A resample draws as many clusters as there are, with replacement: their weights are multinomial. Clusters with the
-    same sums share one weight, which is multinomial too, with their share as its probability. So this is the bootstrap
-    of clusters exactly, at the cost of one weight for each way to be a cluster.
+    same sums share one weight, which is multinomial too, with their share of all clusters as its probability. So this
+    is the bootstrap of clusters exactly, at the cost of one weight for each way to be a cluster.
 
     Args:
         sums: of events, for each way to be a cluster, shape (p, events).
@@ -37,21 +37,28 @@ def resampled(sums: NDArray[np.int64], counts: NDArray[np.int64], resamples: int
 
 
 def _weights(counts: NDArray[np.int64], resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Multinomial weights of the ways to be a cluster, in blocks of shape (some resamples, p)."""
+    """Multinomial weights of the ways to be a cluster, in blocks of shape (some resamples, p).
+
+    Ways that many clusters share get a binomial weight each. The clusters of rare ways are first one way together, then
+    drawn one by one: a multinomial within a multinomial.
+    """
     ways, clusters = len(counts), int(counts.sum())
-    if _BINOMIAL * ways < clusters:
-        block = max(1, _CELLS // ways)
-        for first in range(0, resamples, block):
-            size = min(block, resamples - first)
-            yield rng.multinomial(clusters, counts / clusters, size).astype(np.float64)
-        return
-    way_of = np.repeat(np.arange(ways), counts)
-    block = max(1, _CELLS // clusters)
+    common = np.flatnonzero(counts >= _BINOMIAL)
+    rare = np.flatnonzero(counts < _BINOMIAL)
+    pool = np.repeat(rare, counts[rare])
+    chances = np.append(counts[common], len(pool)) / clusters
+    block = max(1, _CELLS // max(ways, len(pool)))
     for first in range(0, resamples, block):
         size = min(block, resamples - first)
-        drawn = way_of[rng.integers(0, clusters, (size, clusters), np.uint32)]
-        drawn += ways * np.arange(size)[:, None]  # a resample counts in its own row
-        yield np.bincount(drawn.ravel(), minlength=size * ways).reshape(size, ways).astype(np.float64)
+        drawn = rng.multinomial(clusters, chances, size)
+        weights = np.zeros((size, ways))
+        weights[:, common] = drawn[:, :-1]
+        if len(pool):
+            # Each resample counts in its own row of the weights.
+            row = np.repeat(np.arange(0, size * ways, ways), drawn[:, -1])
+            place = pool[rng.integers(0, len(pool), len(row), np.uint32)]
+            weights += np.bincount(row + place, minlength=size * ways).reshape(size, ways)
+        yield weights
 
 
 def interval(values: Floats) -> tuple[float | None, float | None]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.outcomes import Codes, Floats, Truth
+from evaluation.metrics.outcomes import Codes, Truth
 from evaluation.score_files.identity import Digests
 
 _ROWS = 65_536  # of which clusters are summed at a time
@@ -20,14 +20,14 @@ Integers = NDArray[np.int64]
 
 
 def alike(
-    codes: Codes | Integers, truth: NDArray[np.int8] | Truth, groups: Digests | None
+    codes: Codes | Integers, truth: Truth | NDArray[np.int8], groups: Digests | None
 ) -> tuple[Integers, Integers]:
     """Clusters with the same sums, counted; in an order that does not depend on that of the rows.
 
     Args:
         codes: of n rows, shape (n,).
         truth: what a code adds, shape (codes, events).
-        groups: shape (n,); rows of one group are a cluster. None: every row is.
+        groups: sorted, shape (n,); rows of one group are a cluster. None: every row is.
 
     Returns:
         sums of events within a cluster, shape (p, events), and how many clusters have these sums, shape (p,).
@@ -35,9 +35,8 @@ def alike(
     if groups is None:
         return of_histogram(np.bincount(codes, minlength=len(truth)), truth)
     counted: dict[bytes, int] = {}
-    order = np.argsort(groups, kind="stable")
-    for rows, begins in _whole_clusters(groups[order]):
-        sums = np.ascontiguousarray(np.add.reduceat(truth[codes[order[rows]]], begins, axis=0, dtype=np.int64))
+    for rows, begins in _whole_clusters(groups):
+        sums = np.ascontiguousarray(np.add.reduceat(truth[codes[rows]], begins, axis=0, dtype=np.int64))
         # Rows as opaque bytes sort much faster than with `axis=0`.
         opaque = sums.view(np.dtype((np.void, sums.shape[1] * sums.itemsize))).ravel()
         values, counts = np.unique(opaque, return_counts=True)
@@ -65,21 +64,21 @@ def _whole_clusters(groups: Digests) -> Iterator[tuple[slice, Integers]]:
         first = after
 
 
-def clustered_error(numbers: Floats, groups: Digests) -> tuple[float, float]:
+def clustered_error(numbers: NDArray[np.float32], groups: Digests) -> tuple[float, float]:
     """Mean of numbers and its standard error, robust to clusters.
 
     Linearised, as the mean is a ratio of sums over clusters: with n_g numbers in cluster g of G, and sum S_g,
     mean = ΣS_g / Σn_g and error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
 
+    Args:
+        groups: of the numbers, sorted, shape (n,).
+
     Returns:
         mean, standard error; NaN for fewer than 2 clusters.
     """
-    mean = float(numbers.mean())
-    order = np.argsort(groups, kind="stable")
-    placed = groups[order]
-    begins = np.flatnonzero(np.concatenate([[True], placed[1:] != placed[:-1]]))
-    sums = np.add.reduceat(numbers[order] - mean, begins)
-    clusters = len(sums)
-    if clusters < 2:
-        return mean, math.nan
-    return mean, math.sqrt(clusters / (clusters - 1) * float(np.square(sums).sum())) / len(numbers)
+    mean, clusters, squares = float(numbers.mean(dtype=np.float64)), 0, 0.0
+    for rows, begins in _whole_clusters(groups):
+        sums = np.add.reduceat(numbers[rows] - np.float64(mean), begins)
+        clusters += len(sums)
+        squares += float(np.square(sums).sum())
+    return mean, math.sqrt(clusters / (clusters - 1) * squares) / len(numbers) if clusters > 1 else math.nan

@@ -109,8 +109,10 @@ def compare(
     codes, truth = _joint(question, first.codes[in_a], second.codes[in_b])
     if (truth["a"][:, _denominators(question)] != truth["b"][:, _denominators(question)]).any():
         raise WrongUse(f"{files[1].where}: some rows have one image, but two in {files[0].where}; score both alike")
-    groups = None if first.groups is None else first.groups[in_a]
-    labels = first.labels[in_a]
+    labels, groups = first.labels[in_a], None
+    if first.groups is not None:
+        order = np.argsort(first.groups[in_a], kind="stable")
+        codes, labels, groups = codes[order], labels[order], first.groups[in_a][order]
     lines = []
     numbered = [(ALL, None), *sorted((name, number) for number, name in enumerate(first.names))]
     for name, number in numbered:

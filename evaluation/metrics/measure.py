@@ -73,7 +73,8 @@ class _Rows:
         self._expected: Floats | None = np.zeros((0, len(question.events)))
         # Of the numbers, by label: how many, their sum, sum of squares.
         self._moments = np.zeros((0, 3, len(question.means)))
-        self._kept: list[tuple[NDArray[Any], ...]] = []
+        # Of each row, in arrays a batch: digest of its group, number of its label, code, numbers.
+        self._kept: tuple[list[NDArray[Any]], ...] = ([], [], [], [])
 
     def add(self, outcomes: Outcomes, labels: NDArray[np.uint16], groups: Digests | None) -> None:
         """Take in a batch; labels: number of each row's value."""
@@ -88,7 +89,9 @@ class _Rows:
             for event, chances in enumerate(outcomes.expected.T):
                 self._expected[:, event] += np.bincount(labels, chances, minlength=size)
         if groups is not None:
-            self._kept.append((groups, labels, outcomes.code, outcomes.numbers.astype(np.float32)))
+            kept: tuple[NDArray[Any], ...] = (groups, labels, outcomes.code, outcomes.numbers.astype(np.float32))
+            for column, array in zip(self._kept, kept, strict=True):
+                column.append(array)
             return
         self._moments = _grown(self._moments, size)
         for place, numbers in enumerate(outcomes.numbers.T):
@@ -97,24 +100,23 @@ class _Rows:
                 self._moments[:, moment, place] += np.bincount(labels[has], powers, minlength=size)
 
     def finish(self) -> None:
-        """Put the rows in the order of their groups, one column at a time; no batch comes after."""
+        """Put the rows in the order of their groups; no batch comes after."""
         if not self._grouped:
             return
-        groups = np.concatenate([kept[0] for kept in self._kept])
+        groups = np.concatenate(self._kept[0])
         order = np.argsort(groups, kind="stable")
-        columns = [groups[order]]
-        for place in range(1, 4):
-            columns.append(np.concatenate([kept[place] for kept in self._kept])[order])
-        self._kept = [tuple(columns)]
+        for column in self._kept:  # one at a time: they are not held twice
+            column[:] = [np.concatenate(column)[order]]
 
     def measured(self, labels: Sequence[int], seed: int, resamples: int, name: str) -> Measured:
         """Figures of the rows with one of some labels; name: of the random numbers."""
         question, chosen = self._question, [*labels]
         rows: tuple[NDArray[Any], ...] | None = None
         if self._grouped:
-            rows = self._kept[0]
+            rows = tuple(column[0] for column in self._kept)
             if len(chosen) < len(self._histogram):
-                rows = tuple(column[np.isin(rows[1], chosen)] for column in rows)
+                has = np.isin(rows[1], chosen)
+                rows = tuple(column[has] for column in rows)
             sums, counts = alike(rows[2], question.truth, rows[0])
         else:
             sums, counts = of_histogram(self._histogram[chosen].sum(0), question.truth)
@@ -140,11 +142,12 @@ class _Rows:
     def _mean(self, rows: tuple[NDArray[Any], ...] | None, labels: list[int], place: int) -> Figure | None:
         """A mean of numbers with its interval; None where no row has such a number."""
         if rows is not None:
-            numbers = rows[3][:, place].astype(np.float64)
-            has = ~np.isnan(numbers)
-            if not has.any():
+            numbers, groups = rows[3][:, place], rows[0]
+            if (none := np.isnan(numbers)).any():
+                numbers, groups = numbers[~none], groups[~none]
+            if not len(numbers):
                 return None
-            mean, error = clustered_error(numbers[has], rows[0][has])
+            mean, error = clustered_error(numbers, groups)
         else:
             n, total, squares = self._moments[labels, :, place].sum(0)
             if not n:
@@ -168,10 +171,13 @@ def _notes(everything: Measured, question: Question, group: str | None) -> tuple
         notes.append("every row is its own group; where rows share an image or video, name its column with --group")
     if everything.groups < 2:
         notes.append("no intervals of figures: there is only one group")
-    if isinstance(question, Matchings) and question.scored and "accuracy" in everything.figures:
-        if question.threshold is None:
+    if isinstance(question, Matchings) and question.scored:
+        one = "accuracy" in everything.figures
+        if one and question.threshold is None:
             notes.append(NO_THRESHOLD)
-        if "text" in everything.figures:
+        if not one and question.threshold is not None:
+            notes.append("the threshold changes nothing: every row has two images, VALSE's have one")
+        if one and "text" in everything.figures:
             notes.append("some rows have one image: accuracy is of these; text, image and group are of the others")
     if everything.ties is None:
         notes.append("ties are not known: the file has outcomes, not scores")

@@ -33,12 +33,16 @@ def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
         raise WrongUse(f"{file.where}: no scores in its columns: {', '.join(file.names) or 'none'}; needed are {kinds}")
     for name in columns:
         file.require(name, "")
+    if threshold is not None and columns[0] not in SCORES:
+        raise WrongUse(f"{file.where}: --threshold is about scores, and it has none; leave the option out")
     if columns == RANKS:
         return Queries()
     if columns == Groundings.columns:
         return Groundings()
     if columns[0] in SCORES and threshold is None:
         threshold = file.about.get("threshold")
+        if not isinstance(threshold, int | float | None):
+            raise WrongUse(f"{file.where}: its metadata has the threshold {threshold!r}; write a number, or none")
     return Matchings(columns, threshold)
 
 

@@ -1,0 +1,117 @@
+"""Time and memory of `twinset eval scores` at 200,000 and 2,000,000 rows, and against resampling rows one by one.
+
+    python tests/benchmarks/bench_score_files.py [--small N] [--large N] [--naive N]
+
+Each table has 6 subsets and is measured in a process of its own, 2,000 resamples, by subset: with groups of 20 rows,
+with groups of a mean of 1.5 rows, without groups, and as CSV. The naive way draws clusters one by one and takes their
+rows, for every resample; it is timed on --naive resamples of the small table and its time for 2,000 is computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from evaluation.examples import MATCHING_SCORES  # noqa: E402
+from evaluation.metrics.measure import measure  # noqa: E402
+
+GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 100, 2000, 100_000
+
+
+def write(path: Path, rows: int, clusters: int) -> None:
+    """A table of scores with so many rows, written in blocks; a row's group is one of so many clusters."""
+    rng, schema = np.random.default_rng(rows), MATCHING_SCORES
+    open_writer = pq.ParquetWriter if path.suffix == ".parquet" else pa.csv.CSVWriter
+    with open_writer(path, schema) as writer:
+        for first in range(0, rows, BLOCK):
+            n = min(BLOCK, rows - first)
+            groups = rng.integers(0, clusters, n) if clusters < rows else np.arange(first, first + n)
+            scores = rng.normal(size=(4, n)).astype(np.float32)
+            scores[0] += 0.5
+            columns = [
+                [f"key-{number:08d}" for number in range(first, first + n)],
+                [f"subset-{group % 6}" for group in groups.tolist()],
+                ["one", "two"] * (n // 2) + ["one"] * (n % 2),
+                [f"video-{group:08d}.mp4" for group in groups.tolist()],
+                *scores,
+            ]
+            writer.write_table(pa.table([pa.array(column) for column in columns], schema=schema))
+
+
+def measured(path: Path, group: str) -> tuple[float, float]:
+    """Seconds and peak memory in MB of measuring a file in a process of its own."""
+    command = [sys.executable, __file__, "--child", str(path), group]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=3600).stdout
+    seconds, peak = json.loads(answer)
+    return float(seconds), float(peak)
+
+
+def naive(path: Path, resamples: int) -> float:
+    """Seconds of so many resamples of whole rows, all rows and by subset, as one would write it down."""
+    table = pq.read_table(path)
+    s00, s01, s10, s11 = (table[name].to_numpy() for name in ("s00", "s01", "s10", "s11"))
+    subsets, groups = (np.array(table[name].to_pylist()) for name in ("subset", "group"))
+    rng, began = np.random.default_rng(0), time.perf_counter()
+    for chosen in (subsets == subsets, *(subsets == name for name in np.unique(subsets))):
+        places = np.flatnonzero(chosen)
+        _, cluster = np.unique(groups[places], return_inverse=True)
+        order = np.argsort(cluster, kind="stable")
+        members = np.split(places[order], np.cumsum(np.bincount(cluster))[:-1])
+        for _ in range(resamples):
+            drawn = np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))])
+            text = (s00[drawn] > s01[drawn]) & (s11[drawn] > s10[drawn])
+            image = (s00[drawn] > s10[drawn]) & (s11[drawn] > s01[drawn])
+            text.mean(), image.mean(), (text & image).mean()
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", type=int, default=200_000)
+    parser.add_argument("--large", type=int, default=2_000_000)
+    parser.add_argument("--naive", type=int, default=3)
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        began = time.perf_counter()
+        measure(asked.child[0], ["subset"], resamples=RESAMPLES, group=asked.child[1])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps([time.perf_counter() - began, peak]))
+        return
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        kinds = {"groups of 20": 0.05, "groups of 1.5": 0.666, "every row a group": 1.0, "groups of 20, CSV": 0.05}
+        for kind, share in kinds.items():
+            found = []
+            for rows in (asked.small, asked.large):
+                path = folder / f"scores.{'csv' if 'CSV' in kind else 'parquet'}"
+                write(path, rows, int(rows * share))
+                found.append(measured(path, "group"))
+                print(f"{kind}: {rows:>9,} rows in {found[-1][0]:5.1f} s, peak {found[-1][1]:5.0f} MB", flush=True)
+            fast = "holds" if found[0][0] < GOAL_SECONDS else "does not hold"
+            flat = "holds" if found[1][1] - found[0][1] <= GOAL_MB else "does not hold"
+            more = f"{found[1][1] - found[0][1]:.0f} MB more, the goal of at most {GOAL_MB} MB {flat}"
+            print(f"    under {GOAL_SECONDS} s at {asked.small:,} rows {fast}; {more}")
+        path = folder / "naive.parquet"
+        write(path, asked.small, asked.small // 20)
+        seconds = naive(path, asked.naive) / asked.naive * RESAMPLES
+        own = measured(path, "group")[0]
+        print(f"row resampling: {seconds:.0f} s for {RESAMPLES:,} resamples; ratio {seconds / own:.0f} x")
+
+
+if __name__ == "__main__":
+    main()

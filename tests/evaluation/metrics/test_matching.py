@@ -1,0 +1,175 @@
+"""Figures of matchings against what loops over every row say, and the values that are known beforehand."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.metrics.figures import Results
+from evaluation.metrics.matching import FINER, RELEASED, SCORES
+from evaluation.metrics.measure import measure
+from manifests.errors import WrongUse
+
+Row = tuple[float, float, float | None, float | None]
+#: Few values, so that many tie.
+FEW = st.sampled_from([-1.0, 0.0, 0.5, 2.0])
+TWO = st.tuples(FEW, FEW, FEW, FEW)
+ONE = st.tuples(FEW, FEW, st.none(), st.none())
+
+
+def table(rows: list[Row], **columns: list[Any]) -> pa.Table:
+    scores = dict(zip(SCORES, ([*column] for column in zip(*rows, strict=True)), strict=True))
+    return pa.table({name: pa.array(column, pa.float32()) for name, column in scores.items()} | columns)
+
+
+def answers(row: Row) -> dict[str, bool]:
+    """Every figure of one row, as its definition says."""
+    s00, s01, s10, s11 = row
+    if s10 is None or s11 is None:
+        return {"accuracy": s00 > s01}
+    found = dict(zip(FINER, (s00 > s01, s11 > s10, s00 > s10, s11 > s01), strict=True))
+    text, image = found["ipos2t"] and found["ineg2t"], found["tpos2i"] and found["tneg2i"]
+    return {"text": text, "image": image, "group": text and image, **found}
+
+
+def by_every_order(row: Row) -> dict[str, float]:
+    """Probability of each answer when every order of the four scores' noise is equally likely."""
+    each = []
+    for noise in permutations(range(4)):
+        ranked: Any = [None if score is None else (score, rank) for score, rank in zip(row, noise, strict=True)]
+        each.append(answers(ranked))
+    return {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+
+
+def is_tied(row: Row) -> bool:
+    s00, s01, s10, s11 = row
+    return s00 == s01 or (s10 is not None and (s00 == s10 or s11 in (s10, s01)))
+
+
+@given(st.lists(TWO | ONE, min_size=1, max_size=40))
+def test_figures_equal_a_loop_over_rows(rows: list[Row]) -> None:
+    found = measure(table(rows), resamples=0).all
+    assert found.n == found.groups == len(rows)
+    assert found.ties == pytest.approx(100 * np.mean([is_tied(row) for row in rows]))
+    known = [answers(row) for row in rows]
+    chances = [by_every_order(row) for row in rows]
+    shares = {name: figure for name, figure in found.figures.items() if not name.startswith("mean_")}
+    assert {*shares} == {name for row in known for name in row}
+    for name, figure in shares.items():
+        assert figure.value == pytest.approx(100 * np.mean([row[name] for row in known if name in row]))
+        assert figure.expected == pytest.approx(100 * np.mean([row[name] for row in chances if name in row]))
+
+
+@given(st.lists(st.tuples(TWO, st.sampled_from("ab"), st.sampled_from(["x", "", "y"])), min_size=1, max_size=30))
+def test_by_equals_a_file_for_each_value(rows: list[tuple[Row, str, str]]) -> None:
+    scores, first, second = (list(column) for column in zip(*rows, strict=True))
+    whole = table(scores, first=first, second=second)
+    found = measure(whole, ["first", "second"], resamples=20)
+    pairs = sorted({*zip(first, second, strict=True)})
+    assert [*found.by] == [" / ".join(pair) for pair in pairs]
+    for pair in pairs:
+        chosen = [row for row, *values in rows if tuple(values) == pair]
+        alone = measure(table(chosen), resamples=0).all
+        within = found.by[" / ".join(pair)]
+        assert (within.n, within.ties) == (alone.n, alone.ties)
+        assert {name: (one.value, one.expected) for name, one in within.figures.items()} == {
+            name: (pytest.approx(one.value), one.expected) for name, one in alone.figures.items()
+        }
+
+
+def test_scores_without_information_are_at_chance() -> None:
+    scores = np.random.default_rng(0).normal(size=(20_000, 4))
+    figures = measure(table([tuple(row) for row in scores.tolist()])).all.figures
+    for name, chance in {"text": 25, "image": 25, "group": 100 / 6, **dict.fromkeys(FINER, 50)}.items():
+        figure = figures[name]
+        assert figure.low is not None and figure.high is not None
+        assert figure.low < chance < figure.high and figure.high - figure.low < 2
+
+
+def test_perfect_scores() -> None:
+    found = measure(table([(1.0, 0.0, -1.0, 0.5)] * 10)).all
+    assert {figure.value for name, figure in found.figures.items() if name[:5] != "mean_"} == {100}
+    assert found.ties == 0 and found.figures["group"].low == found.figures["group"].high == 100
+
+
+def test_a_constant_is_wrong_everywhere_and_at_chance_when_ties_are_broken() -> None:
+    """Group: of the 4! orders of four equal scores, 2! 2! have s00 and s11 before s01 and s10, which is 1 in 6.
+
+    Four coins, one for each comparison, would say 1 in 16: but no order of the scores answers so.
+    """
+    found = measure(table([(0.3, 0.3, 0.3, 0.3)] * 7)).all
+    assert found.ties == 100
+    assert {name: (figure.value, figure.expected) for name, figure in found.figures.items()} == {
+        "text": (0, 25),
+        "image": (0, 25),
+        "group": (0, pytest.approx(100 / 6)),
+        **dict.fromkeys(FINER, (0, 50)),
+        "mean_equivariance_text": (0, None),
+        "mean_equivariance_image": (0, None),
+    }
+
+
+def test_who_sees_only_text_has_no_image_score() -> None:
+    texts = np.random.default_rng(0).normal(size=(200, 2))
+    found = measure(table([(a, b, a, b) for a, b in texts.tolist()])).all
+    assert found.figures["image"].value == found.figures["group"].value == 0
+    assert found.figures["image"].expected == 25 and found.ties == 100
+    assert found.figures["ipos2t"].value + found.figures["ineg2t"].value == pytest.approx(100)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.9]), st.sampled_from([0.1, 0.5, 0.7])), min_size=1, max_size=30))
+def test_valse(pairs: list[tuple[float, float]]) -> None:
+    scores = pa.table({"s00": [pair[0] for pair in pairs], "s01": [pair[1] for pair in pairs]})
+    found = measure(scores, threshold=0.5, resamples=100)
+    p_c, p_f = 100 * np.mean([a > 0.5 for a, _ in pairs]), 100 * np.mean([b <= 0.5 for _, b in pairs])
+    wanted = {"accuracy": 100 * np.mean([a > b for a, b in pairs]), "acc": (p_c + p_f) / 2, "p_c": p_c, "p_f": p_f}
+    wanted["min"] = min(p_c, p_f)
+    assert {name: figure.value for name, figure in found.all.figures.items()} == pytest.approx(wanted)
+    assert not any("threshold" in note for note in found.notes)
+
+
+def test_without_a_threshold_valse_is_told_what_cannot_be_had() -> None:
+    scores = pa.table({"s00": [0.2, 0.3], "s01": [0.1, 0.4]})
+    found = measure(scores)
+    assert [*found.all.figures] == ["accuracy"]
+    assert any("p_c, p_f and min are left out" in note and "--threshold" in note for note in found.notes)
+    said = scores.replace_schema_metadata({"twinset": '{"model": "m", "threshold": 0.25}'})
+    figures = measure(said).all.figures
+    assert (figures["p_c"].value, figures["p_f"].value, figures["min"].value) == (50, 50, 50)
+
+
+def test_float64_is_not_rounded() -> None:
+    near = pa.table({"s00": [1.0 + 1e-12], "s01": [1.0]})
+    assert measure(near).all.figures["accuracy"].value == 100
+    half = pa.table({"s00": pa.array(np.array([0.5], np.float16)), "s01": pa.array([1], pa.int8())})
+    assert measure(half).all.figures["accuracy"].value == 0
+
+
+def released(found: Results) -> dict[str, float]:
+    return {name: figure.value for name, figure in found.all.figures.items()}
+
+
+@pytest.mark.parametrize("names", RELEASED)
+def test_outcomes_as_bivlc_released_them(names: tuple[str, ...]) -> None:
+    rows = [(True, True, True, True), (True, True, True, False), (True, False, True, True), (False, False, False, True)]
+    columns = dict(zip(names, ([*column] for column in zip(*rows, strict=True)), strict=True))
+    found = measure(pa.table(columns))
+    wanted = {"text": 50, "image": 50, "group": 25, "ipos2t": 75, "ineg2t": 50, "tpos2i": 75, "tneg2i": 75}
+    assert released(found) == wanted and found.all.ties is None
+    assert all(figure.expected is None for figure in found.all.figures.values())
+
+
+def test_outcomes_of_sugarcrepe() -> None:
+    assert released(measure(pa.table({"correct": [1, 0, 1, 1]}))) == {"accuracy": 75}
+
+
+def test_a_threshold_where_there_is_nothing_to_compare_with_it() -> None:
+    with pytest.raises(WrongUse, match="--threshold is about scores"):
+        measure(pa.table({"correct": [1]}), threshold=0.5)
+    assert any("changes nothing" in note for note in measure(table([(1.0, 0.0, 0.0, 1.0)]), threshold=0.5).notes)

@@ -1,0 +1,228 @@
+"""Score files as people write them, and what is wrong with bad ones."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation.examples import MATCHING_SCORES
+from evaluation.metrics.compare import compare
+from evaluation.metrics.figures import Results
+from evaluation.metrics.measure import measure
+from evaluation.score_files.identity import digests
+from evaluation.score_files.opening import open_scores
+from manifests.errors import WrongUse
+
+HEADER = "caption,type,s00,s01,s10,s11\n"
+GOOD = HEADER + '"A dog,\nasleep.",add,0.5,0.25,0.125,1\ncat,swap, 0.5 ,0.75,-1e-3,1\n'
+NAN = float("nan")
+
+
+def written(folder: Path, content: str | bytes, name: str = "scores.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def values(found: Results) -> dict[str, float]:
+    return {name: figure.value for name, figure in found.all.figures.items()}
+
+
+def test_csv_parquet_and_tables_say_the_same(tmp_path: Path) -> None:
+    csv = written(tmp_path, GOOD)
+    table = pa.table(
+        {
+            "s11": pa.array([1, 1], pa.int16()),
+            "s00": pa.array([0.5, 0.5], pa.float32()),
+            "s01": [0.25, 0.75],
+            "s10": [0.125, -1e-3],
+            "type": pa.array(["add", "swap"]).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "scores.any")
+    wanted = measure(csv, ["type"])
+    assert (wanted.all.n, values(wanted)["text"], wanted.by["add"].figures["group"].value) == (2, 50, 100)
+    assert wanted == measure(table, ["type"]) == measure(tmp_path / "scores.any", ["type"])
+    tabs = written(tmp_path, GOOD.replace("dog,", "dog").replace(",", "\t"), "scores.tsv")
+    assert measure(str(tabs), ["type"]) == wanted
+
+
+@pytest.mark.parametrize("encode", ["utf-8-sig", "utf-8"])
+def test_a_byte_order_mark_and_windows_line_ends(tmp_path: Path, encode: str) -> None:
+    found = measure(written(tmp_path, "correct,type\r\nTRUE,ä\r\n 0 ,ä\r\nyes,b\r\n".encode(encode)), ["type"])
+    assert values(found) == {"accuracy": pytest.approx(200 / 3)} and [*found.by] == ["b", "ä"]
+
+
+def test_odd_booleans(tmp_path: Path) -> None:
+    words = ["True", "false", "1", "0.0", "1.0", "T", "no", "Y"]
+    assert values(measure(written(tmp_path, "correct\n" + "\n".join(words)))) == {"accuracy": 62.5}
+    for column in (
+        pa.array([1.0, 0.0]),
+        pa.array([True, False]),
+        pa.array(["true", "n"]),
+        pa.array([1, 0], pa.uint8()),
+    ):
+        assert values(measure(pa.table({"correct": column}))) == {"accuracy": 50}
+
+
+def test_many_batches_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = {name: rng.normal(size=1000).round(1).astype(np.float32) for name in ("s00", "s01", "s10", "s11")}
+    identity = {
+        "key": [f"k{row}" for row in range(1000)],
+        "subset": rng.choice(["b", "a"], 1000).tolist(),
+        "category": [""] * 1000,
+        "group": rng.integers(0, 90, 1000).astype(str).tolist(),
+    }
+    table = pa.table(identity | rows, schema=MATCHING_SCORES)
+    path = tmp_path / "scores.parquet"
+    pq.write_table(table, path, row_group_size=70)
+    whole = measure(path, ["subset", "category"])
+    assert [*whole.by] == ["a / ", "b / "] and whole.all.groups == 90
+    monkeypatch.setattr("evaluation.score_files.opening.ROWS", 33)
+    parts = measure(path, ["subset", "category"])
+    assert values(parts) == pytest.approx(values(whole))
+    assert parts.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
+    with io.BytesIO() as stream:
+        pa.csv.write_csv(table, stream)
+        csv = written(tmp_path, stream.getvalue())
+    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 4096)
+    again = measure(csv, ["subset", "category"])
+    assert again.all.groups == 90 and values(again) == pytest.approx(values(whole))
+    assert again.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
+
+
+def test_a_column_that_is_not_needed_may_hold_anything(tmp_path: Path) -> None:
+    rows = "".join(f"{row % 2},{row}\n" for row in range(9)) + "1,not a number\n"
+    assert measure(written(tmp_path, "correct,id\n" + rows)).all.n == 10
+
+
+def test_one_constant_category(tmp_path: Path) -> None:
+    found = measure(written(tmp_path, "correct,type\n1,same\n0,same\n"), ["type"])
+    assert [*found.by] == ["same"] and found.by["same"].n == found.all.n == 2
+
+
+FILES: dict[str, tuple[str | bytes, str]] = {
+    "empty": ("", "empty file"),
+    "header only": (HEADER, "no rows"),
+    "other columns": ("a,b\n1,2\n", "no scores in its columns: a, b; needed are s00, s01, s10, s11; or"),
+    "three scores": ("s00,s01,s10\n1,2,3\n", "no scores in its columns"),
+    "three outcomes": ("text_score_i0,text_score_i1,image_score_c0\nTrue,True,True\n", "no scores in its columns"),
+    "nan": (HEADER + "a,b,1,2,nan,4\n", "row 1, column s10 is nan. Score the row again"),
+    "minus inf": (HEADER + "a,b,1,2,3,4\na,b,1,-inf,3,4\n", "row 2, column s01 is -inf"),
+    "word": (HEADER + "a,b,1,2,3,4\na,b,1,0,3,4\na,b,high,0,3,4\n", "row 3, column s00 is 'high'. Write a number"),
+    "no score": (HEADER + "a,b,1,,3,4\n", "row 1, column s01 has no number"),
+    "half a pair": (HEADER + "a,b,1,2,,\na,b,1,2,3,\n", "row 2, columns s10 and s11: one is null"),
+    "short row": (HEADER + "a,b,1,2,3,4\na,b,1\n", "Expected 6 columns, got 3"),
+    "perhaps": ("correct\n1\nperhaps\n", "row 2, column correct is 'perhaps'. Write True or False"),
+    "no outcome": ("correct,a\n1,b\n,b\n", "row 2, column correct has no outcome"),
+    "half": ("correct\n0.5\n", "row 1, column correct is '0.5'"),
+    "twice": ("correct,correct\n1,1\n", "several columns 'correct'"),
+    "latin": ("correct,type\n1,\xe4\n".encode("latin-1"), "UTF-8"),
+    "utf-16": ("correct\n1\n".encode("utf-16"), "neither Parquet nor CSV"),
+    "json": ('{"correct": 1}', "neither Parquet nor CSV"),
+    "binary": (b"\x89PNG\r\n\x1a\n\0\0", "neither Parquet nor CSV"),
+    "cut Parquet": (b"PAR1" + b"\0" * 50, "broken Parquet"),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_bad_files(tmp_path: Path, what: str) -> None:
+    content, message = FILES[what]
+    path = written(tmp_path, content)
+    with pytest.raises(WrongUse) as error:
+        measure(path)
+    assert message in str(error.value) and str(path) in str(error.value)
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="no such file"):
+        measure(tmp_path / "none.csv")
+    with pytest.raises(WrongUse, match="Is a directory; name a Parquet or CSV file"):
+        measure(tmp_path)
+    with pytest.raises(WrongUse, match="neither Parquet nor CSV"):
+        measure(written(tmp_path, GOOD, "scores.parquet"))
+
+
+def test_parquet_that_breaks_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "scores.parquet"
+    rng = np.random.default_rng(0)
+    pq.write_table(pa.table({name: rng.normal(size=100_000) for name in ("s00", "s01")}), path, use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[40:600_000] = bytes(599_960)
+    path.write_bytes(content)
+    with pytest.raises(WrongUse, match="cannot be read after row"):
+        measure(path)
+
+
+TABLES: dict[str, tuple[dict[str, Any], str]] = {
+    "null": ({"s01": [0.0, None]}, "row 2, column s01 has no number"),
+    "nan is not null": ({"s01": [0.0, NAN]}, "row 2, column s01 is nan"),
+    "all null": ({"s01": pa.nulls(2)}, "row 1, column s01 has no number"),
+    "text": ({"s01": ["0.5", "0.5"]}, "column s01 is string; write numbers"),
+    "list": ({"s00": [[1.0], [2.0]]}, "column s00 is list"),
+    "boolean": ({"s00": [True, False]}, "column s00 is bool; write numbers"),
+    "no rows": ({"s00": pa.array([], pa.float32()), "s01": pa.array([], pa.float32()), "type": [], "g": []}, "no rows"),
+    "null category": ({"type": ["a", None]}, "row 2, column type is empty"),
+    "nested category": ({"type": [["a"], ["b"]]}, "column type is list"),
+    "null group": ({"g": [None, "a"]}, "row 1, column g is empty. Fill it in"),
+    "empty group": ({"g": ["a", ""]}, "row 2, column g is empty"),
+}
+
+
+@pytest.mark.parametrize("what", TABLES)
+def test_bad_columns(tmp_path: Path, what: str) -> None:
+    change, message = TABLES[what]
+    table = pa.table({"s00": [1.0, 2.0], "s01": [0.0, 0.0], "type": ["a", "b"], "g": ["a", "b"]} | change)
+    path = tmp_path / "scores.parquet"
+    pq.write_table(table, path)
+    with pytest.raises(WrongUse) as error:
+        measure(path, ["type"], group="g")
+    assert message in str(error.value) and str(path) in str(error.value)
+
+
+def test_columns_that_are_not_there() -> None:
+    table = pa.table({"correct": [1, 0], "type": ["a", "b"]})
+    with pytest.raises(WrongUse, match="no column 'subtype' for --by; it has correct, type"):
+        measure(table, ["subtype"])
+    with pytest.raises(WrongUse, match="no column 'image' for --group"):
+        measure(table, group="image")
+
+
+def test_too_many_or_unclear_values() -> None:
+    many = pa.table({"correct": [1] * 1001, "key": [str(row) for row in range(1001)]})
+    with pytest.raises(WrongUse, match="--by key: more than 1,000 values"):
+        measure(many, ["key"])
+    unclear = pa.table({"correct": [1, 0], "a": ["x", "x / y"], "b": ["y / z", "z"]})
+    with pytest.raises(WrongUse, match="cannot be told apart"):
+        measure(unclear, ["a", "b"])
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"threshold": "high"}'])
+def test_bad_metadata(text: str) -> None:
+    table = pa.table({"s00": [1.0], "s01": [0.0]}).replace_schema_metadata({"twinset": text})
+    with pytest.raises(WrongUse, match="metadata"):
+        measure(table)
+
+
+def test_what_a_file_says_of_itself_and_digests_of_several_columns(tmp_path: Path) -> None:
+    table = pa.table({"a": ["x", "xy", "x"], "b": ["yz", "z", "yz"]})
+    pq.write_table(table.replace_schema_metadata({"twinset": json.dumps({"model": "m"})}), tmp_path / "t.parquet")
+    file = open_scores(tmp_path / "t.parquet")
+    assert file.about == {"model": "m"}
+    (batch,) = file.batches(["a", "b"])
+    one, other, third = digests(batch, ["a", "b"])
+    assert one == third != other
+
+
+def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
+    path = written(tmp_path, "key,correct\na,1\nb,1\na,0\n")
+    with pytest.raises(WrongUse, match="rows 1 and 3 have the same key; name columns that identify a row with --key"):
+        compare(path, path)
