@@ -60,7 +60,7 @@ def scores(asked: argparse.Namespace) -> None:
         print(json.dumps(found.as_json()))
         return
     rows = [
-        (label or "(none)", f"{one.n:,}", name, *_words(figure, one.ties))
+        (label or "(none)", f"{one.n:,}", name, *_words(name, figure, one.ties))
         for label, one in (("all", found.all), *found.by.items())
         for name, figure in one.figures.items()
     ]
@@ -103,9 +103,9 @@ def compare(asked: argparse.Namespace) -> None:
     _print(header, rows, found.notes)
 
 
-def _words(figure: Any, ties: float | None) -> tuple[str, str, str, str]:
+def _words(name: str, figure: Any, ties: float | None) -> tuple[str, str, str, str]:
     expected = "" if figure.expected is None else f"{figure.expected:.2f}"
-    digits = 4 if abs(figure.value) < 1 else 2
+    digits = 4 if name.startswith("mean_") else 2  # percent, but for means of numbers
     return (
         f"{figure.value:.{digits}f}",
         _interval(figure.low, figure.high, digits),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from manifests.errors import WrongUse
 
 Floats = NDArray[np.float64]
+_GREATEST = 1e37  # of a score: sums of four fit into float32
 _TRUE, _FALSE = ("true", "1", "1.0", "yes", "t", "y"), ("false", "0", "0.0", "no", "f", "n")
 
 
@@ -46,7 +47,7 @@ class Batch:
         if null.any() and not nullable:
             raise self._wrong(name, null, "has no number", "Fill it in, or leave the row out and say so.")
         found = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), np.nan), np.float64)
-        wrong = ~np.isfinite(found) & ~null
+        wrong = ~(np.abs(found) < _GREATEST) & ~null  # NaN compares as false
         if wrong.any():
             what = f"is {found[wrong.argmax()]}"
             raise self._wrong(name, wrong, what, "Score the row again in float32, or leave it out and say so.")
@@ -55,7 +56,7 @@ class Batch:
     def counts(self, name: str) -> NDArray[np.int64]:
         """A column of integers, 0 or more."""
         found = self.numbers(name)
-        wrong = (found < 0) | (found != np.floor(found))
+        wrong = (found < 0) | (found != np.floor(found)) | (found >= 2**31)
         if wrong.any():
             raise self._wrong(name, wrong, f"is {found[wrong.argmax()]:g}", "Write a count, 0 or more.")
         return found.astype(np.int64)

@@ -62,7 +62,7 @@ class ScoreFile:
 
     def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         if isinstance(self._source, pa.Table):
-            yield from self._source.select(names).combine_chunks().to_batches(max_chunksize=ROWS)
+            yield from self._source.select(names).to_batches(max_chunksize=ROWS)
         elif self._format == "parquet":
             # Buffered: a row group may hold all rows, and is not read at once.
             with pq.ParquetFile(self._source, pre_buffer=False, buffer_size=1 << 20) as opened:
@@ -73,8 +73,10 @@ class ScoreFile:
                 column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
             )
             read = pa.csv.ReadOptions(block_size=_BLOCK)
-            # Captions have line breaks.
-            parse = pa.csv.ParseOptions(delimiter=_DELIMITER[self._format], newlines_in_values=True)
+            # Captions have line breaks. An empty line of a file with one column is a row without a value.
+            parse = pa.csv.ParseOptions(
+                delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+            )
             with pa.csv.open_csv(self._source, read, parse, convert) as opened:
                 yield from opened
 

@@ -118,6 +118,8 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "nan": (HEADER + "a,b,1,2,nan,4\n", "row 1, column s10 is nan. Score the row again"),
     "minus inf": (HEADER + "a,b,1,2,3,4\na,b,1,-inf,3,4\n", "row 2, column s01 is -inf"),
     "word": (HEADER + "a,b,1,2,3,4\na,b,1,0,3,4\na,b,high,0,3,4\n", "row 3, column s00 is 'high'. Write a number"),
+    "huge": (HEADER + "a,b,1,2,3,1e300\n", "row 1, column s11 is 1e+300"),
+    "empty line": ("correct\n1\n\n0\n", "row 2, column correct has no outcome"),
     "no score": (HEADER + "a,b,1,,3,4\n", "row 1, column s01 has no number"),
     "half a pair": (HEADER + "a,b,1,2,,\na,b,1,2,3,\n", "row 2, columns s10 and s11: one is null"),
     "short row": (HEADER + "a,b,1,2,3,4\na,b,1\n", "Expected 6 columns, got 3"),
