@@ -3,8 +3,9 @@
     python tests/benchmarks/bench_score_files.py [--small N] [--large N] [--naive N]
 
 Each table has 6 subsets and is measured in a process of its own, 2,000 resamples, by subset: with groups of 20 rows,
-with groups of a mean of 1.5 rows, without groups, and as CSV. The naive way draws clusters one by one and takes their
-rows, for every resample; it is timed on --naive resamples of the small table and its time for 2,000 is computed.
+with groups of a mean of 1.5 rows, with a group for every row, and as CSV. The naive way draws clusters one by one and
+takes their rows, for every resample; --naive resamples of the small table are timed, and 2,000 take as much more. Goals
+and ratio are of processor time, which other processes on the machine do not change.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def measured(path: Path, group: str) -> tuple[float, float, float]:
 
 
 def naive(path: Path, resamples: int) -> float:
-    """Seconds of the processor for so many resamples of whole rows, all rows and by subset, as one would write it down."""
+    """Processor seconds of so many resamples of whole rows, all and by subset, as one would write it down."""
     table = pq.read_table(path)
     s00, s01, s10, s11 = (table[name].to_numpy() for name in ("s00", "s01", "s10", "s11"))
     subsets, groups = (np.array(table[name].to_pylist()) for name in ("subset", "group"))
@@ -103,7 +104,7 @@ def main() -> None:
                 found.append(measured(path, "group"))
                 seconds, busy, peak = found[-1]
                 print(f"{kind}: {rows:>9,} rows in {seconds:5.1f} s ({busy:.1f} s CPU), peak {peak:.0f} MB", flush=True)
-            fast = "holds" if found[0][0] < GOAL_SECONDS else "does not hold"
+            fast = "holds" if found[0][1] < GOAL_SECONDS else "does not hold"
             flat = "holds" if found[1][2] - found[0][2] <= GOAL_MB else "does not hold"
             more = f"{found[1][2] - found[0][2]:.0f} MB more, the goal of at most {GOAL_MB} MB {flat}"
             print(f"    under {GOAL_SECONDS} s at {asked.small:,} rows {fast}; {more}")
