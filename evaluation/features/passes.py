@@ -1,0 +1,89 @@
+"""Passes of a network that all have the same size, so that what it gives for an input does not depend on the others.
+
+With one shape the kernels are the same, and each row of a batch is computed from its own input alone: a feature is the
+same bits whether its neighbours were encoded before, by a run that was killed, or for another benchmark.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from evaluation.features.store import FeatureStore
+from evaluation.scorers.contract import Floats
+from manifests.errors import BuildFailed, WrongUse
+from shards.contracts import OutOfMemory
+
+T = TypeVar("T")
+_LOG = logging.getLogger("twinset")
+
+
+class Passes:
+    """Runs a model in passes of ``batch`` inputs and keeps what it gives in a store; halves them where memory runs out.
+
+    Args:
+        model: its name, for messages.
+        batch: inputs of a pass.
+    """
+
+    def __init__(self, model: str, store: FeatureStore, batch: int) -> None:
+        self.model, self.store, self.batch = model, store, batch
+        self.done = 0  # inputs that a pass was made for
+
+    def run(self, inputs: Sequence[tuple[bytes, str, T]], give: Callable[[list[T]], Floats]) -> None:
+        """Give the features of inputs to the store.
+
+        Args:
+            inputs: name in the store, what it is (for messages), and what the model reads.
+            give: the model: features of all inputs of a pass, a row each.
+
+        Raises:
+            WrongUse: the model gives NaN, infinity or another shape.
+            BuildFailed: memory runs out for a single input.
+        """
+        from shards.models.device import within_memory
+
+        start = 0
+        while start < len(inputs):
+            some = inputs[start : start + self.batch]
+            filled = [one for _, _, one in some] + [some[-1][2]] * (self.batch - len(some))
+            began = time.monotonic()
+            try:
+                values = within_memory(lambda filled=filled: give(filled))  # type: ignore[misc]
+            except OutOfMemory as error:
+                self._halve(error)
+                continue
+            values = self._checked(values, some, len(filled))
+            self.store.keep([name for name, _, _ in some], values, time.monotonic() - began)
+            start, self.done = start + len(some), self.done + len(some)
+
+    def _halve(self, error: OutOfMemory) -> None:
+        if self.batch == 1:
+            raise BuildFailed(
+                f"{self.model}: memory runs out for a single input ({error}); use a machine or a GPU with more, or a "
+                "smaller model"
+            ) from error
+        self.batch //= 2
+        _LOG.warning("%s: memory runs out, so that passes have %d inputs from here on", self.model, self.batch)
+
+    def _checked(self, values: Floats, some: Sequence[tuple[bytes, str, T]], rows: int) -> Floats:
+        values = np.asarray(values)
+        if values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or len(values) != rows or values.dtype != np.float32:
+            raise WrongUse(
+                f"{self.model}: gave an array {values.shape} of {values.dtype} for {rows} inputs, from {some[0][1]} "
+                f"on; a scorer gives float32 of shape ({rows}, d), or ({rows},) for pairs"
+            )
+        values = values[: len(some)]
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if bad.size:
+            raise WrongUse(
+                f"{self.model}: gives NaN or infinity for {some[bad[0]][1]}; its weights are damaged, or the model "
+                "does not run in float32: get the checkpoint again"
+            )
+        return values

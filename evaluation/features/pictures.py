@@ -1,0 +1,113 @@
+"""Pictures of a benchmark as they are read: their names in a store, and their pixels."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from io import BytesIO
+from typing import TYPE_CHECKING, TypeVar
+
+from evaluation.examples import Picture
+from evaluation.features.store import image_name
+from manifests.errors import WrongUse, in_words
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+T = TypeVar("T")
+REMEMBERED = 1 << 16  # names of pictures by where they lie: some 15 MB
+DECODERS = 4  # threads; Pillow releases the interpreter while it decodes
+
+
+class Unusable(Exception):
+    """A picture that cannot be read or decoded. reason: as `evaluation.examples.LeftOut`."""
+
+    def __init__(self, where: str, reason: str, problem: str) -> None:
+        super().__init__(f"{where}: {reason} ({problem})")
+        self.where, self.reason = where, reason
+
+
+def decode(where: str, data: bytes) -> Image:
+    """An image as RGB, not rotated by its EXIF orientation: the transforms of open_clip and transformers do so too.
+
+    Raises:
+        Unusable: it is damaged, cut short, not an image, or too large to be one of a benchmark.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(BytesIO(data)) as opened:
+            return opened.convert("RGB")
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
+        raise Unusable(where, "undecodable image", " ".join(str(error).split())[:200]) from error
+
+
+class Pictures:
+    """Reads pictures one after the other, since those of one tar share its file; decodes them in threads."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, bytes | Unusable] = {}
+        self._undecodable: dict[bytes, Unusable] = {}
+        self._decoders = ThreadPoolExecutor(DECODERS, "decode")
+
+    def name(self, picture: Picture) -> bytes:
+        """Name of a picture in a store; raises `Unusable` where it cannot be read, or `reject` was told of it."""
+        found = self._names.get(picture.where)
+        if found is None:
+            found = self._read_name(picture)
+            self._names[picture.where] = found
+            if len(self._names) > REMEMBERED:
+                del self._names[next(iter(self._names))]
+        if isinstance(found, Unusable):
+            raise found.with_traceback(None)
+        if found in self._undecodable:
+            raise self._undecodable[found].with_traceback(None)
+        return found
+
+    def _read_name(self, picture: Picture) -> bytes | Unusable:
+        try:
+            return image_name(picture.read())
+        except (OSError, WrongUse) as error:
+            return Unusable(picture.where, "unreadable image", in_words(error))
+
+    def reject(self, name: bytes, unusable: Unusable) -> None:
+        """Have `name` raise for the pictures of this name: their bytes do not decode."""
+        self._undecodable[name] = unusable
+
+    def decoded(
+        self, pictures: Iterable[tuple[bytes, Picture]], use: Callable[[Image], T], ahead: int
+    ) -> Iterator[tuple[bytes, Picture, T]]:
+        """Pictures in order with what ``use`` makes of each image; those that do not decode are rejected.
+
+        Args:
+            pictures: with their names.
+            use: called in threads.
+            ahead: pictures that may be decoded before they are asked for.
+        """
+        waiting: deque[tuple[bytes, Picture, Future[T]]] = deque()
+        for name, picture in pictures:
+            data = picture.read()
+            if image_name(data) != name:
+                raise WrongUse(f"{picture.where}: changed while it was read; run again when nothing writes to it")
+            waiting.append((name, picture, self._decoders.submit(_decode_and, use, picture.where, data)))
+            if len(waiting) > ahead:
+                yield from self._result(*waiting.popleft())
+        while waiting:
+            yield from self._result(*waiting.popleft())
+
+    def _result(self, name: bytes, picture: Picture, future: Future[T]) -> Iterator[tuple[bytes, Picture, T]]:
+        try:
+            yield name, picture, future.result()
+        except Unusable as unusable:
+            self.reject(name, unusable)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._decoders.shutdown(cancel_futures=True)
+
+
+def _decode_and(use: Callable[[Image], T], where: str, data: bytes) -> T:
+    return use(decode(where, data))

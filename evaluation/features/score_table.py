@@ -1,0 +1,188 @@
+"""The table of scores of a model on a benchmark: a row an example, streamed into a Parquet file."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evaluation.examples import (
+    GROUNDING_ERRORS,
+    MATCHING_SCORES,
+    QUERY_RANKS,
+    Benchmark,
+    Grounding,
+    LeftOut,
+    Matching,
+    Query,
+)
+from evaluation.features.similarities import Asked, Similarities, own_pictures
+from manifests.errors import WrongUse
+
+WINDOW = 1024  # images and entries of galleries that are prepared together
+NAMED = 5  # examples left out that are named on the terminal; all are in a file
+SCHEMAS = {Matching: MATCHING_SCORES, Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
+_LOG = logging.getLogger("twinset")
+
+
+def write_scores(
+    benchmark: Benchmark,
+    similarities: Similarities,
+    path: Path,
+    facts: dict[str, Any],
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> int:
+    """Score all examples of a benchmark.
+
+    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``seconds``. Seconds are
+    those of the network for all that the benchmark needs, in whatever run it was encoded: so a run again, from the
+    cache, writes the same bytes. Examples that are left out are listed beside the file, ``.left_out.jsonl``.
+
+    Args:
+        on_progress: called with the number of examples done.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        WrongUse: nothing of the benchmark can be scored, or it mixes kinds of examples.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary, listing = path.with_name(f".{path.name}.{os.getpid()}"), path.with_suffix(".left_out.jsonl")
+    left_out, rows, writer = Counter[str](), 0, None
+    similarities.store.start_count()
+    listed = listing.with_name(f".{listing.name}.{os.getpid()}")
+    try:
+        with listed.open("w", encoding="utf-8") as lost:
+
+            def leave_out(key: str | None, where: str, reason: str) -> None:
+                if left_out.total() < NAMED:
+                    of = "" if key is None else f" (example {key})"
+                    _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
+                left_out[reason] += 1
+                lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
+
+            for window in _windows(benchmark, leave_out):
+                kind = type(window[0])
+                if writer is None:
+                    # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
+                    writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
+                if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
+                    raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --subset")
+                unusable = similarities.prepare(window)
+                scored = []
+                for example in window:
+                    if (problem := unusable.get(example.key)) is not None:
+                        leave_out(example.key, problem.where, problem.reason)
+                    elif (reason := _cannot_be_asked(example)) is not None:
+                        leave_out(example.key, example.key, reason)
+                    else:
+                        scored.append(_row(example, similarities))
+                if scored:
+                    writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
+                rows += len(scored)
+                on_progress(rows + left_out.total())
+        if writer is None or not rows:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
+            raise WrongUse(f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?")
+        if left_out.total() > NAMED:
+            _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
+        told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
+        told["seconds"] = round(similarities.store.seconds(), 3)
+        writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
+        writer.close()
+        os.replace(temporary, path)
+        if left_out:
+            os.replace(listed, listing)
+        else:
+            listing.unlink(missing_ok=True)
+        return rows
+    finally:
+        if writer is not None:
+            writer.close()
+        for leftover in (temporary, listed):
+            leftover.unlink(missing_ok=True)
+
+
+def _windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
+    window: list[Asked] = []
+    size, last = 0, None
+    for example in benchmark.examples():
+        if isinstance(example, LeftOut):
+            leave_out(None, example.where, example.reason)
+            continue
+        size += 1 + len(own_pictures(example))
+        if isinstance(example, Query):
+            size += 0 if example.gallery is last else len(example.gallery)
+            last = example.gallery
+        window.append(example)
+        if size >= WINDOW:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def _cannot_be_asked(example: Asked) -> str | None:
+    if isinstance(example, Grounding) and len(example.frames) < 2:
+        return "fewer than two frames"
+    if isinstance(example, Query) and not (example.targets - example.excluded):
+        return "no target to rank"
+    return None
+
+
+def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "key": example.key,
+        "subset": example.subset,
+        "category": example.category,
+        "group": example.group,
+    }
+    if isinstance(example, Matching):
+        scores = similarities.matrix(example.images, example.captions)
+        return row | {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
+    if isinstance(example, Query):
+        return row | ranks(similarities.gallery(example), example.targets, example.excluded)
+    return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
+
+
+def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int]:
+    """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
+
+    ``entries`` and ``targets`` count those that are not excluded; targets are entries too.
+    """
+    target = np.zeros(len(scores), np.bool_)
+    target[sorted(targets - excluded)] = True
+    wrong = ~target
+    wrong[sorted(excluded)] = False
+    best = scores[target].max()  # the best of several targets: finding one is enough
+    return {
+        "higher": int((scores[wrong] > best).sum()),
+        "tied": int((scores[wrong] == best).sum()),
+        "entries": int(wrong.sum() + target.sum()),
+        "targets": int(target.sum()),
+    }
+
+
+def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[float]:
+    """Seconds from the best-scoring gaps between frames to the boundary (EqBen, A.6); several where scores tie.
+
+    Args:
+        scores: of each frame with both captions, float32, shape (frames, 2).
+    """
+    # s_t = s(I_t, T1) + s(I_{t+1}, T2), for the gap between frames t and t + 1
+    gaps = scores[:-1, 0] + scores[1:, 1]
+    # A gap lies at its middle, (time_t + time_{t+1}) / 2: the paper does not say where.
+    middles = (example.times[:-1] + example.times[1:]) / 2
+    errors: list[float] = np.abs(middles[gaps == gaps.max()] - example.boundary).tolist()
+    return errors
+
+

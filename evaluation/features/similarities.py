@@ -1,0 +1,282 @@
+"""How alike images and texts are to a scorer, from features or scores of pairs that are computed once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import TypeVar
+
+import numpy as np
+
+from evaluation.examples import Grounding, Matching, Picture, Query
+from evaluation.features.passes import Passes
+from evaluation.features.pictures import Pictures, Unusable
+from evaluation.features.store import FeatureStore, pair_name, text_name
+from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, PairScorer, Scorer, unit
+from manifests.errors import WrongUse
+
+T = TypeVar("T")
+Asked = Matching | Query | Grounding
+Gallery = Sequence[Picture] | Sequence[str]
+Left = dict[str, Unusable]  # by the key of an example
+GALLERIES = 2  # whose features are held; queries that share a gallery come together
+AHEAD = 2  # passes whose images may be decoded before the network asks for them
+_TEXT_SHOWN = 60  # characters of a text in a message
+
+
+class Similarities(ABC):
+    """Similarities of one model. `prepare` some examples first, then ask for theirs."""
+
+    def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
+        self.name, self.store, self.pictures = model.name, store, Pictures()
+        self.passes = Passes(model.name, store, batch)
+
+    @abstractmethod
+    def prepare(self, examples: Sequence[Asked]) -> Left:
+        """Compute what examples need and the store lacks; returns those that have an image that cannot be used.
+
+        Raises:
+            NotApplicable: the model cannot answer such an example.
+        """
+
+    @abstractmethod
+    def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
+        """Similarity of each image with each text of an example, shape (images, texts)."""
+
+    @abstractmethod
+    def gallery(self, query: Query) -> Floats:
+        """Similarity of a query with each entry of its gallery, shape (entries,)."""
+
+    def close(self) -> None:
+        """End the threads that decode."""
+        self.pictures.close()
+
+    def _named(self, examples: Iterable[Asked], galleries: Iterable[tuple[Gallery, str]]) -> _Named:
+        """The names of all pictures that can be read, each once."""
+        found: _Named = {}
+        asked = [(picture, one.key) for one in examples for picture in own_pictures(one)]
+        asked += [(entry, key) for gallery, key in galleries for entry in gallery if isinstance(entry, Picture)]
+        for picture, key in asked:
+            name = self._name_or_none(picture)
+            if name is not None:
+                found.setdefault(name, (picture, f"{picture.where} (example {key})"))
+        return found
+
+    def _name_or_none(self, picture: Picture) -> bytes | None:
+        try:
+            return self.pictures.name(picture)
+        except Unusable:
+            return None
+
+    def _left_out(self, examples: Sequence[Asked]) -> Left:
+        found, galleries = Left(), dict[int, Unusable | None]()
+        for example in examples:
+            problem = self._unusable(own_pictures(example))
+            if problem is None and isinstance(example, Query):
+                gallery = example.gallery
+                if id(gallery) not in galleries:
+                    galleries[id(gallery)] = self._unusable([one for one in gallery if isinstance(one, Picture)])
+                problem = galleries[id(gallery)]
+            if problem is not None:
+                found[example.key] = problem
+        return found
+
+    def _unusable(self, pictures: Sequence[Picture]) -> Unusable | None:
+        for picture in pictures:
+            try:
+                self.pictures.name(picture)
+            except Unusable as unusable:
+                return unusable
+        return None
+
+
+_Named = dict[bytes, tuple[Picture, str]]  # by name: where to read it, and what it is for messages
+
+
+class ByFeatures(Similarities):
+    """Cosines of a dual encoder's features; each image and each text is encoded once.
+
+    Args:
+        composer: makes queries of an image with a text; None for a plain dual encoder.
+    """
+
+    def __init__(self, encoder: DualEncoder, store: FeatureStore, batch: int, composer: Composer | None = None) -> None:
+        super().__init__(composer or encoder, store, batch)
+        self.encoder, self.composer = encoder, composer
+        self._window: dict[bytes, Floats] = {}
+        self._galleries: OrderedDict[int, tuple[Gallery, Floats]] = OrderedDict()
+
+    def prepare(self, examples: Sequence[Asked]) -> Left:
+        """As `Similarities.prepare`."""
+        for example in examples:
+            self._check(example)
+        galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
+        fresh = [galleries[place] for place in galleries if place not in self._galleries]
+        texts = {text: one.key for one in examples for text in own_texts(one)}
+        texts |= {entry: key for gallery, key in fresh for entry in gallery if isinstance(entry, str)}
+        self._encode_texts(texts)
+        self._encode_images(self._named(examples, fresh))
+        left_out = self._left_out(examples)
+        usable = [one for one in examples if one.key not in left_out]
+        names = [self.pictures.name(picture) for one in usable for picture in own_pictures(one)]
+        self._window = self.store.find([*names, *(text_name(text) for one in usable for text in own_texts(one))])
+        return left_out
+
+    def _check(self, example: Asked) -> None:
+        if self.composer is None:
+            if isinstance(example, Query) and (example.image is None) == (example.text is None):
+                raise NotApplicable(
+                    f"{self.name}: does not say what an image together with a text asks for (example {example.key}); "
+                    f"name a rule, such as --model image+text:{self.name}"
+                )
+        elif not isinstance(example, Query) or example.image is None or example.text is None:
+            raise NotApplicable(
+                f"{self.name}: composes queries of an image and a text, and example {example.key} has none; name the "
+                f"encoder alone, --model {self.encoder.name}"
+            )
+
+    def _encode_texts(self, texts: dict[str, str]) -> None:
+        """texts: with the key of an example that has them."""
+        named = {text_name(text): (text, key) for text, key in texts.items()}
+        inputs = [
+            (name, f"the text {named[name][0][:_TEXT_SHOWN]!r} (example {named[name][1]})", named[name][0])
+            for name in self.store.missing(named)
+        ]
+        self.passes.run(inputs, self.encoder.text_features)
+
+    def _encode_images(self, named: _Named) -> None:
+        missing = ((name, named[name][0]) for name in self.store.missing(named))
+        decoded = self.pictures.decoded(missing, self.encoder.prepare, AHEAD * self.passes.batch)
+        inputs = ((name, named[name][1], prepared) for name, _, prepared in decoded)
+        for some in _lots(inputs, self.passes.batch):
+            self.passes.run(some, self.encoder.image_features)
+
+    def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
+        """As `Similarities.matrix`."""
+        rows = np.stack([self._window[self.pictures.name(picture)] for picture in images])
+        return cosines(unit(rows), unit(np.stack([self._window[text_name(text)] for text in texts])))
+
+    def gallery(self, query: Query) -> Floats:
+        """As `Similarities.gallery`."""
+        found = self._galleries.get(id(query.gallery))
+        if found is None:
+            names = [text_name(one) if isinstance(one, str) else self.pictures.name(one) for one in query.gallery]
+            features = self.store.find(names)
+            found = query.gallery, unit(np.stack([features[name] for name in names]))
+            self._galleries[id(query.gallery)] = found  # it holds the gallery, so that its id is not another's
+            if len(self._galleries) > GALLERIES:
+                self._galleries.popitem(last=False)
+        self._galleries.move_to_end(id(query.gallery))
+        image = None if query.image is None else self._window[self.pictures.name(query.image)][None]
+        text = None if query.text is None else self._window[text_name(query.text)][None]
+        if self.composer is not None and image is not None and text is not None:
+            asked = np.asarray(self.composer.compose(image, text), np.float32)
+        else:
+            asked = unit(image if image is not None else text)  # type: ignore[arg-type]  # it has one: `_check`
+        if asked.shape != (1, found[1].shape[1]) or not np.isfinite(asked).all():
+            raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
+        return cosines(found[1], asked)[:, 0]
+
+
+class ByPairs(Similarities):
+    """Scores of a model that reads an image together with a text; each pair is scored once."""
+
+    def __init__(self, scorer: PairScorer, store: FeatureStore, batch: int) -> None:
+        super().__init__(scorer, store, batch)
+        self.scorer = scorer
+        self._window: dict[bytes, Floats] = {}
+
+    def prepare(self, examples: Sequence[Asked]) -> Left:
+        """As `Similarities.prepare`."""
+        for example in examples:
+            if isinstance(example, Query) and (example.image is None) == (example.text is None):
+                raise NotApplicable(
+                    f"{self.name}: scores an image with a text, and example {example.key} asks with both; name a "
+                    "dual encoder and a rule, such as --model image+text:open_clip:ViT-B-32:openai"
+                )
+        galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
+        named = self._named(examples, galleries.values())
+        texts: dict[bytes, dict[bytes, str]] = {}  # of each image by name: texts by the name of the pair
+        for example in examples:
+            for picture, text in pairs_of(example):
+                if (name := self._name_or_none(picture)) is not None:
+                    texts.setdefault(name, {})[pair_name(name, text_name(text))] = text
+        missing = set(self.store.missing(pair for pairs in texts.values() for pair in pairs))
+        wanted = [name for name, pairs in texts.items() if not missing.isdisjoint(pairs)]
+        decoded = self.pictures.decoded(
+            ((name, named[name][0]) for name in wanted), lambda image: image, AHEAD * self.passes.batch
+        )
+        inputs = (
+            (pair, f"{named[name][1]} with {text[:_TEXT_SHOWN]!r}", (image, text))
+            for name, _, image in decoded
+            for pair, text in texts[name].items()
+            if pair in missing
+        )
+        for some in _lots(inputs, self.passes.batch):
+            self.passes.run(some, lambda pairs: self.scorer.score(*zip(*pairs, strict=True)))
+        left_out = self._left_out(examples)
+        usable = [one for one in examples if one.key not in left_out]
+        self._window = self.store.find(self._pair(*pair) for one in usable for pair in pairs_of(one))
+        return left_out
+
+    def _pair(self, picture: Picture, text: str) -> bytes:
+        return pair_name(self.pictures.name(picture), text_name(text))
+
+    def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
+        """As `Similarities.matrix`."""
+        found = [self._window[self._pair(*pair)][0] for pair in product(images, texts)]
+        return np.array(found, np.float32).reshape(len(images), len(texts))
+
+    def gallery(self, query: Query) -> Floats:
+        """As `Similarities.gallery`."""
+        return np.array([self._window[self._pair(*pair)][0] for pair in pairs_of(query)], np.float32)
+
+
+def cosines(first: Floats, second: Floats) -> Floats:
+    """Similarities of unit features, shape (n, m) of (n, d) and (m, d), as float32."""
+    # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
+    # stand, which float32 sums of a BLAS do not promise.
+    return (first.astype(np.float64) @ second.astype(np.float64).T).astype(np.float32)
+
+
+def own_pictures(example: Asked) -> Sequence[Picture]:
+    """Pictures of an example without its gallery."""
+    if isinstance(example, Matching):
+        return example.images
+    if isinstance(example, Query):
+        return () if example.image is None else (example.image,)
+    return example.frames
+
+
+def own_texts(example: Asked) -> Sequence[str]:
+    """Texts of an example without its gallery."""
+    if isinstance(example, Query):
+        return () if example.text is None else (example.text,)
+    return example.captions
+
+
+def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
+    """All pairs that an example asks about; of queries, those with the entries of the gallery, in order."""
+    if not isinstance(example, Query):
+        yield from product(own_pictures(example), own_texts(example))
+        return
+    for entry in example.gallery:
+        if isinstance(entry, Picture):
+            assert example.text is not None
+            yield entry, example.text
+        else:
+            assert example.image is not None
+            yield example.image, entry
+
+
+def _lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:
+    lot: list[T] = []
+    for one in inputs:
+        lot.append(one)
+        if len(lot) == size:
+            yield lot
+            lot = []
+    if lot:
+        yield lot

@@ -1,0 +1,134 @@
+"""Features and scores that a model gave, on disk: an SQLite file for each model and runtime class."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from evaluation.scorers.contract import Floats
+from manifests.errors import BuildFailed
+
+WAIT_SECONDS = 60.0  # for another process that writes
+_AT_A_TIME = 500  # names of one query
+_TABLE = "CREATE TABLE IF NOT EXISTS features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
+# SQLite keeps it in a file of its own that nobody else sees: a benchmark of millions of images does not fill memory.
+_USED = "CREATE TEMP TABLE used (name BLOB PRIMARY KEY) WITHOUT ROWID"
+
+
+def default_cache() -> Path:
+    """``$XDG_CACHE_HOME/twinset/features``, or below ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "twinset" / "features"
+
+
+def image_name(data: bytes) -> bytes:
+    """Name of an image in a store: by the bytes of its file."""
+    return b"i" + hashlib.sha256(data).digest()
+
+
+def text_name(text: str) -> bytes:
+    """Name of a text in a store."""
+    return b"t" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def pair_name(image: bytes, text: bytes) -> bytes:
+    """Name of the score of an image and a text by their names."""
+    return b"p" + image[1:] + text[1:]
+
+
+class FeatureStore:
+    """What one model gave. A model's name here is a digest of model, transform and runtime class.
+
+    What `keep` was given is on disk when it returns; what a killed process left half-written is rolled back by the next
+    one. The rollback journal (no write-ahead log) also works on network file systems with locks. Several processes may
+    use one file: the first feature of a name stays.
+    """
+
+    def __init__(self, folder: Path, model: str) -> None:
+        self.path = folder / f"{model}.sqlite"
+        self._lock = threading.Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            error.add_note("name another folder with --cache, on a disk that can be written")
+            raise
+        with self._explained():
+            self._database = sqlite3.connect(
+                self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.execute(_TABLE)
+            self._database.execute(_USED)
+
+    def missing(self, names: Iterable[bytes]) -> list[bytes]:
+        """Names that are not kept, in order, each once."""
+        wanted = list(dict.fromkeys(names))
+        kept = {name for name, in self._rows("name", wanted)}
+        return [name for name in wanted if name not in kept]
+
+    def find(self, names: Iterable[bytes]) -> dict[bytes, Floats]:
+        """Features that are kept, by name."""
+        wanted = list(dict.fromkeys(names))
+        with self._lock, self._explained():
+            self._database.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((name,) for name in wanted))
+        return {name: np.frombuffer(value, np.float32) for name, value in self._rows("name, value", wanted)}
+
+    def start_count(self) -> None:
+        """Forget what `find` was asked for."""
+        with self._lock, self._explained():
+            self._database.execute("DELETE FROM used")
+
+    def seconds(self) -> float:
+        """Seconds that the network took, in whatever run, for all that `find` was asked for since `start_count`."""
+        query = "SELECT coalesce(sum(seconds), 0) FROM features JOIN used USING (name)"
+        with self._lock, self._explained():
+            return float(self._database.execute(query).fetchone()[0])
+
+    def keep(self, names: Sequence[bytes], values: Floats, seconds: float) -> None:
+        """Keep features.
+
+        Args:
+            values: shape (names, d).
+            seconds: that they took together.
+        """
+        each = seconds / max(len(names), 1)
+        rows = [(name, value.tobytes(), each) for name, value in zip(names, values, strict=True)]
+        with self._lock, self._explained():
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                self._database.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", rows)
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def _rows(self, columns: str, names: list[bytes]) -> Iterator[tuple[bytes, ...]]:
+        for start in range(0, len(names), _AT_A_TIME):
+            some = names[start : start + _AT_A_TIME]
+            query = f"SELECT {columns} FROM features WHERE name IN ({','.join('?' * len(some))})"
+            with self._lock, self._explained():
+                found = self._database.execute(query, some).fetchall()
+            yield from found
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            remedy = "see that it can be written and that its disk has room, and run the same command again"
+            raise BuildFailed(f"{self.path}: {error}; {remedy}") from error
+        except sqlite3.DatabaseError as error:
+            remedy = "remove it: what it holds is encoded again"
+            raise BuildFailed(f"{self.path}: not a file of features ({error}); {remedy}") from error
