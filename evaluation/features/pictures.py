@@ -24,8 +24,8 @@ class Unusable(Exception):
     """A picture that cannot be read or decoded. reason: as `evaluation.examples.LeftOut`."""
 
     def __init__(self, where: str, reason: str, problem: str) -> None:
-        super().__init__(f"{where}: {reason} ({problem})")
-        self.where, self.reason = where, reason
+        super().__init__(where, reason, problem)
+        self.where, self.reason, self.problem = where, reason, problem
 
 
 def decode(where: str, data: bytes) -> Image:
@@ -49,38 +49,36 @@ class Pictures:
     """Reads pictures one after the other, since those of one tar share its file; decodes them in threads."""
 
     def __init__(self) -> None:
-        self._names: dict[str, bytes | Unusable] = {}
-        self._undecodable: dict[bytes, Unusable] = {}
+        # Not the errors themselves: their tracebacks would hold images.
+        self._names: dict[str, bytes | tuple[str, str, str]] = {}
+        self._undecodable: dict[bytes, tuple[str, str, str]] = {}
         self._decoders = ThreadPoolExecutor(DECODERS, "decode")
 
     def name(self, picture: Picture) -> bytes:
-        """Name of a picture in a store; raises `Unusable` where it cannot be read, or `reject` was told of it."""
+        """Name of a picture in a store; raises `Unusable` where it cannot be read, or did not decode."""
         found = self._names.get(picture.where)
         if found is None:
             found = self._read_name(picture)
             self._names[picture.where] = found
             if len(self._names) > REMEMBERED:
                 del self._names[next(iter(self._names))]
-        if isinstance(found, Unusable):
-            raise found.with_traceback(None)
-        if found in self._undecodable:
-            raise self._undecodable[found].with_traceback(None)
+        if isinstance(found, bytes) and found in self._undecodable:
+            _, reason, problem = self._undecodable[found]
+            raise Unusable(picture.where, reason, problem)
+        if isinstance(found, tuple):
+            raise Unusable(*found)
         return found
 
-    def _read_name(self, picture: Picture) -> bytes | Unusable:
+    def _read_name(self, picture: Picture) -> bytes | tuple[str, str, str]:
         try:
             return image_name(picture.read())
         except (OSError, WrongUse) as error:
-            return Unusable(picture.where, "unreadable image", in_words(error))
-
-    def reject(self, name: bytes, unusable: Unusable) -> None:
-        """Have `name` raise for the pictures of this name: their bytes do not decode."""
-        self._undecodable[name] = unusable
+            return picture.where, "unreadable image", in_words(error)
 
     def decoded(
         self, pictures: Iterable[tuple[bytes, Picture]], use: Callable[[Image], T], ahead: int
     ) -> Iterator[tuple[bytes, Picture, T]]:
-        """Pictures in order with what ``use`` makes of each image; those that do not decode are rejected.
+        """Pictures in order with what ``use`` makes of each image; those that do not decode are left out.
 
         Args:
             pictures: with their names.
@@ -102,7 +100,7 @@ class Pictures:
         try:
             yield name, picture, future.result()
         except Unusable as unusable:
-            self.reject(name, unusable)
+            self._undecodable[name] = unusable.where, unusable.reason, unusable.problem
 
     def close(self) -> None:
         """End the threads."""

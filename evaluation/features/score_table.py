@@ -42,9 +42,9 @@ def write_scores(
 ) -> int:
     """Score all examples of a benchmark.
 
-    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``seconds``. Seconds are
-    those of the network for all that the benchmark needs, in whatever run it was encoded: so a run again, from the
-    cache, writes the same bytes. Examples that are left out are listed beside the file, ``.left_out.jsonl``.
+    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``seconds``. Seconds
+    are those of the network for all that the benchmark needs, in whatever run it was encoded: so a run again, from
+    the cache, writes the same bytes. Examples that are left out are listed beside it, in ``NAME.left_out.jsonl``.
 
     Args:
         on_progress: called with the number of examples done.
@@ -184,5 +184,3 @@ def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[f
     middles = (example.times[:-1] + example.times[1:]) / 2
     errors: list[float] = np.abs(middles[gaps == gaps.max()] - example.boundary).tolist()
     return errors
-
-

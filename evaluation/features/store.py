@@ -69,7 +69,7 @@ class FeatureStore:
     def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Names that are not kept, in order, each once."""
         wanted = list(dict.fromkeys(names))
-        kept = {name for name, in self._rows("name", wanted)}
+        kept = {name for (name,) in self._rows("name", wanted)}
         return [name for name in wanted if name not in kept]
 
     def find(self, names: Iterable[bytes]) -> dict[bytes, Floats]:

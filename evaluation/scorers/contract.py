@@ -147,4 +147,5 @@ def unit(features: Floats) -> Floats:
     """Features divided by their norm, shape (..., d); zeros stay zeros."""
     # Row by row in float64, so that a feature's norm does not depend on what else is in the array.
     norms = np.sqrt(np.einsum("...d,...d->...", features, features, dtype=np.float64))[..., None]
-    return (features / np.maximum(norms, 1e-12)).astype(np.float32)
+    divided: Floats = (features / np.maximum(norms, 1e-12)).astype(np.float32)
+    return divided

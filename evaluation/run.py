@@ -1,0 +1,118 @@
+"""Models on benchmarks: a file of scores for each pair of them, ``OUT/scores/BENCHMARK/MODEL.parquet``."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.examples import Benchmark
+from evaluation.features.score_table import write_scores
+from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
+from evaluation.features.store import FeatureStore, default_cache
+from evaluation.scorers.contract import Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
+from evaluation.scorers.kinds import open_model
+from manifests.canonical import digest
+from manifests.errors import WrongUse
+
+LONGEST = 120  # characters of a file's name without its ending
+_LOG = logging.getLogger("twinset")
+OnProgress = Callable[[str, str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A file of scores that was written. rows: examples in it. computed: features or pairs that were not in the cache."""
+
+    benchmark: str
+    model: str
+    path: Path
+    rows: int
+    computed: int
+
+
+def run(
+    benchmarks: Sequence[Benchmark],
+    models: Sequence[str],
+    out: Path,
+    cache: Path | None = None,
+    running: Running | None = None,
+    on_progress: OnProgress = lambda benchmark, model, done: None,
+) -> list[Scored]:
+    """Score benchmarks with models, one model after the other.
+
+    What was encoded stays in the cache, also when the run is killed: the same call goes on from there.
+
+    Args:
+        models: as `evaluation.scorers.kinds.open_model` takes them.
+        cache: folder of features; the user's own by default.
+        on_progress: called with benchmark, model and the number of examples done.
+
+    Returns:
+        The files, by model and then by benchmark. A model that cannot answer a benchmark is left out with a warning.
+
+    Raises:
+        WrongUse: a model or a benchmark is wrong, or no model can answer any of the benchmarks.
+    """
+    running = running or Running()
+    for what, names in (("--benchmark", [one.name for one in benchmarks]), ("--model", list(models))):
+        if not names:
+            raise WrongUse(f"{what}: name at least one")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    scored: list[Scored] = []
+    refused: list[NotApplicable] = []
+    for model in models:
+        scorer = open_model(model, running)
+        similarities = similarities_of(scorer, cache or default_cache(), running)
+        facts = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        try:
+            for benchmark in benchmarks:
+                path = scores_path(out, benchmark.name, model)
+                of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
+                before = similarities.passes.done
+                tell = _telling(on_progress, benchmark.name, model)
+                try:
+                    rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
+                except NotApplicable as error:
+                    refused.append(error)
+                    _LOG.warning("%s: %s", benchmark.name, error)
+                    continue
+                scored.append(Scored(benchmark.name, model, path, rows, similarities.passes.done - before))
+        finally:
+            similarities.close()
+    if not scored:
+        raise refused[0]
+    return scored
+
+
+def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
+    """The similarities that a scorer gives, with its store in the cache.
+
+    Raises:
+        WrongUse: it is none of the kinds that score images with texts.
+    """
+    composer = scorer if isinstance(scorer, Composer) else None
+    encoder = composer.encoder if composer is not None else scorer
+    # A composer's features are its encoder's, which other composers share.
+    store = FeatureStore(cache, digest([encoder.digest(), running.runtime()]))
+    if isinstance(encoder, DualEncoder):
+        return ByFeatures(encoder, store, running.batch, composer)
+    if isinstance(encoder, PairScorer):
+        return ByPairs(encoder, store, running.batch)
+    raise WrongUse(f"--model {scorer.name}: does not score images with texts")
+
+
+def scores_path(out: Path, benchmark: str, model: str) -> Path:
+    """Where the scores of a model on a benchmark lie: its name with ``-`` for what a file's name cannot have."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", model).strip("-.")
+    if len(name) > LONGEST:
+        name = f"{name[:LONGEST]}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+    return out / "scores" / benchmark / f"{name}.parquet"
+
+
+def _telling(on_progress: OnProgress, benchmark: str, model: str) -> Callable[[int], None]:
+    return lambda done: on_progress(benchmark, model, done)

@@ -1,0 +1,63 @@
+"""The kinds of models that ``--model KIND:…`` names, and opening one; a kind is one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from evaluation.scorers.contract import Running, Scorer
+from manifests.errors import WrongUse
+
+Open = Callable[[str, Sequence[str], Running], Scorer]
+
+
+class Kind(NamedTuple):
+    """A kind of models.
+
+    place: module and function that opens one, of `Open`; imported only then.
+    form: what is written after the colon. parts: at most this number, so that the last one may hold colons.
+    """
+
+    place: str
+    form: str
+    parts: int = 1
+
+
+KINDS = {
+    "open_clip": Kind("evaluation.scorers.open_clip_models:open_open_clip", "NAME:TAG|FILE, or FOLDER", 2),
+    "clip": Kind("evaluation.scorers.transformers_encoders:open_clip_folder", "FOLDER"),
+    "siglip": Kind("evaluation.scorers.transformers_encoders:open_siglip", "FOLDER"),
+    "blip-itm": Kind("evaluation.scorers.fusion:open_blip", "FOLDER"),
+    "vilt": Kind("evaluation.scorers.fusion:open_vilt", "FOLDER"),
+    "flava": Kind("evaluation.scorers.fusion:open_flava", "FOLDER"),
+    "image-only": Kind("evaluation.scorers.composed:open_image_only", "ENCODER"),
+    "text-only": Kind("evaluation.scorers.composed:open_text_only", "ENCODER"),
+    "image+text": Kind("evaluation.scorers.composed:open_image_text", "ENCODER"),
+    "combiner": Kind("evaluation.scorers.composed:open_combiner", "FILE:ENCODER", 2),
+    "random": Kind("evaluation.scorers.open_clip_models:open_random", "NAME[:SEED]", 2),
+}
+
+
+def open_model(text: str, running: Running | None = None) -> Scorer:
+    """Load the model that ``KIND:NAME[:CHECKPOINT]`` names.
+
+    Raises:
+        WrongUse: there is no such kind, name or file, or the file is not of this model.
+    """
+    kind, _, rest = text.partition(":")
+    found = KINDS.get(kind)
+    if found is None or not rest or not all(parts := rest.split(":", found.parts - 1)):
+        near = get_close_matches(kind, KINDS, 1, 0.5)
+        known = near if near and found is None else [kind] if found else list(KINDS)
+        forms = ", ".join(f"{one}:{KINDS[one].form}" for one in known)
+        problem = f"{kind!r} is not a kind of model" if found is None else "names no model"
+        raise WrongUse(f"--model {text}: {problem}; write {forms}, such as open_clip:ViT-B-32:openai")
+    module, _, function = found.place.partition(":")
+    opening: Any = getattr(import_module(module), function)
+    try:
+        scorer: Scorer = opening(text, parts, running or Running())
+    except ImportError as error:
+        raise WrongUse(f"--model {text}: {error}; pip install 'twinset[models]'") from error
+    return scorer

@@ -1,0 +1,109 @@
+"""Real architectures with tiny random weights, in the published layouts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+SIZE = 32
+TEXT = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
+VISION = {"image_size": SIZE, "layers": 1, "width": 64, "patch_size": 16}
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "on", "the", "mat", "red", "blue", "."]
+
+
+def open_clip_config(folder: Path, name: str = "tiny.json", **settings: Any) -> Path:
+    """A configuration of open_clip as a JSON file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(json.dumps({"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings}))
+    return path
+
+
+def open_clip_network(seed: int = 0, **settings: Any) -> Any:
+    import open_clip  # type: ignore[import-untyped]
+
+    torch.manual_seed(seed)
+    return open_clip.CLIP(**{"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings})
+
+
+def images(count: int, seed: int = 0) -> list[Image.Image]:
+    """Noise of different shapes."""
+    drawn = np.random.default_rng(seed)
+    return [Image.fromarray(drawn.integers(0, 256, (40 + n % 3 * 8, 56, 3), np.uint8)) for n in range(count)]
+
+
+def save_tokenizer(folder: Path, kind: str) -> None:
+    """A tokenizer of a few words, as CLIP, SigLIP or the models of BERT's vocabulary have it."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    first, last = ("[CLS]", "[SEP]")
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    single = f"{first} $A {last}" if kind != "siglip" else f"$A {last}"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, special_tokens=[(word, WORDS.index(word)) for word in (first, last)]
+    )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": first, "sep_token": last, "eos_token": last}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
+    """A tiny model of ``kind`` (clip, siglip, blip, vilt, flava) as ``save_pretrained`` writes it."""
+    import transformers
+
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision = {**small, "image_size": SIZE, "patch_size": 16}
+    text = {**small, "vocab_size": len(WORDS), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    torch.manual_seed(seed)
+    if kind == "clip":
+        config = transformers.CLIPConfig(
+            text_config={**text, "max_position_embeddings": 77}, vision_config=vision, projection_dim=8
+        )
+        model, processor = (
+            transformers.CLIPModel(config),
+            transformers.CLIPImageProcessor(size={"shortest_edge": SIZE}, crop_size=SIZE),
+        )
+    elif kind == "siglip":
+        config = transformers.SiglipConfig(
+            text_config={**text, "max_position_embeddings": 64, "projection_size": 16}, vision_config=vision
+        )
+        model, processor = (
+            transformers.SiglipModel(config),
+            transformers.SiglipImageProcessor(size={"height": SIZE, "width": SIZE}),
+        )
+    elif kind == "blip":
+        config = transformers.BlipConfig(
+            text_config={**text, "max_position_embeddings": 48, "encoder_hidden_size": 16},
+            vision_config=vision,
+            image_text_hidden_size=8,
+        )
+        model = transformers.BlipForImageTextRetrieval(config)
+        processor = transformers.BlipImageProcessor(size={"height": SIZE, "width": SIZE})
+    elif kind == "vilt":
+        config = transformers.ViltConfig(**{**text, **vision}, max_position_embeddings=40)
+        model = transformers.ViltForImageAndTextRetrieval(config)
+        processor = transformers.ViltImageProcessor(size={"shortest_edge": SIZE}, size_divisor=16)
+    else:
+        config = transformers.FlavaConfig(
+            text_config={**text, "max_position_embeddings": 77},
+            image_config=vision,
+            multimodal_config=small,
+            image_codebook_config={"hidden_size": 4, "vocab_size": 8, "num_blocks_per_group": 1},
+            hidden_size=16,
+            projection_dim=8,
+        )
+        model = transformers.FlavaForPreTraining(config)
+        processor = transformers.FlavaImageProcessor(
+            size={"height": SIZE, "width": SIZE}, crop_size={"height": SIZE, "width": SIZE}
+        )
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    save_tokenizer(folder, kind)
+    return folder
