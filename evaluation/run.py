@@ -25,7 +25,10 @@ OnProgress = Callable[[str, str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A file of scores that was written. rows: examples in it. computed: features or pairs that were not in the cache."""
+    """A file of scores that was written.
+
+    rows: examples in it. computed: features or scores of pairs that were not in the cache.
+    """
 
     benchmark: str
     model: str

@@ -62,13 +62,17 @@ class Blip(FusionScorer):
     network = "BlipForImageTextRetrieval"
 
     def _log_odds(self, images: Sequence[Image], tokens: dict[str, Any]) -> torch.Tensor:
-        found = self.model(
+        import torch
+
+        seen = self.model.vision_model(**self.pixels(images)).last_hidden_state
+        read = self.model.text_encoder(
             input_ids=tokens["input_ids"],
             attention_mask=tokens["attention_mask"],
-            pixel_values=self.pixels(images)["pixel_values"],
-            use_itm_head=True,
+            encoder_hidden_states=seen,
+            # BlipForImageTextRetrieval.forward makes it on the CPU, wherever the model is.
+            encoder_attention_mask=torch.ones(seen.shape[:2], dtype=torch.long, device=seen.device),
         )
-        return _match(found.itm_score)
+        return _match(self.model.itm_head(read.last_hidden_state[:, 0]))
 
 
 class Flava(FusionScorer):
