@@ -13,10 +13,12 @@ The contracts to write a source or a filter against are here as well: see docs/e
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from evaluation.run import OnProgress, read_and_run
+from evaluation.scorers.contract import Running
 from generators.contract import check_source
 from generators.image_files import ImageFiles, UnusableImage
 from generators.media_sources import ImageFolderSource, VideoFolderSource
@@ -75,6 +77,7 @@ __all__ = [
     "WrongUse",
     "build",
     "check_source",
+    "evaluate",
     "export",
     "generator_for",
     "identity_of",
@@ -161,6 +164,41 @@ def export(out: str, format: str, to: str | Path, only: Iterable[str] = ()) -> i
     """Write subsets in another tool's format (`shards.export.formats.FORMATS`); returns the number of samples."""
     store = Store(out)
     return formats.export(store, published(store, only), format, Path(to))
+
+
+def evaluate(
+    benchmarks: Iterable[tuple[str, str | Path]],
+    models: Sequence[str],
+    out: str | Path,
+    *,
+    subsets: Sequence[str] = (),
+    cache: str | Path | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
+    batch: int = 32,
+    threads: int = 0,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Score benchmarks with models, or resume it; what was encoded stays in the cache.
+
+    Args:
+        benchmarks: names of `evaluation.benchmarks.READERS`, each with its folder.
+        models: as ``twinset eval run --model`` takes them.
+        out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it.
+        subsets: of the benchmarks that are read; all when empty.
+        cache: folder of features; ``~/.cache/twinset/features`` by default.
+        batch: images, texts or pairs of a pass.
+        threads: torch's; 0: one a core.
+        on_progress: called with benchmark, model and the number of examples done.
+
+    Returns:
+        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "figures"}]}``.
+
+    Raises:
+        WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
+    """
+    running = Running(device, batch, threads)
+    places = [(name, Path(folder)) for name, folder in benchmarks]
+    return read_and_run(places, models, Path(out), subsets, Path(cache) if cache else None, running, on_progress)
 
 
 def _recipe(recipe: str | Recipe, settings: Iterable[str]) -> Recipe:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
 
 from evaluation.examples import Benchmark
 from evaluation.features.score_table import write_scores
@@ -43,7 +47,7 @@ def run(
     out: Path,
     cache: Path | None = None,
     running: Running | None = None,
-    on_progress: OnProgress = lambda benchmark, model, done: None,
+    on_progress: OnProgress | None = None,
 ) -> list[Scored]:
     """Score benchmarks with models, one model after the other.
 
@@ -77,7 +81,7 @@ def run(
                 path = scores_path(out, benchmark.name, model)
                 of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
                 before = similarities.passes.done
-                tell = _telling(on_progress, benchmark.name, model)
+                tell = _telling(on_progress or _unheard, benchmark.name, model)
                 try:
                     rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
                 except NotApplicable as error:
@@ -90,6 +94,32 @@ def run(
     if not scored:
         raise refused[0]
     return scored
+
+
+def read_and_run(
+    places: Sequence[tuple[str, Path]],
+    models: Sequence[str],
+    out: Path,
+    subsets: Sequence[str] = (),
+    cache: Path | None = None,
+    running: Running | None = None,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
+    from evaluation.benchmarks import open_benchmark
+    from evaluation.metrics.measure import measure
+
+    benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
+    scores = []
+    for one in run(benchmarks, models, out, cache, running, on_progress):
+        left_out = json.loads(pq.read_schema(one.path).metadata[b"twinset"])["left_out"]
+        figures = measure(one.path).as_json()["all"]
+        scores.append(asdict(one) | {"path": str(one.path), "left_out": left_out, "figures": figures})
+    return {"scores": scores}
+
+
+def _unheard(benchmark: str, model: str, done: int) -> None:
+    """Progress that nobody asked for."""
 
 
 def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
