@@ -27,7 +27,7 @@ from evaluation.examples import (
 from evaluation.features.similarities import Asked, Similarities, own_pictures
 from manifests.errors import WrongUse
 
-WINDOW = 1024  # images and entries of galleries that are prepared together
+WINDOW = 2048  # images and entries of galleries that are prepared together
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Matching: MATCHING_SCORES, Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
 _LOG = logging.getLogger("twinset")
