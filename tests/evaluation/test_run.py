@@ -8,10 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli.eval_run import named
+from cli.main import main
 from evaluation.run import run, scores_path
 from evaluation.scorers.contract import NotApplicable, Running
 from manifests.errors import WrongUse
-from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
+from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, drawn, matchings
 from tests.evaluation.features.test_score_table import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 
@@ -81,3 +82,52 @@ def test_folders_belong_to_benchmarks_by_place_or_by_name() -> None:
     for names, folders in ((["a"], []), (["a=/x"], ["/1"]), (["a", "b"], ["/1"])):
         with pytest.raises(WrongUse, match="--data"):
             named(names, folders)
+
+
+def sugarcrepe(folder: Path) -> Path:
+    """Two examples in SugarCrepe's layout, and one whose image is absent."""
+    rows = {
+        str(n): {"filename": f"{n:012d}.jpg", "caption": f"a cat {n}", "negative_caption": f"a dog {n}"}
+        for n in range(3)
+    }
+    folder.mkdir()
+    (folder / "swap_obj.json").write_text(json.dumps(rows))
+    for n in range(2):
+        (folder / f"{n:012d}.jpg").write_bytes(drawn(n))
+    return folder
+
+
+def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = sugarcrepe(tmp_path / "data"), tmp_path / "out"
+    options = ["--out", str(out), "--cache", str(tmp_path / "cache"), "--batch", "4", "--threads", "1"]
+    command = ["eval", "run", "--benchmark", "sugarcrepe", "--data", str(data), "--model", model, *options]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "2 scored, 1 left out: missing image" in said.out and str(scores_path(out, "sugarcrepe", model)) in said.out
+    assert main([*command, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["scores"]
+    assert (found["rows"], found["computed"], found["left_out"]) == (2, 0, {"missing image": 1})
+    assert pq.read_table(found["path"])["s10"].null_count == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (["--benchmark", "sugarcrep", "--data", "DIR"], "sugarcrepe"),
+        (["--benchmark", "sugarcrepe"], "--data"),
+        (["--benchmark", "sugarcrepe=/nowhere"], "/nowhere"),
+        (["--benchmark", "sugarcrepe=DIR", "--subset", "nothing"], "nothing"),
+        (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "clip:FOLDER"),
+    ],
+)
+def test_wrong_commands_say_what_to_write_and_end_with_2(
+    tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str], wrong: list[str], said: str
+) -> None:
+    data = str(sugarcrepe(tmp_path / "data"))
+    asked = [one.replace("DIR", data) for one in wrong]
+    asked += [] if "--model" in asked else ["--model", model]
+    assert main(["eval", "run", *asked, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
