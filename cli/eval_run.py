@@ -12,8 +12,6 @@ from typing import Any
 
 from manifests.errors import WrongUse
 
-MAIN = 6  # figures of a benchmark that the table shows
-
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
@@ -118,8 +116,12 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
     for one in scores:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
         print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}")
-        for name, value in one.get("figures", {}).items():
-            print(f"  {name}  {value}")
+        found = one["figures"]
+        expected, interval = found["expected"], found["interval"]
+        for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
+            line = f"  {name:16} {found[name]:8.2f}"
+            line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
+            print(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
         print(f"  {one['path']}")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,12 @@ def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
     assert main(command) == 0
     said = capsys.readouterr()
     assert "2 scored, 1 left out: missing image" in said.out and str(scores_path(out, "sugarcrepe", model)) in said.out
+    assert re.search(r"  \w+ +\d+\.\d\d  \d+\.\d\d to \d+\.\d\d", said.out)
     assert main([*command, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["scores"]
     assert (found["rows"], found["computed"], found["left_out"]) == (2, 0, {"missing image": 1})
     assert pq.read_table(found["path"])["s10"].null_count == 2
+    assert found["figures"]["n"] == 2 and 0 <= found["figures"]["accuracy"] <= 100
 
 
 @pytest.mark.parametrize(
