@@ -150,7 +150,7 @@ def timed(what: str, work: Any) -> tuple[float, Floats]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--videos", type=int, default=10)
+    parser.add_argument("--videos", type=int, default=16)
     parser.add_argument("--examples", type=int, default=2000, help="of the measurement of memory")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
