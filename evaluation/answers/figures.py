@@ -75,9 +75,9 @@ def _figures(
     """Each share, 100 · sum of numerators / sum of denominators; left out where it is of nothing."""
     # A column for every numerator, then for every denominator: shape (examples, 2 · shares).
     columns = np.array([top for top, _ in shares.values()] + [under for _, under in shares.values()], np.int64).T
-    _, image = np.unique(np.array(images, object).astype(str), return_inverse=True)
-    clusters = np.zeros((int(image.max()) + 1, columns.shape[1]), np.int64)
-    np.add.at(clusters, image, columns)  # sums of an image's examples
+    number = {image: at for at, image in enumerate(dict.fromkeys(images))}
+    clusters = np.zeros((len(number), columns.shape[1]), np.int64)
+    np.add.at(clusters, [number[image] for image in images], columns)  # sums of an image's examples
     ways, counts = np.unique(clusters, axis=0, return_counts=True)
     many = len(clusters) > 1 and resamples > 0
     drawn = _percent(resampled(ways, counts, resamples, seed, label)) if many else None

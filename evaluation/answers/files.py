@@ -74,8 +74,8 @@ def _check_same(folder: Path, first: AnswerFile, second: AnswerFile) -> None:
         other = asked.get(one.key)
         if other is not None and (other.image, other.captions) != (one.image, one.captions):
             raise WrongUse(
-                f"{folder / second.name}: {one.key}: another image or other captions than in {first.name}; the two orders "
-                "are compared by key, so both files must be of one version of the split"
+                f"{folder / second.name}: {one.key}: another image or other captions than in {first.name}; the two "
+                "orders are compared by key, so both files must be of one version of the split"
             )
 
 
@@ -107,13 +107,15 @@ def _answered(path: Path, key: str, held: Any) -> Answered:
         raise WrongUse(f"{path}: {key}: not an object; write caption, negative_caption, filename and answer")
     said = held.get("answer")
     text = said.get("free_form_answer") if isinstance(said, dict) else said
-    values = {name: held.get(name) for name in ("filename", "caption", "negative_caption")}
-    values["answer.free_form_answer"] = text
-    for name, value in values.items():
+
+    def checked(name: str, value: Any) -> str:
         if not isinstance(value, str):
             raise WrongUse(f"{path}: {key}: {name} is {'absent' if value is None else 'not a text'}; write a text")
+        return value
+
+    image, caption, negative = (checked(name, held.get(name)) for name in ("filename", "caption", "negative_caption"))
+    text = checked("answer.free_form_answer", text)
     counted = held.get("correct")
     if counted is not None and not isinstance(counted, bool):
         raise WrongUse(f"{path}: {key}: correct is {counted!r}; write true or false, or leave it out")
-    captions = (values["caption"], values["negative_caption"])
-    return Answered(key, values["filename"], captions, values["answer.free_form_answer"], counted)
+    return Answered(key, image, (caption, negative), text, counted)

@@ -1,7 +1,7 @@
 """Which of two captions a free answer chooses: "(1)", "Caption 2.", "Neither is right, but if I must, (2) is closer".
 
-The prompt is SugarCrepe's: "Which caption best describes the image? (1) … (2) … Output (1) or (2).". Rules, not a model:
-each can be read, and what they do not read is listed rather than guessed.
+The prompt is SugarCrepe's: "Which caption best describes the image? (1) … (2) … Output (1) or (2).". Rules, not a
+model: each can be read, and what they do not read is listed rather than guessed.
 
 1. Thoughts between ``<think>`` and ``</think>`` are not the answer. Mentions of captions become marks
    (`evaluation.answers.marking`): numbers, ordinals, and the caption's own text.

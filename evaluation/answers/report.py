@@ -158,9 +158,7 @@ def _read(file: AnswerFile, answered: Answered) -> Read:
     )
 
 
-def _split_report(
-    by_split: dict[str, dict[Order, list[Read]]], label: str, seed: int, resamples: int
-) -> SplitReport:
+def _split_report(by_split: dict[str, dict[Order, list[Read]]], label: str, seed: int, resamples: int) -> SplitReport:
     orders = dict[Order, OrderReport]()
     for order in ORDERS:
         some = [one for split in by_split.values() for one in split.get(order, ())]
