@@ -47,7 +47,7 @@ class VisionServer:
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """As `VisualQuestionAnswering.answers`."""
-        images = [EncodedImage.of_file(one.image, one.media_type) for one in inquiries]
+        images = [EncodedImage(one.image, one.media_type) for one in inquiries]
         model = _Chat(self.settings, images)
         requests = [
             model.request(image, f"{question} {self.instruction}".rstrip())

@@ -7,6 +7,7 @@ import hashlib
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from generators.language_models.model import Message, Request
@@ -17,27 +18,24 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EncodedImage:
-    """An image as it is sent. media_type: such as ``image/jpeg``. name: it in requests; one for each image."""
+    """An image as it is sent. media_type: such as ``image/jpeg``."""
 
     content: bytes
     media_type: str
-    name: str
 
     @classmethod
-    def of_file(cls, content: bytes, media_type: str) -> EncodedImage:
-        """The image of a file, named by the file's sha256."""
-        return cls(content, media_type, f"sha256:{hashlib.sha256(content).hexdigest()}")
-
-    @classmethod
-    def of_pixels(cls, image: Image) -> EncodedImage:
-        """A decoded image as PNG, named by the sha256 of its pixels: the name does not depend on the encoder."""
-        plain = image.convert("RGB")
+    def png(cls, image: Image) -> EncodedImage:
+        """A decoded image as PNG, which keeps all pixels."""
         buffer = io.BytesIO()
-        plain.save(buffer, "PNG")
-        hashed = hashlib.sha256(b"%d x %d RGB\n" % plain.size + plain.tobytes())
-        return cls(buffer.getvalue(), "image/png", f"sha256 of pixels:{hashed.hexdigest()}")
+        image.convert("RGB").save(buffer, "PNG")
+        return cls(buffer.getvalue(), "image/png")
+
+    @cached_property
+    def name(self) -> str:
+        """It in requests, by what is sent."""
+        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
 
 
 class ImageChat(ServerModel):
