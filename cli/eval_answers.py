@@ -28,6 +28,12 @@ def add(commands: Any) -> None:
     added.add_argument(
         "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
     )
+    added.add_argument(
+        "--scores",
+        type=Path,
+        metavar="FILE",
+        help="also write choices as a table of scores, for `twinset eval compare`",
+    )
     added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
@@ -36,6 +42,10 @@ def answers(asked: argparse.Namespace) -> None:
     from evaluation.answers.report import ALL, report
 
     found = report(asked.folder, asked.seed, asked.resamples)
+    if asked.scores is not None:
+        from evaluation.answers.score_table import write_scores
+
+        write_scores(asked.scores, found.answers, {"model": f"answers in {asked.folder.name}"})
     if asked.json:
         print(json.dumps(found.as_json()))
         return

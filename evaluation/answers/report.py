@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ class Read:
     """
 
     file: str
+    split: str
     order: Order
     answered: Answered
     reading: Reading
@@ -99,16 +100,24 @@ class SplitReport:
 class Report:
     """A folder of answers.
 
-    unparsed: answers without a choice. differences: answers that the released evaluation's rule reads in another way.
-    stray: what is not an answer, by file and key.
+    answers: all of them. stray: what is not an answer, by file and key.
     """
 
     all: SplitReport
     splits: dict[str, SplitReport]
-    unparsed: tuple[Read, ...]
-    differences: tuple[Read, ...]
+    answers: tuple[Read, ...]
     stray: dict[str, dict[str, Any]]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...]
+
+    @property
+    def unparsed(self) -> list[Read]:
+        """Answers without a choice."""
+        return [one for one in self.answers if one.right is None]
+
+    @property
+    def differences(self) -> list[Read]:
+        """Answers that the released evaluation's rule reads in another way."""
+        return [one for one in self.answers if one.right != one.published]
 
     def as_json(self) -> dict[str, Any]:
         """As ``docs/evaluation.md`` describes it."""
@@ -132,12 +141,10 @@ def report(folder: Path, seed: int = 0, resamples: int = 2000) -> Report:
     read = {(one.split, one.order): [_read(one, answered) for answered in one.answers] for one in files}
     names = [*dict.fromkeys(one.split for one in files)]
     by_split = {name: {order: read[name, order] for order in ORDERS if (name, order) in read} for name in names}
-    everything = [one for some in read.values() for one in some]
     return Report(
         _split_report(by_split, ALL, seed, resamples),
         {name: _split_report({name: one}, name, seed, resamples) for name, one in by_split.items()},
-        tuple(one for one in everything if one.right is None),
-        tuple(one for one in everything if one.right != one.published),
+        tuple(one for some in read.values() for one in some),
         {one.name: dict(one.stray) for one in files if one.stray},
         tuple(_notes(by_split)),
     )
@@ -150,6 +157,7 @@ def _read(file: AnswerFile, answered: Answered) -> Read:
     by_their_rule = as_published(answered.text)
     return Read(
         file.name,
+        file.split,
         file.order,
         answered,
         reading,
@@ -164,7 +172,7 @@ def _split_report(by_split: dict[str, dict[Order, list[Read]]], label: str, seed
         some = [one for split in by_split.values() for one in split.get(order, ())]
         if some:
             orders[order] = _order_report(some, f"{label} {order}", seed, resamples)
-    pairs = [pair for split in by_split.values() if len(split) == len(ORDERS) for pair in _paired(split)]
+    pairs = paired([one for split in by_split.values() for some in split.values() for one in some])
     return SplitReport(orders, _both_orders(pairs, f"{label} both", seed, resamples) if pairs else None)
 
 
@@ -190,11 +198,12 @@ def _both_orders(pairs: Sequence[tuple[Read, Read]], label: str, seed: int, resa
     return BothOrders(len(pairs), len({*images}), counts, figures)
 
 
-def _paired(split: dict[Order, list[Read]]) -> list[tuple[Read, Read]]:
-    """Answers to the same example, in the two orders."""
-    first, second = (split[order] for order in ORDERS)
-    others = {one.answered.key: one for one in second}
-    return [(one, others[one.answered.key]) for one in first if one.answered.key in others]
+def paired(answers: Iterable[Read]) -> list[tuple[Read, Read]]:
+    """Answers to the same example in the two orders, positive first; those in one order only are left out."""
+    found = dict[tuple[str, str], dict[Order, Read]]()
+    for one in answers:
+        found.setdefault((one.split, one.answered.key), {})[one.order] = one
+    return [(one[ORDERS[0]], one[ORDERS[1]]) for one in found.values() if len(one) == len(ORDERS)]
 
 
 def _counts(right: Iterable[bool | None]) -> dict[str, int]:

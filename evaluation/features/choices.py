@@ -7,19 +7,18 @@ from itertools import islice
 
 import numpy as np
 
+from evaluation.answers.both_orders import scores
 from evaluation.examples import Matching, Picture
 from evaluation.features.similarities import Asked, Left, Similarities
 from evaluation.features.store import FeatureStore
 from evaluation.scorers.contract import Chooser, Floats, NotApplicable
 
-TIE = (0.5, 0.5)
-
 
 class ByChoices(Similarities):
     """A model that is shown an image with both captions of an example, in both orders.
 
-    Both orders agree on caption j: s_j = 1, the other score is 0. They disagree, or an answer names no caption: 0.5 and
-    0.5, a tie, which is strictly wrong and half right by chance.
+    `evaluation.answers.both_orders.scores` makes scores of what it chooses. Choices are not kept in the store: a scorer
+    keeps its own.
     """
 
     def __init__(self, scorer: Chooser, store: FeatureStore, batch: int) -> None:
@@ -48,6 +47,7 @@ class ByChoices(Similarities):
             # Both orders in one call: a server is asked for all of them side by side.
             captions = [two for _, _, two in pairs]
             chosen = self.scorer.choose(images * 2, captions + [two[::-1] for two in captions])
+            self.passes.done += len(chosen)
             for place, (name, _, two) in enumerate(pairs):
                 self._window[name, two] = scores(chosen[place], chosen[len(pairs) + place])
         return self._left_out(examples)
@@ -61,14 +61,3 @@ class ByChoices(Similarities):
     def gallery(self, query: object) -> Floats:
         """No query comes here: `prepare` refuses them."""
         raise NotApplicable(f"{self.name}: chooses between two captions; it cannot rank a gallery")
-
-
-def scores(straight: int | None, swapped: int | None) -> tuple[float, float]:
-    """Scores of two captions.
-
-    Args:
-        straight, swapped: places of the captions that were chosen, as shown in order and in reverse; None for none.
-    """
-    if straight is None or swapped is None or straight != 1 - swapped:
-        return TIE
-    return (1.0, 0.0) if straight == 0 else (0.0, 1.0)

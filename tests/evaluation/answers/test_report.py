@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from cli.main import main
 from evaluation.answers.files import read_answers
 from evaluation.answers.report import Report, report
+from evaluation.examples import MATCHING_SCORES
+from evaluation.metrics.measure import measure
 from manifests.errors import WrongUse
 
 GPT4V = Path(__file__).parents[3] / "../shared/data/sugarcrepe/gpt4v"
@@ -189,3 +192,18 @@ def test_the_command_prints_a_table_and_json(write: Write, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         main(["eval", "answers", str(folder), "--seed=-1"])
     assert "--seed: '-1': write a number" in capsys.readouterr().err
+
+
+def test_choices_become_scores_that_are_measured_as_others_are(write: Write, tmp_path: Path) -> None:
+    straight, swapped = ["(1)", "(1)", "(2)", "Neither.", "(1)"], ["(2)", "(1)", "(1)", "(2)"]
+    folder, table = write(positive__s=straight, negative__s=swapped), tmp_path / "scores.parquet"
+    assert main(["eval", "answers", str(folder), "--scores", str(table)]) == 0
+    written = pq.read_table(table)
+    assert written.schema.equals(MATCHING_SCORES) and written["key"].to_pylist() == ["s/0", "s/1", "s/2", "s/3"]
+    assert written["s00"].to_pylist() == [1, 0.5, 0, 0.5] and written["s01"].to_pylist() == [0, 0.5, 1, 0.5]
+    assert written["group"].to_pylist() == ["0", "0", "1", "1"]
+    assert json.loads(written.schema.metadata[b"twinset"])["left_out"] == {"one order": 1}
+    measured = measure(table, resamples=0).all
+    assert (
+        measured.figures["accuracy"].value == 25 and measured.figures["accuracy"].expected == 50 and measured.ties == 50
+    )

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evaluation.answers.both_orders import scores
 from evaluation.examples import Grounding, Matching, Picture
-from evaluation.features.choices import ByChoices, scores
+from evaluation.features.choices import ByChoices
 from evaluation.features.store import FeatureStore
 from evaluation.scorers.contract import Chooser, NotApplicable
 
