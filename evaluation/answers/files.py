@@ -113,6 +113,9 @@ def _answered(path: Path, key: str, held: Any) -> Answered:
             raise WrongUse(f"{path}: {key}: {name} is {'absent' if value is None else 'not a text'}; write a text")
         return value
 
+    for value in (key, held.get("filename")):
+        if isinstance(value, str) and not value.isprintable():
+            raise WrongUse(f"{path}: {key!r}: keys and names of files must be printable; correct {value!r}")
     image, caption, negative = (checked(name, held.get(name)) for name in ("filename", "caption", "negative_caption"))
     text = checked("answer.free_form_answer", text)
     counted = held.get("correct")

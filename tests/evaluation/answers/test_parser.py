@@ -147,7 +147,13 @@ WORDS = [
 ]
 
 
-@given(st.one_of(st.text(), st.lists(st.sampled_from(WORDS)).map(" ".join)), st.tuples(st.text(), st.text()))
+EVERY_CHARACTER = st.text(st.characters(exclude_categories=()))  # halves of surrogate pairs, too
+
+
+@given(
+    st.one_of(EVERY_CHARACTER, st.lists(st.sampled_from(WORDS)).map(" ".join)),
+    st.tuples(EVERY_CHARACTER, EVERY_CHARACTER),
+)
 def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, captions: tuple[str, str]) -> None:
     for reading in (parse(answer, captions), parse(answer)):
         assert (reading.choice is None and reading.reason in REASONS) or (

@@ -152,6 +152,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no text": ({"0": answer(None)}, r"s\.json: 0: answer.free_form_answer is absent; write a text"),
     "no words": ({"0": answer({"free_form_answer": 1})}, "0: answer.free_form_answer is not a text"),
     "no caption": ({"0": {**answer("(1)"), "caption": 3}}, "0: caption is not a text"),
+    "half a surrogate pair": ({"\ud800": answer("(1)")}, r"'\\ud800': keys and names of files must be printable"),
+    "a control character": ({"0": answer("(1)", "\x1b.jpg")}, r"must be printable; correct '\\x1b\.jpg'"),
     "a wrong count": ({"0": answer("(1)", correct="yes")}, "0: correct is 'yes'"),
 }
 
