@@ -78,10 +78,12 @@ _VERDICTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         ("neither", rf"\bboth\b(?: (?:{_CAPTIONS}|\w+|{PAIR})){{1,6}}? {_WRONG}"),
         ("neither", rf"\b(?:cannot|can't|can not|unable|not|couldn't|no)\b[^.;\n]{{0,80}}{PAIR}"),
+        ("neither", rf"{PAIR} (?:are|is) (?:both )?{_WRONG}"),
         ("neither", rf"\b{_CAPTIONS} (?:is|was) not (?:listed|provided|given|available|present|among)\b"),
         (
             "both",
-            rf"\b(?:both\b(?: (?:of|the|these|{_CAPTIONS}|{PAIR})){{0,4}}|{PAIR})"
+            rf"^both\W*$|\bboth (?:{_CAPTIONS} )?(?:fit|match)\b"
+            rf"|\b(?:both\b(?: (?:of|the|these|{_CAPTIONS}|{PAIR})){{0,4}}|{PAIR})"
             rf" (?:are|could be|would be|can be|seem|fit|match|describe) (?:\w+ )?{_RIGHT}",
         ),
         ("rejected", rf"\b(?:than|over|rather than|instead of|unlike|opposed to|nor|versus|vs\.?) (?:the )?{MARK}"),
@@ -89,13 +91,15 @@ _VERDICTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             "rejected",
             rf"\b(?:not|\w+n't|cannot|never)(?: (?!{_TURNS}\b)[\w']+){{0,3}} {MARK}",
         ),
-        ("rejected", rf"{MARK} {_BETWEEN}{{0,5}}{_WRONG}"),
+        ("rejected", rf"{MARK}:? (?:{_BETWEEN}{{0,5}}{_WRONG}|no\b)"),
+        ("rejected", rf"\b{_WRONG}(?: \w+){{0,3}} (?:is|be) {MARK}"),
         (
             "chosen",
-            r"(?:\b(?:answer|output|choose|choosing|chosen|select|pick|prefer|say|is|be|it's|with|to|but|therefore|thus"
-            rf"|hence|so),?|[:=>])[ \n]?(?:the )?{MARK}",
+            r"(?:\b(?:answer|output|choose|choosing|chosen|select|pick|prefer|say|is|be|it's|go with|goes to"
+            r"|clos(?:est|er) to|corresponds to|lean(?:ing)? towards?|therefore|thus|hence|so),?|[:=]|[=-]>)"
+            rf"[ \n]?(?:the )?{MARK}",
         ),
-        ("chosen", rf"{MARK},? {_BETWEEN}{{0,5}}{_RIGHT}"),
+        ("chosen", rf"{MARK}[,:]? (?:{_BETWEEN}{{0,5}}{_RIGHT}|yes\b)"),
     )
 )
 #: A line that begins with a caption, but does not go on to talk about it.
