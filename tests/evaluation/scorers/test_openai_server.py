@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+from evaluation.examples import Matching, Picture
+from evaluation.run import run
 from evaluation.scorers.contract import Chooser, PairScorer, Running
 from evaluation.scorers.openai_server import (
     ADDRESS,
@@ -33,6 +36,7 @@ from evaluation.scorers.openai_server import (
     open_yes_no,
 )
 from manifests.errors import WrongUse
+from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.generators.language_models.chat_server import Body, Reply, completion, failure, serving
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -240,3 +244,35 @@ def test_a_wrong_environment_is_said(
     monkeypatch.setenv(variable, value)
     with pytest.raises(WrongUse, match=problem):
         chooser()
+
+
+def png(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path: Path) -> None:
+    pictures = [Picture(name, lambda image=image: png(image)) for name, image in (("red", RED), ("blue", BLUE))]
+    examples = [
+        Matching(key="both", subset="s", group="g", images=tuple(pictures), captions=CAPTIONS),
+        Matching(key="swapped", subset="s", group="g", images=tuple(pictures), captions=CAPTIONS[::-1]),
+    ]
+
+    def reply(body: Body, number: int) -> Reply:
+        colour, text = seen(body)
+        if "Which caption" not in text:
+            return likely(Yes=0.6, No=0.2) if ("red" in text) == (colour[0] == 255) else likely(yes=0.1, no=0.9)
+        return looks(body, number) if colour[0] == 255 else completion("(1)")  # of blue it says what comes first
+
+    models = ["openai-chooser:m", "openai-yesno:m", "openai-vqascore:m"]
+    with serving(reply) as server:
+        environment(server.url)
+        for _ in range(2):
+            found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
+            assert len(server.bodies) == 4 + 2 * 4, "each order of each image, each pair, once"
+    tables = [pq.read_table(one.path).select(["s00", "s01", "s10", "s11"]).to_pylist() for one in found]
+    likelihood = {"s00": 0.75, "s01": pytest.approx(0.1), "s10": pytest.approx(0.1), "s11": 0.75}
+    turned = {"s00": pytest.approx(0.1), "s01": 0.75, "s10": 0.75, "s11": pytest.approx(0.1)}
+    assert tables[0] == [{"s00": 1, "s01": 0, "s10": 0.5, "s11": 0.5}, {"s00": 0, "s01": 1, "s10": 0.5, "s11": 0.5}]
+    assert tables[1:] == [[likelihood, turned]] * 2
