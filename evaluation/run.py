@@ -14,10 +14,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from evaluation.examples import Benchmark
+from evaluation.features.choices import ByChoices
 from evaluation.features.score_table import write_scores
 from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
 from evaluation.features.store import FeatureStore, default_cache
-from evaluation.scorers.contract import Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
+from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
 from evaluation.scorers.kinds import open_model
 from manifests.canonical import digest
 from manifests.errors import WrongUse
@@ -136,6 +137,8 @@ def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similariti
         return ByFeatures(encoder, store, running.batch, composer)
     if isinstance(encoder, PairScorer):
         return ByPairs(encoder, store, running.batch)
+    if isinstance(encoder, Chooser):
+        return ByChoices(encoder, store, running.batch)
     raise WrongUse(f"--model {scorer.name}: does not score images with texts")
 
 

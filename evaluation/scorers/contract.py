@@ -117,11 +117,14 @@ class PairScorer(Scorer, Protocol):
 
 @runtime_checkable
 class Chooser(Scorer, Protocol):
-    """A model that is shown an image with captions, and names one of them."""
+    """A model that is shown an image with two captions, and names one of them."""
 
     @abstractmethod
-    def choose(self, image: Image, captions: Sequence[str]) -> int | None:
-        """Place of the caption that it chose; None where its answer names none."""
+    def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
+        """For image i the place of the caption that it chose of captions i, in the order that it is shown them.
+
+        None where its answer names none. Several at a time, since a server answers them side by side.
+        """
 
 
 @runtime_checkable

@@ -5,18 +5,16 @@ The client, its patience, the ceiling on cost and the answers on disk are those 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from generators.image_verification.engine import Answers, Inquiry, Unanswered
 from generators.image_verification.settings import Server
-from generators.language_models.model import REFUSED, Answer, Message, Request
+from generators.language_models.image_chat import EncodedImage, ImageChat
+from generators.language_models.model import REFUSED, Answer
 from generators.language_models.server_faults import parsed
-from generators.language_models.server_model import ServerModel
 
 INSTRUCTION = "Answer the question about the image with one word, yes or no."
 ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
@@ -24,13 +22,17 @@ HANDED_OVER = 64  # images at a time
 
 
 class VisionServer:
-    """An engine (`generators.image_verification.engine.VisualQuestionAnswering`) on a server."""
+    """An engine (`generators.image_verification.engine.VisualQuestionAnswering`) on a server.
+
+    Args:
+        instruction: how to answer; added to every question.
+    """
 
     micro_batch = HANDED_OVER
     threads = 1
 
-    def __init__(self, settings: Server) -> None:
-        self.settings = settings
+    def __init__(self, settings: Server, instruction: str = INSTRUCTION) -> None:
+        self.settings, self.instruction = settings, instruction
 
     def device(self) -> None:
         """What a server answers is kept, and taken as it is: nothing depends on this machine."""
@@ -45,34 +47,22 @@ class VisionServer:
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """As `VisualQuestionAnswering.answers`."""
-        model = _Chat(self.settings, inquiries)
-        requests = [request for one in inquiries for request in model.requests(one)]
+        images = [EncodedImage(one.image, one.media_type) for one in inquiries]
+        model = _Chat(self.settings, images)
+        requests = [
+            model.request(image, f"{question} {self.instruction}".rstrip())
+            for image, one in zip(images, inquiries, strict=True)
+            for question in one.questions
+        ]
         told = iter(model.answers(requests, {}))
         return [_probabilities(one, [next(told) for _ in one.questions]) for one in inquiries]
 
 
-class _Chat(ServerModel):
-    """Chats about images. In a request an image is named by its digest, so that one answer is kept for each."""
+class _Chat(ImageChat):
+    """Chats that are answered with a probability."""
 
-    def __init__(self, settings: Server, inquiries: Sequence[Inquiry]) -> None:
-        super().__init__(settings)
-        self.image_tokens = settings.image_tokens
-        self.images = {_name(one): one for one in inquiries}
-
-    def requests(self, inquiry: Inquiry) -> Iterator[Request]:
-        """A request a question."""
-        name = _name(inquiry)
-        for question in inquiry.questions:
-            yield Request((Message("user", name), Message("user", f"{question} {INSTRUCTION}")), 0)
-
-    def messages(self, request: Request) -> list[Any]:
-        """As `ServerModel.messages`: one message with the image and the question."""
-        name, question = (one.content for one in request.messages)
-        image = self.images[name]
-        encoded = base64.b64encode(image.image).decode()
-        url = {"url": f"data:{image.media_type};base64,{encoded}"}
-        parts = [{"type": "image_url", "image_url": url}, {"type": "text", "text": question}]
-        return [{"role": "user", "content": parts}]
+    def __init__(self, settings: Server, images: Iterable[EncodedImage]) -> None:
+        super().__init__(settings, settings.image_tokens, images)
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
         """As `ServerModel.parsed`; the text is the probability of yes, or empty where neither yes nor no is likely."""
@@ -81,17 +71,9 @@ class _Chat(ServerModel):
         text = "" if found is None else repr(found)
         return Answer(text, answer.finish, answer.prompt_tokens, answer.completion_tokens)
 
-    def most_tokens(self, request: Request) -> int:
-        """As `ServerModel.most_tokens`."""
-        return super().most_tokens(request) + self.image_tokens
-
     def _parameters(self, schema: Any) -> dict[str, Any]:
         chosen = super()._parameters(schema)
         return {**chosen, "logprobs": True, "top_logprobs": ALTERNATIVES}
-
-
-def _name(inquiry: Inquiry) -> str:
-    return f"sha256:{hashlib.sha256(inquiry.image).hexdigest()}"
 
 
 def _probability(completion: Any, text: str) -> float | None:

@@ -1,0 +1,115 @@
+"""``twinset eval answers``: which captions a multimodal language model chose, by its free answers in both orders."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.answers.report import Read, SplitReport
+    from evaluation.metrics.figures import Figure
+
+SHOWN = 160  # characters of an answer
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset eval``."""
+    text = "measure free-form answers to the question which of two captions fits an image"
+    added = commands.add_parser("answers", help=text, description=text)
+    added.set_defaults(run=answers)
+    added.add_argument(
+        "folder", type=Path, metavar="DIR", help="holds positive-first/SPLIT.json and negative-first/SPLIT.json"
+    )
+    added.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap (default: 0)")
+    added.add_argument(
+        "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+    )
+    added.add_argument(
+        "--scores",
+        type=Path,
+        metavar="FILE",
+        help="also write choices as a table of scores, for `twinset eval compare`",
+    )
+    added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+
+def answers(asked: argparse.Namespace) -> None:
+    """``twinset eval answers``."""
+    from evaluation.answers.report import ALL, report
+
+    found = report(asked.folder, asked.seed, asked.resamples)
+    if asked.scores is not None:
+        from evaluation.answers.score_table import write_scores
+
+        write_scores(asked.scores, found.answers, {"model": f"answers in {asked.folder.name}"})
+    if asked.json:
+        print(json.dumps(found.as_json()))
+        return
+    splits = found.splits if len(found.splits) == 1 else {**found.splits, ALL: found.all}
+    _print_table([row for name, split in splits.items() for row in _rows(name, split)])
+    _print_answers("read in another way by the released evaluation", found.differences)
+    _print_answers("unparsed", found.unparsed)
+    for file, held in found.stray.items():
+        print(f"{file}: not answers: {json.dumps(held)[:SHOWN]}")
+    for note in found.notes:
+        print(note, file=sys.stderr)
+
+
+_HEADER = ("split", "order", "n", "right", "%", "95 % interval", "wrong", "unparsed", "as published", "chose first")
+
+
+def _rows(name: str, split: SplitReport) -> Iterable[tuple[str, ...]]:
+    for order, one in split.orders.items():
+        counts, published = one.counts, one.published
+        yield (
+            *(name, order, f"{one.n:,}", f"{counts['right']:,}", *_value(one.figures["right"])),
+            *(f"{counts['wrong']:,}", f"{counts['unparsed']:,}", f"{published['right']:,}"),
+            _value(one.figures.get("first"))[0],
+        )
+        name = ""
+    if (both := split.both) is not None:
+        counts = both.counts
+        yield (
+            *(name, "both", f"{both.n:,}", f"{counts['right']:,}", *_value(both.figures["right"])),
+            *(f"{counts['wrong']:,}", f"{counts['unparsed']:,}", ""),
+            _value(both.figures.get("first"))[0],
+        )
+        yield ("", "order decides", "", f"{counts['inconsistent']:,}", *_value(both.figures["inconsistent"]), *[""] * 4)
+        yield ("", "average", "", "", *_value(both.figures["average"]), *[""] * 4)
+
+
+def _value(figure: Figure | None) -> tuple[str, str]:
+    if figure is None:
+        return "", ""
+    interval = "" if figure.low is None or figure.high is None else f"{figure.low:.2f} to {figure.high:.2f}"
+    return f"{figure.value:.2f}", interval
+
+
+def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
+    """In plain text, whatever the width of the terminal."""
+    lines = [_HEADER, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _print_answers(title: str, some: Iterable[Read]) -> None:
+    shown = [*some]
+    if shown:
+        print(f"\n{title}: {len(shown):,}")
+    for one in shown:
+        said = "" if one.reading.choice is None else f"({one.reading.choice}), {'right' if one.right else 'wrong'}"
+        text = one.answered.text
+        # As a literal: an answer can hold control characters. The whole text is in --json.
+        literal = repr(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
+        print(f"{one.file}: {one.answered.key}: {said or one.reading.reason}: {literal}")
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
+    return int(text)

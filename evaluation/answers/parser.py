@@ -1,0 +1,167 @@
+"""Which of two captions a free answer chooses: "(1)", "Caption 2.", "Neither is right, but if I must, (2) is closer".
+
+The prompt is SugarCrepe's: "Which caption best describes the image? (1) … (2) … Output (1) or (2).". Rules, not a
+model: each can be read, and what they do not read is listed rather than guessed.
+
+1. Thoughts between ``<think>`` and ``</think>`` are not the answer. Mentions of captions become marks
+   (`evaluation.answers.marking`): numbers, ordinals, and the caption's own text.
+2. Verdicts are searched for: one caption is chosen ("the answer is (1)", "(1) is closer", a line that begins with
+   "(1)"), neither fits, both fit, a number with the text of the other caption. **The last verdict counts**: models say
+   that neither is exact and then choose, or choose and then take it back.
+3. Without a verdict, the only caption that is mentioned and not rejected ("not (1)", "rather than (2)", "(2) is wrong")
+   is chosen.
+4. Otherwise there is no choice, for one of `REASONS`. Rejecting one caption chooses nothing: the other one could be
+   wrong, too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.answers.marking import CLASH, MARK, ONE, PAIR, TWO, marked
+
+Choice = Literal[1, 2]
+
+LONGEST = 200_000  # characters: far more than a model writes about two captions
+
+#: Why an answer has no choice, with the meaning for people.
+REASONS = {
+    "empty": "there is no text",
+    "too long": f"there are more than {LONGEST:,} characters",
+    "unfinished": "the answer ends inside the model's thoughts",
+    "neither": "the answer says that neither caption fits",
+    "both": "the answer names both captions and chooses neither",
+    "contradiction": "the answer gives the number of one caption and the text of the other",
+    "refusal": "the model declines to answer",
+    "no choice": "the answer mentions no caption, or only rejects one",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer says. choice: the caption's number in the question. reason: why None; "" with a choice."""
+
+    choice: Choice | None
+    reason: str = ""
+
+
+_CAPTIONS = "(?:captions?|options?|descriptions?|choices?|statements?|answers?|sentences?)"
+_WRONG = (
+    r"(?:not|\w+n't|incorrect(?:ly)?|inaccura\w+|wrong(?:ly)?|false|less|fails?|mis\w+|errors?|unsuitable"
+    r"|inappropriate)\b"
+)
+_RIGHT = (
+    r"(?:better|best|closer|closest|correct(?:ly)?|right|accurate(?:ly)?|appropriate|preferable|suitable|fits?"
+    r"|match(?:es)?|true|answer)\b"
+)
+_BETWEEN = (
+    r"(?:(?:also|is|are|was|would|will|be|being|does|do|did|seems?|appears?|to|clearly|completely|simply|still|much|far"
+    r"|slightly|somewhat|more|most|the|a|an|it|this|image|picture|photo|makes?|has|contains?|describes?|both)\ )"
+)
+_TURNS = "(?:but|so|yet|because|if|though|sure|certain|as)"  # words after which "not" says nothing of what follows
+#: A verdict by its pattern; ``kind`` is in `REASONS`, or "chosen", "rejected": then the mark in the match says which.
+_VERDICTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern, re.MULTILINE))
+    for kind, pattern in (
+        ("contradiction", CLASH),
+        (
+            "neither",
+            r"(?<!though )(?<!although )(?<!while )\bneither\b"
+            rf"(?= ?(?:[.,;:!\n]|$|\(?{PAIR}|(?:\w+ ){{1,3}}\(?{PAIR}|of\b|(?:\w+ )?{_CAPTIONS}\b|one\b|is\b"
+            r"|are\b|was\b|would\b|can\b|could\b|fits?\b|match|describes?\b|(?:accurate|correct|full|complete)ly\b))",
+        ),
+        (
+            "neither",
+            rf"\bnone\b(?= ?(?:[.,;:!\n]|$|of (?:them|these|those|the above|the two)\b|of (?:\w+ ){{1,3}}{_CAPTIONS}))",
+        ),
+        ("neither", rf"\bboth\b(?: (?:{_CAPTIONS}|\w+|{PAIR})){{1,6}}? {_WRONG}"),
+        ("neither", rf"\b(?:cannot|can't|can not|unable|not|couldn't|no)\b[^.;\n]{{0,80}}{PAIR}"),
+        ("neither", rf"{PAIR} (?:are|is) (?:both )?{_WRONG}"),
+        ("neither", rf"\b{_CAPTIONS} (?:is|was) not (?:listed|provided|given|available|present|among)\b"),
+        (
+            "both",
+            rf"^both\W*$|\bboth (?:{_CAPTIONS} )?(?:fit|match)\b"
+            rf"|\b(?:both\b(?: (?:of|the|these|{_CAPTIONS}|{PAIR})){{0,4}}|{PAIR})"
+            rf" (?:are|could be|would be|can be|seem|fit|match|describe) (?:\w+ )?{_RIGHT}",
+        ),
+        ("rejected", rf"\b(?:than|over|rather than|instead of|unlike|opposed to|nor|versus|vs\.?) (?:the )?{MARK}"),
+        (
+            "rejected",
+            rf"\b(?:not|\w+n't|cannot|never)(?: (?!{_TURNS}\b)[\w']+){{0,3}} {MARK}",
+        ),
+        ("rejected", rf"{MARK}:? (?:{_BETWEEN}{{0,5}}{_WRONG}|no\b)"),
+        ("rejected", rf"\b{_WRONG}(?: \w+){{0,3}} (?:is|be) {MARK}"),
+        (
+            "chosen",
+            r"(?:\b(?:answer|output|choose|choosing|chosen|select|pick|prefer|say|is|be|it's|go with|goes to"
+            r"|clos(?:est|er) to|corresponds to|lean(?:ing)? towards?|therefore|thus|hence|so),?|[:=]|[=-]>)"
+            rf"[ \n]?(?:the )?{MARK}",
+        ),
+        ("chosen", rf"{MARK}[,:]? (?:{_BETWEEN}{{0,5}}{_RIGHT}|yes\b)"),
+    )
+)
+#: A line that begins with a caption, but does not go on to talk about it.
+_BEGINS_LINE = re.compile(
+    rf"^\W{{0,3}}?({MARK})(?! (?:and|or|is|was|would|could|does|has|describes|shows|mentions|says|states|refers|talks"
+    r"|implies|suggests|depicts|\w+ly)\b)",
+    re.MULTILINE,
+)
+_DECLINES = re.compile(r"\b(?:sorry|can't|cannot|can not|unable to|not able to|won't|as an ai|apologi[sz]e)\b")
+_THOUGHTS = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
+_THOUGHT = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+
+
+def parse(answer: str, captions: tuple[str, str] | None = None) -> Reading:
+    """Read an answer; never raises.
+
+    Args:
+        captions: as numbered in the question, so that an answer with a caption's own text is read.
+    """
+    if len(answer) > LONGEST:
+        return Reading(None, "too long")
+    said = _THOUGHT.split(answer)[-1]
+    if _THOUGHTS.search(said):
+        return Reading(None, "unfinished")
+    text = marked(said, captions)
+    if not text:
+        return Reading(None, "empty")
+    return _read(text)
+
+
+def as_published(answer: str) -> Choice | None:
+    """The choice by the rule that gives all of the released evaluation's counts: "(1)" or "(2)" occurs, not both."""
+    first, second = "(1)" in answer, "(2)" in answer
+    return None if first == second else 1 if first else 2
+
+
+def _read(text: str) -> Reading:
+    found = [(kind, match) for kind, pattern in _VERDICTS for match in pattern.finditer(text)]
+    rejected = {_place(match) for kind, match in found if kind == "rejected"}
+    verdicts = [  # where, and what
+        (_place(match), _number(match[0])) if kind == "chosen" else (match.start(), kind)
+        for kind, match in found
+        if kind != "rejected" and not (kind == "chosen" and _place(match) in rejected)
+    ]
+    begun = {m.start(1): _number(m[1]) for m in _BEGINS_LINE.finditer(text) if m.start(1) not in rejected}
+    if len({*begun.values()}) == 1:  # else a list of both
+        verdicts += begun.items()
+    if verdicts:
+        last = max(verdicts, key=lambda one: one[0])[1]
+        return Reading(None, last) if isinstance(last, str) else Reading(last)
+    mentioned = {_number(m[0]) for m in re.finditer(MARK, text) if m.start() not in rejected}
+    if len(mentioned) == 1:
+        return Reading(mentioned.pop())
+    if mentioned or PAIR in text:
+        return Reading(None, "both")
+    return Reading(None, "refusal" if _DECLINES.search(text) else "no choice")
+
+
+def _place(match: re.Match[str]) -> int:
+    """Where the mark of a match is."""
+    return match.start() + next(at for at, one in enumerate(match[0]) if one in (ONE, TWO))
+
+
+def _number(text: str) -> Choice:
+    return 1 if ONE in text else 2

@@ -1,0 +1,176 @@
+"""How free answers are read: the forms that models write, and anything else without an error."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.answers.marking import ONE, PAIR, TWO, marked
+from evaluation.answers.parser import LONGEST, REASONS, Reading, as_published, parse
+
+DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
+
+FIRST = (
+    *("(1)", "1", " (1).\n", "One", "Caption 1", "caption one", "Caption #1", "**(1)**", r"$\boxed{1}$", "①", "（１）"),
+    *("first", "The first…", "The first one is right.", "I would go with the former.", "Output (1).", "Assistant: (1)"),
+    *("Answer: 1", "Answer: **1**.", "<answer>1</answer>", '{"answer": "(1)"}', "I'd say 1", "(1) rather than (2)"),
+    *("(1), not (2)", "I choose (1) over (2)", "Not (2) but (1).", "(2) is not as accurate as (1)", "(1)\n(1)"),
+    *("(1) is correct and (2) is incorrect.", "(2) is incorrect, (1) is correct", "While (2) is close, (1) is better."),
+    *("Caption 1 is more accurate than caption 2.", "I'm not certain but I think (1)", "Yes, the first caption."),
+    *("The first caption describes the image better than the second.", "Caption 2 doesn't fit, so caption 1"),
+    *(
+        "Caption (1) is closer compared to (2).",
+        "(1) is right, but (2) is similar.",
+        "Final answer: 1",
+        "I pick the first.",
+    ),
+    *("The incorrect one is (2), so the right one is (1).", "Caption 1: correct\nCaption 2: incorrect", "=> (1)"),
+    *("(1) Yes\n(2) No", "Caption 1 > Caption 2", "As a language model I can't view it, but (1) seems more likely."),
+    *("It is not clear who it is. I would choose (1).", "Neither is right. If forced, I would pick caption 1."),
+    "Neither caption is exact, but caption 1 fits best.",
+    "Neither (1) nor (2) is right; however, if I must choose, it would be (1).",
+    "(1)\n\nExplanation: the dog is not behind the cat, so (2) is wrong.",
+    "(1). The dog is neither black nor white.",
+    "Caption (1) is a better match, though neither is perfect.",
+    "The image does not match caption 2; it matches caption 1.",
+    "The second thing I see is a cat; the answer is (1).",
+    "<think>It may be (1), or (2).</think>(1)",
+    DOG,
+    f'"{DOG.lower()}"',
+    f"The best caption is:\n\n{DOG}",
+    f"1) {DOG}",
+    f"1. {DOG}",
+    f"The correct caption is (1). {DOG}",
+    f"Which caption best describes the image?\n(1) {DOG}\n (2) {CAT}\nOutput (1) or (2).\n\n(1)",
+)
+NONE = {
+    "": "empty",
+    " \n\t": "empty",
+    "\0\x07": "empty",
+    "<think>It may be (1)": "unfinished",
+    "Neither.": "neither",
+    "None of the above": "neither",
+    "neither 1 nor 2": "neither",
+    "Both captions are incorrect.": "neither",
+    "I cannot determine whether it is (1) or (2).": "neither",
+    "If the material is meant: (2). However, nobody is there: neither (1) nor (2) is accurate.": "neither",
+    f"Thus, neither (1) {DOG} nor (2) {CAT} describes the image.": "neither",
+    "The correct caption is not listed.": "neither",
+    "(1) and (2) are both wrong.": "neither",
+    "I'd choose neither.": "neither",
+    "Both.": "both",
+    "Both captions fit equally.": "both",
+    "I'd rate (1) 8/10 and (2) 3/10.": "both",
+    "The wrong caption is (2).": "no choice",
+    "(1) or (2)": "both",
+    "Both (1) and (2) are correct.": "both",
+    "The first caption is about a dog; the second caption is about a cat.": "both",
+    f"(1) {DOG}\n(2) {CAT}\nOutput (1) or (2).": "both",
+    f"(1) {CAT}": "contradiction",
+    f"The answer is option 2: {DOG}": "contradiction",
+    "I'm sorry, I can't help with that.": "refusal",
+    "As an AI model I have no opinion.": "refusal",
+    "It's not (2).": "no choice",
+    "I don't think it's (1).": "no choice",
+    "(2) is wrong.": "no choice",
+    "A cow.": "no choice",
+    "(3)": "no choice",
+    "1.5": "no choice",
+    "2 men": "no choice",
+    "On the first floor a dog is seen.": "no choice",
+    "Caption A": "no choice",
+}
+
+
+@pytest.mark.parametrize("answer", FIRST)
+def test_a_choice_is_read_in_every_form_and_for_both_numbers(answer: str) -> None:
+    assert parse(answer, (DOG, CAT)) == Reading(1)
+    swapped = answer.translate({ord(a): b for a, b in zip("12１①", "21２②", strict=True)})
+    for words in (("first", "second"), ("First", "Second"), ("former", "latter"), ("one", "two"), ("One", "Two")):
+        if "one is" not in swapped:
+            swapped = _exchanged(swapped, *words)
+    if swapped != answer:
+        assert parse(swapped, (CAT, DOG)) == Reading(2), swapped
+
+
+def _exchanged(text: str, a: str, b: str) -> str:
+    return text.replace(a, "\ufff0").replace(b, a).replace("\ufff0", b)
+
+
+@pytest.mark.parametrize("answer", NONE)
+def test_an_answer_without_a_choice_says_why(answer: str) -> None:
+    assert parse(answer, (DOG, CAT)) == Reading(None, NONE[answer])
+
+
+def test_every_reason_is_explained_and_met() -> None:
+    assert {*NONE.values(), "too long"} == {*REASONS}
+
+
+def test_a_caption_that_holds_the_other_one_is_told_apart() -> None:
+    short, long = "A dog and a cat on a couch.", "A dog and a cat on a couch under a blanket."
+    assert parse(long, (short, long)) == parse(long, (short, long)) == Reading(2)
+    assert parse(short, (short, long)) == parse(f"I see this: {short}", (short, long)) == Reading(1)
+    assert parse(short, (short, short)) == Reading(None, "no choice")
+    assert parse("A doge", ("a dog", "a cat")) == Reading(None, "no choice")
+    assert parse("A dog.", ("a dog", "a cat")) == Reading(1)
+
+
+def test_words_of_a_quoted_caption_are_not_read() -> None:
+    captions = ("Neither man wears the first (2) hats", "The second man is not in option 2")
+    assert parse("Neither man wears the first (2) hats.", captions) == Reading(1)
+    assert parse("(2) The second man is not in option 2", captions) == Reading(2)
+
+
+def test_marks_in_an_answer_are_not_mentions() -> None:
+    assert marked("(1) or (2)", None) == PAIR and marked("the first, not 2)", None) == f"{ONE}, not {TWO}"
+    assert parse(ONE) == Reading(None, "empty") and parse(f"a{TWO}b") == Reading(None, "no choice")
+
+
+def test_the_published_rule_wants_one_number_in_parentheses() -> None:
+    assert [as_published(one) for one in ("(1)", "Output (2).", "1", "Neither (1) nor (2).", "")] == [1, 2] + [None] * 3
+
+
+@pytest.mark.parametrize(
+    "piece", ["not ", "both captions ", "(1) is ", "neither (1) or ", "no " * 40, "a", "\n1. ", "\0"]
+)
+def test_long_answers_take_little_time(piece: str) -> None:
+    began = time.process_time()
+    parse(piece * (LONGEST // len(piece)), (DOG, CAT))
+    assert parse(piece * (10_000_000 // len(piece))) == Reading(None, "too long")
+    assert time.process_time() - began < 5
+
+
+WORDS = [
+    "(1)",
+    "(2)",
+    "1",
+    "neither",
+    "nor",
+    "both",
+    "not",
+    "first",
+    "caption",
+    "is",
+    "better",
+    "than",
+    "<think>",
+    ONE,
+    DOG,
+]
+
+
+EVERY_CHARACTER = st.text(st.characters(exclude_categories=()))  # halves of surrogate pairs, too
+
+
+@given(
+    st.one_of(EVERY_CHARACTER, st.lists(st.sampled_from(WORDS)).map(" ".join)),
+    st.tuples(EVERY_CHARACTER, EVERY_CHARACTER),
+)
+def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, captions: tuple[str, str]) -> None:
+    for reading in (parse(answer, captions), parse(answer)):
+        assert (reading.choice is None and reading.reason in REASONS) or (
+            reading.choice in (1, 2) and reading.reason == ""
+        )

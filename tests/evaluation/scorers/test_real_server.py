@@ -1,0 +1,76 @@
+"""Scorers against `transformers serve`, with a real architecture that reads images."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from evaluation.scorers.contract import Running
+from evaluation.scorers.openai_server import ADDRESS, SETTINGS, open_chooser, open_vqa_score
+from generators.language_models.answers import Answers
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+START_SECONDS = 300
+IMAGES = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]
+CAPTIONS = ("a red wall", "a blue wall")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.evaluation.scorers.tiny_llava import save_llava
+
+    made = tmp_path_factory.mktemp("llava")
+    for name, says in (("first", ["1"]), ("yes", ["yes"])):
+        save_llava(made / name, says)
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).parent / "transformers"), "serve", "--port", str(port)]
+    command += ["--host", "127.0.0.1", "--device", "cpu", "--dtype", "float32"]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                break
+            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()[-3000:]
+            time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def test_a_real_server_reads_images_and_is_asked_once(
+    folder: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ADDRESS, address)
+    settings = {"answers": str(tmp_path), "max_tokens": 1, "concurrency": 2}
+    monkeypatch.setenv(SETTINGS, json.dumps(settings))
+    first, yes = str(folder / "first"), str(folder / "yes")
+    for _ in range(2):
+        assert open_chooser("a", [first], Running()).choose(IMAGES, [CAPTIONS] * 2) == [0, 0]
+        assert open_vqa_score("b", [yes], Running()).score(IMAGES, CAPTIONS).tolist() == [1, 1]
+    answers = Answers(tmp_path)
+    for model in (first, yes):
+        # An image is four tokens, the question more than ten.
+        assert answers.spent(model).answers == 2 and answers.spent(model).prompt_tokens >= 2 * 14
+        assert answers.spent(model).completion_tokens == 2
