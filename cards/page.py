@@ -61,7 +61,7 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         store.write(picture, contact_sheet(blocks, kind.across, subset, subtitle, kind.legend))
         written.append(picture)
     # Captions and names are other people's text: everything is escaped, and the page forbids scripts.
-    html = render("page.html.j2", sections=sections, picture=_picture, runs=_runs, longest=LONGEST_TEXT)
+    html = render("page.html.j2", sections=sections, picture=as_uri, runs=runs, longest=LONGEST_TEXT)
     store.write(f"{page}.html", html.encode("utf-8", "replace"))
     return [*written, f"{page}.html"]
 
@@ -89,13 +89,13 @@ def _section(store: Store, stage: Stage, count: int) -> dict[str, Any]:
     }
 
 
-def _runs(words: Marked) -> Iterator[tuple[str, bool]]:
+def runs(words: Marked) -> Iterator[tuple[str, bool]]:
     """Neighbouring words that are all marked, or all not, as one."""
     for marked, run in itertools.groupby(words, key=lambda word: word[1]):
         yield " ".join(word for word, _ in run), marked
 
 
-def _picture(content: bytes, block: Block) -> str:
+def as_uri(content: bytes, block: Block) -> str:
     """A picture of a block as a data URI."""
     stream = io.BytesIO()
     thumbnail(content, block.key, IMAGES.get(block.columns, SMALL)).save(stream, "JPEG", quality=85)

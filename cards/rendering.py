@@ -1,4 +1,4 @@
-"""Text from the templates beside this module: HTML, where everything is escaped, and Markdown, where filters do it."""
+"""Text from templates: HTML, where everything is escaped, and Markdown, where filters do it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jinja2
 
 from manifests.markdown import cell, listed, middle_and_most, plain, share, short, sizes
 
+TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = {
     # A count with commas between thousands; a share (0-1) in per cent.
     "commas": "{:,}".format,
@@ -18,15 +19,19 @@ _FILTERS = {
 }
 
 
-def render(template: str, **values: Any) -> str:
-    """The text of a template, such as ``pair.md.j2``."""
-    return _templates().get_template(template).render(values)
+def render(template: str, folder: Path = TEMPLATES, **values: Any) -> str:
+    """The text of a template, such as ``pair.md.j2``.
+
+    Args:
+        folder: where it lies; it may include those of the cards.
+    """
+    return _templates(folder).get_template(template).render(values)
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _templates(folder: Path) -> jinja2.Environment:
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=jinja2.FileSystemLoader([folder, TEMPLATES]),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
