@@ -1,0 +1,169 @@
+"""How scores are spread: of pairs that belong together and that do not, and how far a model is from equivariance.
+
+Files are read batch by batch; what is kept are histograms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from evaluation.metrics.equivariance import COLUMNS as SCORES
+from evaluation.metrics.equivariance import DIRECTIONS, equivariance
+from evaluation.report.scored import Scored
+
+FEWEST_BINS, MOST_BINS = 6, 60
+#: Seconds and ranks up to which curves are shown.
+LONGEST, DEEPEST = 3.0, 20
+
+EQUIVARIANCE = "equivariance score / deviation of scores"  # the axis
+
+Values = NDArray[np.float64]
+_Parts = dict[tuple[str, str], Values]  # by panel and line
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines over the same axis, by name. x: (n,). y: shares or percent, each (n,)."""
+
+    title: str
+    axis: str
+    x: Values
+    y: Mapping[str, Values]
+
+
+def score_panels(scored: Sequence[Scored]) -> list[Panel]:
+    """A panel a model: its scores of pairs that belong together and of those that do not, as shares of each."""
+
+    def values(place: int, table: pa.Table) -> _Parts:
+        panel = scored[place].about.model
+        return {(panel, "match"): _of(table, "s00", "s11"), (panel, "mismatch"): _of(table, "s01", "s10")}
+
+    return [Panel(title, "score", *lines) for title, lines in _histograms(scored, values).items()]
+
+
+def equivariance_panels(scored: Sequence[Scored]) -> list[Panel]:
+    """A panel a subset and change, a line a model (EqBen, Figures 6 and 13): the narrower about 0, the better.
+
+    What a change of the text does to a score should not depend on the image, nor on the text what a change of the image
+    does. Models score in units of their own, so each is
+    divided by the standard deviation of its scores. Single images have none.
+    """
+    deviations = [_deviation(one.path) for one in scored]
+
+    def values(place: int, table: pa.Table) -> _Parts:
+        subsets, parts = np.array(table.column("subset").to_pylist(), dtype=object), {}
+        scores = equivariance(*(_column(table, name) for name in SCORES))
+        for change, score in zip(DIRECTIONS, scores, strict=True):
+            for subset in sorted(set(subsets)):
+                here = score[subsets == subset] / deviations[place]
+                if (here := here[np.isfinite(here)]).size:
+                    parts[f"{subset}: {change} changes", scored[place].about.model] = here
+        return parts
+
+    return [Panel(title, EQUIVARIANCE, *lines) for title, lines in sorted(_histograms(scored, values).items())]
+
+
+def recall_panels(scored: Sequence[Scored]) -> list[Panel]:
+    """Percent of queries with a target among the first k, strictly: a tie counts as a higher score."""
+    ranks = np.arange(1, DEEPEST + 1, dtype=np.float64)
+    return [Panel("recall", "K", ranks, {one.about.model: _recall(one.path, ranks) for one in scored})]
+
+
+def error_panels(scored: Sequence[Scored]) -> list[Panel]:
+    """Percent of boundaries that are found to within some seconds; of gaps that score the same, the mean."""
+    seconds = np.linspace(0, LONGEST, 121)
+    curves = {}
+    for one in scored:
+        found, total = np.zeros(len(seconds)), 0
+        for table in _batches(one.path, ("errors",)):
+            for errors in table.column("errors").to_pylist():
+                found += (np.asarray(errors)[:, None] <= seconds).mean(axis=0)
+                total += 1
+        curves[one.about.model] = 100 * found / max(total, 1)
+    return [Panel("boundaries found", "seconds", seconds, curves)]
+
+
+def _recall(path: Path, ranks: Values) -> Values:
+    found, total = np.zeros(len(ranks)), 0
+    for table in _batches(path, ("higher", "tied")):
+        above = _column(table, "higher") + _column(table, "tied")
+        found += (above[:, None] < ranks).sum(axis=0)
+        total += len(above)
+    return 100 * found / max(total, 1)
+
+
+def _histograms(
+    scored: Sequence[Scored], values: Callable[[int, pa.Table], _Parts]
+) -> dict[str, tuple[Values, dict[str, Values]]]:
+    """By panel the middles of its bins and, by line, the share of values in each bin.
+
+    Half a percent of the values at either end are put into the outermost bins.
+    """
+    columns = ("subset", *SCORES)
+    spread: dict[str, list[Values]] = {}
+    sizes: dict[str, Counter[str]] = {}
+    for place, one in enumerate(scored):
+        for table in _batches(one.path, columns):
+            for (panel, line), part in values(place, table).items():
+                spread.setdefault(panel, []).append(_spread(part))
+                sizes.setdefault(panel, Counter())[line] += len(part)
+    edges = {panel: _edges(np.concatenate(parts), min(sizes[panel].values())) for panel, parts in spread.items()}
+    counts: dict[str, dict[str, Values]] = {panel: {} for panel in edges}
+    for place, one in enumerate(scored):
+        for table in _batches(one.path, columns):
+            for (panel, line), part in values(place, table).items():
+                bins = edges[panel]
+                counted, _ = np.histogram(np.clip(part, bins[0], bins[-1]), bins)
+                counts[panel][line] = counts[panel].get(line, np.zeros(len(bins) - 1)) + counted
+    return {
+        panel: ((bins[1:] + bins[:-1]) / 2, {name: line / max(line.sum(), 1) for name, line in counts[panel].items()})
+        for panel, bins in edges.items()
+    }
+
+
+def _edges(values: Values, n: int) -> Values:
+    """Edges of bins; their number is Rice's rule, 2 n^(1/3), for the line with the fewest values."""
+    low, high = np.quantile(values, (0.005, 0.995)) if values.size else (0.0, 0.0)
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, int(np.clip(np.ceil(2 * n ** (1 / 3)), FEWEST_BINS, MOST_BINS)) + 1)
+
+
+def _spread(values: Values) -> Values:
+    """At most a thousand order statistics of a batch, which is as much as quantiles of a picture need."""
+    ordered = np.sort(values)
+    return ordered[np.unique(np.linspace(0, len(ordered) - 1, 1000).astype(int))] if len(ordered) else ordered
+
+
+def _deviation(path: Path) -> float:
+    count, total, squares = 0, 0.0, 0.0
+    for table in _batches(path, SCORES):
+        values = _of(table, *table.column_names)
+        count, total, squares = count + len(values), total + values.sum(), squares + np.square(values).sum()
+    variance = squares / count - (total / count) ** 2 if count else 0.0
+    return float(np.sqrt(max(variance, 0.0))) or 1.0
+
+
+def _batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    for batch in pq.ParquetFile(path).iter_batches(columns=list(columns)):
+        yield pa.Table.from_batches([batch])
+
+
+def _column(table: pa.Table, name: str) -> Values:
+    """A column with NaN for null."""
+    values: Values = table.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
+    return values
+
+
+def _of(table: pa.Table, *names: str) -> Values:
+    """The values of several columns that are there."""
+    values = np.concatenate([_column(table, name) for name in names])
+    return values[np.isfinite(values)]

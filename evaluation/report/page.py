@@ -1,0 +1,130 @@
+"""Writes the report of a run from its score files: page, JSON, and every table as CSV and LaTeX."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cards.block import Block, Cell, words
+from cards.page import as_uri, runs
+from cards.rendering import render
+from cards.word_diff import mark_difference
+from evaluation.examples import Benchmark
+from evaluation.report import distributions
+from evaluation.report.mistakes import Mistake
+from evaluation.report.pictures import Shown, keep, kept, kept_file
+from evaluation.report.plots import on_dark, plot
+from evaluation.report.result_tables import benchmark_tables, run_tables
+from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
+from evaluation.report.tables import Table, as_csv, as_latex, decimals, differs, number
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(
+    out: Path, benchmarks: Mapping[str, Benchmark] | None = None, seed: int = 0, resamples: int = RESAMPLES
+) -> list[Path]:
+    """Write ``report.html``, ``results.json`` and ``tables/`` of a run; the same bytes for the same score files.
+
+    Args:
+        out: folder of the run, with its ``scores``.
+        benchmarks: by name, from which pictures of the worst mistakes are read; kept in ``mistakes`` for other times.
+        seed, resamples: of the bootstrap.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        WrongUse: no score files, or one is broken.
+    """
+    run = measured_run(out, seed, resamples)
+    sections, tables = [], []
+    for results in run:
+        ours = benchmark_tables(results)
+        tables += ours
+        sections.append(
+            {
+                "results": results,
+                "tables": ours,
+                "plots": [_uris(*one) for one in _plots(results)],
+                "mistakes": list(_mistakes(out, results, (benchmarks or {}).get(results.name))),
+            }
+        )
+    totals = run_tables(run)
+    page = render(
+        "report.html.j2", TEMPLATES, sections=sections, totals=totals, picture=as_uri, runs=runs, decimals=decimals,
+        differs=differs, number=number,
+    )  # fmt: skip
+    files = {out / "report.html": page, out / "results.json": json.dumps(as_json(run), indent=1, ensure_ascii=False)}
+    for table in [*tables, *totals]:
+        files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
+        files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
+    for path, text in files.items():
+        _write(path, text)
+    return list(files)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_bytes(text.encode("utf-8", "replace"))
+    os.replace(beside, path)
+
+
+def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributions.Panel]]]:
+    """Captions and panels."""
+    scored = [model.scored for model in results.models]
+    if results.asked == "query":
+        yield "Queries with a target among the first K, in percent; a tie counts against it", distributions.recall_panels(scored)
+    elif results.asked == "grounding":
+        yield "Boundaries found to within some seconds, in percent", distributions.error_panels(scored)
+    else:
+        yield "Scores of pairs that belong together and of pairs that do not", distributions.score_panels(scored)
+        panels = distributions.equivariance_panels(scored)
+        if panels:
+            caption = "Equivariance scores: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)"
+            yield caption, panels
+
+
+def _uris(caption: str, panels: Sequence[distributions.Panel]) -> dict[str, str]:
+    """A plot for light and for dark paper."""
+    light = plot(panels, zero=panels[0].axis == distributions.EQUIVARIANCE)
+    uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
+    return {"caption": caption, "light": uris[0], "dark": uris[1]}
+
+
+def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None) -> Iterator[dict[str, Any]]:
+    """By model the worst mistakes as blocks, each with its answer."""
+    path = kept_file(out, results.models[0].scored.folder)
+    for model in results.models:
+        digest = model.scored.about.data_digest
+        keys = [one.key for one in model.mistakes]
+        shown = kept(path, digest) if benchmark is None else keep(path, benchmark, keys, digest)
+        blocks = [(_block(one, shown.get(one.key)), one) for one in model.mistakes]
+        yield {"model": model.name, "blocks": blocks, "without": sum(one.key not in shown for one in model.mistakes)}
+
+
+def _block(mistake: Mistake, shown: Shown | None) -> Block:
+    note = " / ".join(filter(None, (mistake.subset, mistake.category)))
+    if shown is None:
+        return Block(mistake.key, [], 1, note)
+    texts = dict(shown.texts)
+    pair = [text for label, text in shown.texts if label in ("caption 0", "caption 1", "before", "after")]
+    if len(pair) == 2:
+        marked = dict(zip(texts, mark_difference(*pair), strict=True))
+    else:
+        marked = {label: words(text) for label, text in texts.items()}
+    images, captions = list(shown.images), list(marked)
+    # Caption i below image i; where there is one image, both captions are its own cells.
+    cells = []
+    for place in range(max(len(images), len(captions), 1)):
+        label, image = images[place] if place < len(images) else (captions[place], None)
+        if place < len(images) and image is None:
+            label += ": cannot be read"
+        caption = marked[captions[place]] if place < len(captions) else ()
+        cells.append(Cell(label, image, caption, side=place % 2))
+    return Block(mistake.key, cells, 2, note)

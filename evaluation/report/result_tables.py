@@ -1,0 +1,143 @@
+"""The tables of a report, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from evaluation.metrics.figures import Figure, Measured
+from evaluation.report.published import Published
+from evaluation.report.results import BenchmarkResults, ModelResults
+from evaluation.report.tables import Cell, Row, Table
+
+COUNTS = ("n", "groups", "ties %")
+KINDS = ("chance", "human", "published")
+
+
+def benchmark_tables(results: BenchmarkResults) -> list[Table]:
+    """All tables of a benchmark: in all, by subset, by category, beside each published table, models compared."""
+    tables = [_whole(results)]
+    for part in ("subset", "category"):
+        if any(_parts(model, part) for model in results.models):
+            tables.append(_by(results, part))
+    tables += _beside_papers(results)
+    if results.differences:
+        tables.append(_differences(results))
+    return tables
+
+
+def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
+    """What was left out, where anything was, and what scoring cost."""
+    tables = []
+    left_out = [
+        Row([results.name, model.name, reason, count])
+        for results in run
+        for model in results.models
+        for reason, count in sorted(model.scored.about.left_out.items())
+    ]
+    if left_out:
+        heads = ["benchmark", "model", "reason", "examples"]
+        tables.append(Table("left-out", "Examples that were not asked", heads, 2, left_out))
+    costs = [(results.name, model.name, model.scored.cost) for results in run for model in results.models]
+    names = list(dict.fromkeys(name for _, _, cost in costs for name, value in cost.items() if _is_cell(value)))
+    rows = [Row([benchmark, model, *(_cell(cost.get(name)) for name in names)]) for benchmark, model, cost in costs]
+    heads = ["benchmark", "model", *(name.replace("_", " ") for name in names)]
+    return [*tables, Table("cost", "Cost of scoring", heads, 2, rows)]
+
+
+def _is_cell(value: object) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _cell(value: object) -> Cell:
+    return value if isinstance(value, str | int | float) else None
+
+
+def _whole(results: BenchmarkResults) -> Table:
+    rows = [Row([model.name, *_cells(model.all, results.figures)]) for model in results.models]
+    for kind in KINDS:
+        rows += [row for row in _beside(results) if row.kind == kind]
+    heads = ["model", *COUNTS, *results.figures]
+    return Table(f"{_folder(results)}-all", f"{results.title}: all examples", heads, 1, rows)
+
+
+def _beside(results: BenchmarkResults) -> Iterator[Row]:
+    """Chance, people and papers on the whole benchmark."""
+    rows = [row for row in results.published if "" in row.figures]
+    # Where a paper prints chance, it is what follows from the questions, and one row is enough.
+    if results.chance and not any(row.kind == "chance" for row in rows):
+        yield _values(["chance"], results.chance[""], results.figures, "chance", "follows from the questions")
+    for row in rows:
+        yield _values([row.name], row.figures[""], results.figures, row.kind, row.source)
+
+
+def _values(
+    labels: Sequence[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str
+) -> Row:
+    """A row of figures without counts."""
+    cells = [Figure(values[name]) if name in values else None for name in figures]
+    return Row([*labels, *[None] * len(COUNTS), *cells], kind, source)
+
+
+def _parts(model: ModelResults, part: str) -> Mapping[str, Measured]:
+    return model.by_subset if part == "subset" else model.by_category
+
+
+def _by(results: BenchmarkResults, part: str) -> Table:
+    rows = []
+    for value in dict.fromkeys(value for model in results.models for value in _parts(model, part)):
+        for model in results.models:
+            if value in _parts(model, part):
+                rows.append(Row([value, model.name, *_cells(_parts(model, part)[value], results.figures)]))
+        if value in results.chance and part == "subset":
+            source = "follows from the questions"
+            rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", source))
+    name = "subset" if part == "subset" else "subset / category"
+    heads = [name, "model", *COUNTS, *results.figures]
+    return Table(f"{_folder(results)}-by-{part}", f"{results.title}: by {part}", heads, 2, rows)
+
+
+def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:
+    return [measured.n, measured.groups, measured.ties, *(measured.figures.get(name) for name in figures)]
+
+
+def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
+    """A table for each published one that tells subsets apart: its columns, our models above its rows."""
+    parted = [row for row in results.published if set(row.figures) - {""}]
+    for number, (source, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
+        papers = list(group)
+        columns = [(part, name) for part, figures in papers[0].figures.items() for name in figures]
+        ours = [Row([model.name, *(_mean(model, papers[0], *column) for column in columns)]) for model in results.models]
+        theirs = [
+            Row([row.name, *(Figure(row.figures[part][name]) for part, name in columns)], row.kind, source)
+            for row in papers
+        ]
+        heads = ["model", *(f"{part}\n{name}" for part, name in columns)]
+        title = f"{results.title}: beside published results"
+        yield Table(f"{_folder(results)}-papers-{number}", title, heads, 1, [*ours, *theirs])
+
+
+def _mean(model: ModelResults, paper: Published, part: str, name: str) -> Cell:
+    """A model's figure of a subset, or the mean of those of several as the paper has it; strict, without interval."""
+    figures = []
+    for subset in paper.means.get(part, [part]):
+        measured = model.by_subset.get(subset)
+        if measured is None or name not in measured.figures:
+            return None
+        figures.append(measured.figures[name].value)
+    return Figure(sum(figures) / len(figures))
+
+
+def _differences(results: BenchmarkResults) -> Table:
+    heads = ["model", "other", "figure", "n", "model %", "other %", "difference", "McNemar p", "p (Holm)"]
+    rows = []
+    for one in results.differences:
+        line = one.figure
+        difference = Figure(line.difference, None, line.low, line.high)
+        cells = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
+        rows.append(Row([one.a, one.b, line.figure, *cells]))
+    return Table(f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows)
+
+
+def _folder(results: BenchmarkResults) -> str:
+    return results.models[0].scored.folder

@@ -1,0 +1,184 @@
+"""What is measured for a report: every score file of a run, in all, by subset and by category, and models compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from evaluation.metrics.compare import Compared, compare, holm
+from evaluation.metrics.figures import Measured
+from evaluation.metrics.measure import measure
+from evaluation.report.chance import chance
+from evaluation.report.mistakes import Mistake, worst_mistakes
+from evaluation.report.published import Published, published
+from evaluation.report.scored import Asked, Scored, score_files
+from manifests.errors import WrongUse
+
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResults:
+    """What one model gets. by_subset, by_category: empty where there is one subset, or no category.
+
+    by_category: keys are "SUBSET / CATEGORY".
+    """
+
+    scored: Scored
+    all: Measured
+    by_subset: Mapping[str, Measured]
+    by_category: Mapping[str, Measured]
+    mistakes: Sequence[Mistake]
+
+    @property
+    def name(self) -> str:
+        """As ``--model`` was given."""
+        return self.scored.about.model
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure of two models on the same examples. figure.p_holm: corrected for all differences of the benchmark."""
+
+    a: str
+    b: str
+    figure: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResults:
+    """What all models of a run get on a benchmark, with what there is to set beside it.
+
+    figures: names in order, of all models. chance: percent by subset ("": all) and figure.
+    differences: of two models each, on the examples that both answered.
+    probes: what the data give away, as ``probes/BENCHMARK.json`` of the run has it.
+    """
+
+    name: str
+    title: str
+    asked: Asked
+    models: Sequence[ModelResults]
+    figures: Sequence[str]
+    chance: Mapping[str, Mapping[str, float]]
+    published: Sequence[Published]
+    differences: Sequence[Difference] = ()
+    probes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def same_data(self) -> bool:
+        """Whether all models were asked the same questions."""
+        return len({model.scored.about.data_digest for model in self.models}) == 1
+
+
+def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
+    """Measure all score files of a run's folder; raises `WrongUse` where there are none or one is broken."""
+    files = groupby(score_files(out), key=lambda one: one.about.benchmark)
+    return [_benchmark(name, list(scored), seed, resamples) for name, scored in files]
+
+
+def _benchmark(name: str, scored: Sequence[Scored], seed: int, resamples: int) -> BenchmarkResults:
+    if other := [one for one in scored if one.asked != scored[0].asked]:
+        raise WrongUse(f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one")
+    models = [_model(one, seed, resamples) for one in scored]
+    figures = list(dict.fromkeys(figure for model in models for figure in model.all.figures))
+    return BenchmarkResults(
+        name=name,
+        title=scored[0].about.title,
+        asked=scored[0].asked,
+        models=models,
+        figures=figures,
+        chance=chance(scored[0].path, scored[0].asked, figures),
+        published=[row for row in published() if row.benchmark == name],
+        differences=_differences(scored, seed, resamples),
+    )
+
+
+def _differences(scored: Sequence[Scored], seed: int, resamples: int) -> list[Difference]:
+    """Every model against every other; none where they answered different states of the benchmark."""
+    if len({one.about.data_digest for one in scored}) > 1:
+        return []
+    found = [
+        Difference(a.about.model, b.about.model, line)
+        for a, b in combinations(scored, 2)
+        for line in compare(a.path, b.path, seed=seed, resamples=resamples).table
+    ]
+    corrected = holm([one.figure.p for one in found])
+    return [
+        Difference(one.a, one.b, replace(one.figure, p_holm=p)) for one, p in zip(found, corrected, strict=True)
+    ]
+
+
+def _model(scored: Scored, seed: int, resamples: int) -> ModelResults:
+    subsets, categories = _values(scored.path)
+    by_subset = measure(scored.path, ["subset"], seed, resamples)
+    by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if categories else {}
+    return ModelResults(
+        scored=scored,
+        all=by_subset.all,
+        by_subset=by_subset.by if len(subsets) > 1 else {},
+        by_category=by_category,
+        mistakes=worst_mistakes(scored),
+    )
+
+
+def _values(path: Path) -> tuple[set[str], set[str]]:
+    """Subsets and categories that are named in a score file."""
+    subsets: set[str] = set()
+    categories: set[str] = set()
+    for batch in pq.ParquetFile(path).iter_batches(columns=["subset", "category"]):
+        subsets.update(batch.column(0).unique().to_pylist())
+        categories.update(batch.column(1).unique().to_pylist())
+    return subsets, categories - {"", None}
+
+
+def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
+    """A run as ``results.json`` has it: see docs/evaluation.md, section "The report".
+
+    All but ``cost`` is the same for the same score files.
+    """
+    return {
+        "format": 1,
+        "benchmarks": {results.name: _benchmark_json(results) for results in run},
+        "cost": {results.name: {model.name: model.scored.cost for model in results.models} for results in run},
+    }
+
+
+def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
+    return {
+        "title": results.title,
+        "asked": results.asked,
+        "same_data": results.same_data,
+        "models": {model.name: _model_json(model) for model in results.models},
+        "chance": {subset: dict(figures) for subset, figures in results.chance.items()},
+        "published": [
+            {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
+            for row in results.published
+        ],
+        "differences": [{"a": one.a, "b": one.b, "figure": one.figure.figure, **_tested(one)} for one in results.differences],
+        "probes": dict(results.probes),
+    }
+
+
+def _model_json(model: ModelResults) -> dict[str, Any]:
+    about = model.scored.about
+    return {
+        "model_digest": about.model_digest,
+        "data_digest": about.data_digest,
+        "left_out": dict(sorted(about.left_out.items())),
+        "all": model.all.as_json(),
+        "by_subset": {name: measured.as_json() for name, measured in model.by_subset.items()},
+        "by_category": {name: measured.as_json() for name, measured in model.by_category.items()},
+        "mistakes": [
+            {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
+            for one in model.mistakes
+        ],
+    }
+
+
+def _tested(one: Difference) -> dict[str, Any]:
+    return {name: value for name, value in asdict(one.figure).items() if name not in ("rows", "figure", "a", "b")}

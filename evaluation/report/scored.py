@@ -1,0 +1,98 @@
+"""The score files of a run: which models answered which benchmarks, and what is known about each answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pydantic
+
+from evaluation.examples import GROUNDING_ERRORS, MATCHING_SCORES, QUERY_RANKS
+from manifests.errors import WrongUse
+
+Asked = Literal["matching", "query", "grounding"]
+SCHEMAS: dict[Asked, pa.Schema] = {
+    "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
+}  # fmt: skip
+KEY = b"twinset"  # in the metadata of a score file's schema
+
+
+class About(pydantic.BaseModel):
+    """What a score file says of itself. left_out: examples that were not asked, by reason. seconds: of scoring.
+
+    Whatever else it holds is what scoring cost, such as how many images were encoded.
+    """
+
+    model_config = pydantic.ConfigDict(extra="allow", frozen=True)
+
+    benchmark: str
+    title: str
+    model: str
+    model_digest: str
+    data_digest: str
+    left_out: dict[str, int] = {}
+    seconds: float | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A score file: what one model answers to one benchmark."""
+
+    path: Path
+    asked: Asked
+    about: About
+
+    @property
+    def folder(self) -> str:
+        """Name of the benchmark's folder, for names of files; what the file says of itself may hold anything."""
+        return self.path.parent.name
+
+    @property
+    def cost(self) -> dict[str, Any]:
+        """Seconds, device and the counts that the scorer recorded."""
+        return {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
+
+
+def score_files(out: Path) -> list[Scored]:
+    """The score files of a run, by benchmark and model.
+
+    Args:
+        out: folder of the run, with ``scores/BENCHMARK/MODEL.parquet``.
+
+    Raises:
+        WrongUse: there are none, or one is not a score file.
+    """
+    found = [_scored(path) for path in sorted(out.glob("scores/*/*.parquet"))]
+    if not found:
+        raise WrongUse(f"{out}/scores: no score files; twinset eval run --out {out} writes them")
+    names = [(one.about.benchmark, one.about.model) for one in found]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            first = found[names.index(name)].path
+            raise WrongUse(f"{found[place].path}: scores of {name[1]} on {name[0]}, as in {first}; remove one of them")
+    return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
+
+
+def _scored(path: Path) -> Scored:
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise WrongUse(f"{path}: not a Parquet file ({error}); remove it or score again") from error
+    try:
+        about = About.model_validate_json((schema.metadata or {})[KEY])
+    except KeyError as error:
+        raise WrongUse(
+            f"{path}: its schema has no metadata 'twinset', which names benchmark and model; "
+            "read scores from elsewhere with twinset eval scores"
+        ) from error
+    except (pydantic.ValidationError, json.JSONDecodeError) as error:
+        raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
+    for asked, expected in SCHEMAS.items():
+        if set(expected.names) <= set(schema.names):
+            return Scored(path, asked, about)
+    raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
