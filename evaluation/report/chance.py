@@ -38,7 +38,10 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
 
 
 def recall(k: int, entries: int, targets: int) -> float:
-    """Percent of random orders of a gallery with a target among the first k: 1 - C(entries - targets, k) / C(entries, k)."""
+    """Percent of random orders of a gallery with a target among the first k.
+
+    1 - C(entries - targets, k) / C(entries, k): the first k are any k of the entries, and miss if all are wrong ones.
+    """
     k = min(k, entries)
     return 100 * (1 - comb(entries - targets, k) / comb(entries, k))
 

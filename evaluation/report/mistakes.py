@@ -52,7 +52,9 @@ def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
     for one in pool:
         order.append((seen[one.group], one))
         seen[one.group] += 1
-    chosen = [one for _, one in sorted(order, key=lambda item: item[0])[:count]]  # stable: the worst of each group first
+    chosen = [
+        one for _, one in sorted(order, key=lambda item: item[0])[:count]
+    ]  # stable: the worst of each group first
     return sorted(chosen, key=lambda one: (-one.by, one.key))
 
 

@@ -79,7 +79,10 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
     """Captions and panels."""
     scored = [model.scored for model in results.models]
     if results.asked == "query":
-        yield "Queries with a target among the first K, in percent; a tie counts against it", distributions.recall_panels(scored)
+        yield (
+            "Queries with a target among the first K, in percent; a tie counts against it",
+            distributions.recall_panels(scored),
+        )
     elif results.asked == "grounding":
         yield "Boundaries found to within some seconds, in percent", distributions.error_panels(scored)
     else:

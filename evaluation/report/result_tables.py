@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from evaluation.metrics.figures import Figure, Measured
+from evaluation.report.probes import Probes
 from evaluation.report.published import Published
 from evaluation.report.results import BenchmarkResults, ModelResults
 from evaluation.report.tables import Cell, Row, Table
@@ -15,7 +16,7 @@ KINDS = ("chance", "human", "published")
 
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
-    """All tables of a benchmark: in all, by subset, by category, beside each published table, models compared."""
+    """All tables of a benchmark: in all, by subset, by category, beside each published table, models compared, probes."""
     tables = [_whole(results)]
     for part in ("subset", "category"):
         if any(_parts(model, part) for model in results.models):
@@ -23,6 +24,8 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
     tables += _beside_papers(results)
     if results.differences:
         tables.append(_differences(results))
+    if results.probes is not None:
+        tables.append(_probes(results, results.probes))
     return tables
 
 
@@ -71,9 +74,7 @@ def _beside(results: BenchmarkResults) -> Iterator[Row]:
         yield _values([row.name], row.figures[""], results.figures, row.kind, row.source)
 
 
-def _values(
-    labels: Sequence[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str
-) -> Row:
+def _values(labels: Sequence[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str) -> Row:
     """A row of figures without counts."""
     cells = [Figure(values[name]) if name in values else None for name in figures]
     return Row([*labels, *[None] * len(COUNTS), *cells], kind, source)
@@ -107,7 +108,9 @@ def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
     for number, (source, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
         papers = list(group)
         columns = [(part, name) for part, figures in papers[0].figures.items() for name in figures]
-        ours = [Row([model.name, *(_mean(model, papers[0], *column) for column in columns)]) for model in results.models]
+        ours = [
+            Row([model.name, *(_mean(model, papers[0], *column) for column in columns)]) for model in results.models
+        ]
         theirs = [
             Row([row.name, *(Figure(row.figures[part][name]) for part, name in columns)], row.kind, source)
             for row in papers
@@ -136,7 +139,22 @@ def _differences(results: BenchmarkResults) -> Table:
         difference = Figure(line.difference, None, line.low, line.high)
         cells = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
         rows.append(Row([one.a, one.b, line.figure, *cells]))
-    return Table(f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows)
+    return Table(
+        f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows
+    )
+
+
+def _probes(results: BenchmarkResults, probes: Probes) -> Table:
+    heads = ["examples", "blind probe", "guess", "n", "groups", "right", "ties %", "solves"]
+    rows = []
+    for name, probed in {"all": probes.all, **probes.by}.items():
+        for probe, one in probed.probes.items():
+            # The interval is of the expected figure.
+            right = Figure(one.expected, None, one.low, one.high)
+            cells = [name, probe, one.guess, one.n, one.groups, right, one.ties, "yes" if one.solves else "no"]
+            rows.append(Row(cells))
+    title = f"{results.title}: what blind probes get right, ties broken at random"
+    return Table(f"{_folder(results)}-probes", title, heads, 2, rows)
 
 
 def _folder(results: BenchmarkResults) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from evaluation.metrics.figures import Measured
 from evaluation.metrics.measure import measure
 from evaluation.report.chance import chance
 from evaluation.report.mistakes import Mistake, worst_mistakes
+from evaluation.report.probes import Probes, probes_of
 from evaluation.report.published import Published, published
 from evaluation.report.scored import Asked, Scored, score_files
 from manifests.errors import WrongUse
@@ -56,7 +57,7 @@ class BenchmarkResults:
 
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: of two models each, on the examples that both answered.
-    probes: what the data give away, as ``probes/BENCHMARK.json`` of the run has it.
+    probes: what the data give away, where it was probed.
     """
 
     name: str
@@ -67,7 +68,7 @@ class BenchmarkResults:
     chance: Mapping[str, Mapping[str, float]]
     published: Sequence[Published]
     differences: Sequence[Difference] = ()
-    probes: Mapping[str, Any] = field(default_factory=dict)
+    probes: Probes | None = None
 
     @property
     def same_data(self) -> bool:
@@ -78,12 +79,14 @@ class BenchmarkResults:
 def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[BenchmarkResults]:
     """Measure all score files of a run's folder; raises `WrongUse` where there are none or one is broken."""
     files = groupby(score_files(out), key=lambda one: one.about.benchmark)
-    return [_benchmark(name, list(scored), seed, resamples) for name, scored in files]
+    return [_benchmark(out, name, list(scored), seed, resamples) for name, scored in files]
 
 
-def _benchmark(name: str, scored: Sequence[Scored], seed: int, resamples: int) -> BenchmarkResults:
+def _benchmark(out: Path, name: str, scored: Sequence[Scored], seed: int, resamples: int) -> BenchmarkResults:
     if other := [one for one in scored if one.asked != scored[0].asked]:
-        raise WrongUse(f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one")
+        raise WrongUse(
+            f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
+        )
     models = [_model(one, seed, resamples) for one in scored]
     figures = list(dict.fromkeys(figure for model in models for figure in model.all.figures))
     return BenchmarkResults(
@@ -95,6 +98,7 @@ def _benchmark(name: str, scored: Sequence[Scored], seed: int, resamples: int) -
         chance=chance(scored[0].path, scored[0].asked, figures),
         published=[row for row in published() if row.benchmark == name],
         differences=_differences(scored, seed, resamples),
+        probes=probes_of(out, scored[0].folder),
     )
 
 
@@ -108,9 +112,7 @@ def _differences(scored: Sequence[Scored], seed: int, resamples: int) -> list[Di
         for line in compare(a.path, b.path, seed=seed, resamples=resamples).table
     ]
     corrected = holm([one.figure.p for one in found])
-    return [
-        Difference(one.a, one.b, replace(one.figure, p_holm=p)) for one, p in zip(found, corrected, strict=True)
-    ]
+    return [Difference(one.a, one.b, replace(one.figure, p_holm=p)) for one, p in zip(found, corrected, strict=True)]
 
 
 def _model(scored: Scored, seed: int, resamples: int) -> ModelResults:
@@ -159,8 +161,10 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
             {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
             for row in results.published
         ],
-        "differences": [{"a": one.a, "b": one.b, "figure": one.figure.figure, **_tested(one)} for one in results.differences],
-        "probes": dict(results.probes),
+        "differences": [
+            {"a": one.a, "b": one.b, "figure": one.figure.figure, **_tested(one)} for one in results.differences
+        ],
+        "probes": results.probes and results.probes.model_dump(),
     }
 
 
