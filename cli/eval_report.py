@@ -13,13 +13,11 @@ def add(commands: Any) -> None:
     reporting = commands.add_parser("report", help=text, description=text)
     reporting.set_defaults(run=report)
     reporting.add_argument("out", type=Path, metavar="OUT", help="folder of the run")
-    reporting.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (default: 0)")
-    reporting.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap; 0: no intervals")
 
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
     from evaluation.report.page import write_report  # it draws
 
-    for path in write_report(asked.out, seed=asked.seed, resamples=asked.resamples):
+    for path in write_report(asked.out):
         print(path)

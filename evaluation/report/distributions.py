@@ -159,11 +159,10 @@ def _batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.Table]:
 
 def _column(table: pa.Table, name: str) -> Values:
     """A column with NaN for null."""
-    values: Values = table.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
-    return values
+    return np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.float64)
 
 
 def _of(table: pa.Table, *names: str) -> Values:
     """The values of several columns that are there."""
-    values = np.concatenate([_column(table, name) for name in names])
-    return values[np.isfinite(values)]
+    values: Values = np.concatenate([_column(table, name) for name in names])
+    return np.asarray(values[np.isfinite(values)])

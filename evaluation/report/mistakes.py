@@ -52,9 +52,8 @@ def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
     for one in pool:
         order.append((seen[one.group], one))
         seen[one.group] += 1
-    chosen = [
-        one for _, one in sorted(order, key=lambda item: item[0])[:count]
-    ]  # stable: the worst of each group first
+    # Stable: first the worst of each group, then the second of each.
+    chosen = [one for _, one in sorted(order, key=lambda item: item[0])[:count]]
     return sorted(chosen, key=lambda one: (-one.by, one.key))
 
 

@@ -20,7 +20,7 @@ from evaluation.report.pictures import Shown, keep, kept, kept_file
 from evaluation.report.plots import on_dark, plot
 from evaluation.report.result_tables import benchmark_tables, run_tables
 from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
-from evaluation.report.tables import Table, as_csv, as_latex, decimals, differs, number
+from evaluation.report.tables import as_csv, as_latex, decimals, differs, number
 
 TEMPLATES = Path(__file__).parent / "templates"
 

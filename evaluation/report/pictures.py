@@ -1,4 +1,4 @@
-"""Pictures and captions of mistakes, kept in the run's folder: a page can be made again without the benchmark's files."""
+"""Pictures and captions of mistakes, kept in the run's folder: a page can be made again without the benchmark."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ KINDS = ("chance", "human", "published")
 
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
-    """All tables of a benchmark: in all, by subset, by category, beside each published table, models compared, probes."""
+    """All tables of a benchmark: in all, by subset and category, beside papers, models compared, probes."""
     tables = [_whole(results)]
     for part in ("subset", "category"):
         if any(_parts(model, part) for model in results.models):
@@ -137,7 +137,7 @@ def _differences(results: BenchmarkResults) -> Table:
     for one in results.differences:
         line = one.figure
         difference = Figure(line.difference, None, line.low, line.high)
-        cells = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
+        cells: list[Cell] = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
         rows.append(Row([one.a, one.b, line.figure, *cells]))
     return Table(
         f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows
@@ -151,8 +151,8 @@ def _probes(results: BenchmarkResults, probes: Probes) -> Table:
         for probe, one in probed.probes.items():
             # The interval is of the expected figure.
             right = Figure(one.expected, None, one.low, one.high)
-            cells = [name, probe, one.guess, one.n, one.groups, right, one.ties, "yes" if one.solves else "no"]
-            rows.append(Row(cells))
+            cells: list[Cell] = [name, probe, one.guess, one.n, one.groups, right, one.ties]
+            rows.append(Row([*cells, "yes" if one.solves else "no"]))
     title = f"{results.title}: what blind probes get right, ties broken at random"
     return Table(f"{_folder(results)}-probes", title, heads, 2, rows)
 

@@ -161,9 +161,7 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
             {"name": row.name, "kind": row.kind, "source": row.source, "figures": row.figures}
             for row in results.published
         ],
-        "differences": [
-            {"a": one.a, "b": one.b, "figure": one.figure.figure, **_tested(one)} for one in results.differences
-        ],
+        "differences": [_difference_json(one) for one in results.differences],
         "probes": results.probes and results.probes.model_dump(),
     }
 
@@ -184,5 +182,8 @@ def _model_json(model: ModelResults) -> dict[str, Any]:
     }
 
 
-def _tested(one: Difference) -> dict[str, Any]:
-    return {name: value for name, value in asdict(one.figure).items() if name not in ("rows", "figure", "a", "b")}
+def _difference_json(one: Difference) -> dict[str, Any]:
+    line = asdict(one.figure)
+    values = {"a": line.pop("a"), "b": line.pop("b")}
+    del line["rows"]  # all
+    return {"a": one.a, "b": one.b, **line, "values": values}

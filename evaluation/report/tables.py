@@ -24,7 +24,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
+    """A table.
+
+    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
 
     LaTeX and the page show a name that repeats that of the row above as an empty cell; CSV repeats it.
     """
@@ -83,7 +85,8 @@ def _plain(value: str | int | float | None) -> str:
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "[": "{[}", "]": "{]}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}",
     '"': r"\textquotedbl{}", "–": "--", "−": "$-$", "…": r"\dots{}",
 }  # fmt: skip
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))

@@ -1,0 +1,124 @@
+"""Score files of made-up models, and a benchmark of pictures that they belong to."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
+from evaluation.examples import (
+    GROUNDING_ERRORS,
+    MATCHING_SCORES,
+    QUERY_RANKS,
+    Grounding,
+    LeftOut,
+    Matching,
+    Picture,
+    Query,
+)
+
+SCRIPT = "<script>alert('x')</script>"
+
+
+def save(
+    out: Path, benchmark: str, model: str, rows: Sequence[Mapping[str, Any]], schema: pa.Schema, **about: Any
+) -> Path:
+    """Write a score file; about: what differs from the usual."""
+    told = {
+        "benchmark": benchmark, "title": f"{benchmark} & <b>co</b>", "model": model, "model_digest": "m" * 64,
+        "data_digest": "d" * 64, "left_out": {"missing image": 3}, "seconds": 12.5, "device": "cpu", **about,
+    }  # fmt: skip
+    number = len(list(out.glob(f"scores/{benchmark}/*.parquet")))
+    path = out / "scores" / benchmark / f"model-{number}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = schema.with_metadata({b"twinset": json.dumps(told).encode()})
+    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
+    return path
+
+
+def identity(number: int, subsets: Sequence[str] = ("first", "second")) -> dict[str, str]:
+    """Of an example: three to a group."""
+    return {
+        "key": f"key-{number:03d}",
+        "subset": subsets[number % len(subsets)],
+        "category": "",
+        "group": f"video-{number // 3}",
+    }
+
+
+def matchings(n: int, seed: int, lead: float, subsets: Sequence[str] = ("first", "second")) -> list[dict[str, Any]]:
+    """Rows of random scores; ``lead``: how much higher right pairs score."""
+    scores = np.random.default_rng(seed).normal(0.25, 0.05, (n, 4)).round(2) + np.array([lead, 0, 0, lead])
+    return [
+        {**identity(number, subsets), **dict(zip(("s00", "s01", "s10", "s11"), map(float, row), strict=True))}
+        for number, row in enumerate(scores)
+    ]
+
+
+def ranks(n: int, entries: int = 15) -> list[dict[str, Any]]:
+    """Queries of which number i has i wrong entries above its target, around and around."""
+    return [
+        {**identity(number), "higher": number % entries, "tied": 0, "entries": entries, "targets": 1}
+        for number in range(n)
+    ]
+
+
+def errors(n: int) -> list[dict[str, Any]]:
+    """Groundings of which number i misses by i / 10 seconds, some in two gaps."""
+    return [{**identity(number), "errors": [number / 10, 0.05][: 1 + number % 2]} for number in range(n)]
+
+
+def picture(name: str, colour: tuple[int, int, int]) -> Picture:
+    """A picture of one colour."""
+    stream = io.BytesIO()
+    Image.new("RGB", (40, 30), colour).save(stream, "PNG")
+    return Picture(name, stream.getvalue)
+
+
+def _missing() -> bytes:
+    raise FileNotFoundError("removed since")
+
+
+@dataclass
+class Made:
+    """A benchmark of ``n`` examples of one kind; asked counts how many were read."""
+
+    name: str
+    asked: str
+    n: int
+    title: str = "Made"
+    citation: str = "none"
+    read: int = 0
+
+    def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
+        """In order; one left out; the picture of ``key-001`` is missing."""
+        yield LeftOut("nowhere.jpg", "missing image")
+        for number in range(self.n):
+            self.read += 1
+            known = identity(number)
+            images = [picture(f"{number}-{side}", (number % 256, 40 * side, 90)) for side in (0, 1)]
+            if number == 1:
+                images[1] = Picture("1-1", _missing)
+            captions = (f"a red disc {number} {SCRIPT}", f"a blue disc {number}")
+            if self.asked == "matching":
+                yield Matching(**known, images=tuple(images), captions=captions)
+            elif self.asked == "query":
+                yield Query(**known, image=images[0], text=captions[0], gallery=images, targets=frozenset({1}))
+            else:
+                times = np.array([0.0, 1.0])
+                yield Grounding(**known, frames=images, times=times, captions=captions, boundary=0.5)
+
+    def digest(self) -> str:
+        """As the score files have it."""
+        return "d" * 64
+
+
+SCHEMAS = {"matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS}

@@ -1,0 +1,75 @@
+"""The worst mistakes: the right ones, spread over groups, and their pictures kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.report import mistakes as room
+from evaluation.report.mistakes import worst_mistakes
+from evaluation.report.pictures import keep, kept
+from evaluation.report.scored import score_files
+from tests.evaluation.report.made_scores import SCHEMAS, Made, errors, identity, matchings, ranks, save
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(*[st.floats(-1, 1, width=32)] * 4), min_size=1, max_size=30), st.integers(1, 6))
+def test_leads_are_the_largest_of_four_comparisons(
+    tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, ...]], count: int
+) -> None:
+    out = tmp_path_factory.mktemp("run")
+    rows = [
+        {**identity(number), "group": f"own-{number}", **dict(zip(("s00", "s01", "s10", "s11"), one, strict=True))}
+        for number, one in enumerate(scores)
+    ]
+    save(out, "pairs", "m", rows, SCHEMAS["matching"])
+    leads = [max(b - a, c - d, c - a, b - d) for a, b, c, d in scores]
+    found = worst_mistakes(score_files(out)[0], count)
+    assert [one.by for one in found] == pytest.approx(
+        sorted((lead for lead in leads if lead > 0), reverse=True)[:count]
+    )
+
+
+def test_each_group_comes_once_before_any_comes_twice(tmp_path: Path) -> None:
+    rows = [
+        {**identity(number), "group": group, "s00": 0.0, "s01": lead, "s10": None, "s11": None}
+        for number, (group, lead) in enumerate([("a", 0.9), ("a", 0.8), ("a", 0.7), ("b", 0.2), ("c", -0.5)])
+    ]
+    save(tmp_path, "pairs", "m", rows, SCHEMAS["matching"])
+    found = worst_mistakes(score_files(tmp_path)[0], 3)
+    assert [(one.group, round(one.by, 3)) for one in found] == [("a", 0.9), ("a", 0.8), ("b", 0.2)]
+
+
+def test_a_pool_that_is_too_small_for_all_keeps_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "POOL", 5)
+    save(tmp_path, "galleries", "m", ranks(60), SCHEMAS["query"])
+    found = worst_mistakes(score_files(tmp_path)[0], 4)
+    assert [one.scores["higher"] for one in found] == [14, 14, 14, 14] and found[0].by == 1.0
+
+
+def test_groundings_are_wrong_by_seconds(tmp_path: Path) -> None:
+    save(tmp_path, "videos", "m", errors(7), SCHEMAS["grounding"])
+    found = worst_mistakes(score_files(tmp_path)[0], 2)
+    assert [round(one.by, 3) for one in found] == [0.6, 0.4]
+
+
+def test_only_what_is_not_kept_is_read_again(tmp_path: Path) -> None:
+    path, made = tmp_path / "mistakes" / "pairs.parquet", Made("pairs", "matching", 9)
+    first = keep(path, made, ["key-001", "key-003"], made.digest())
+    assert made.read == 4, "reading ends with the last one that is wanted"
+    assert first["key-001"].images[1] == ("image 1", None), "a picture that cannot be read"
+    assert kept(path, made.digest()) == first
+    again = keep(path, made, ["key-003"], made.digest())
+    assert made.read == 4 and again == first
+    more = keep(path, made, ["key-005"], made.digest())
+    assert set(more) == {"key-001", "key-003", "key-005"} and more["key-003"] == first["key-003"]
+    assert kept(path, "e" * 64) == {}, "the benchmark's files have changed"
+    assert [one.name for one in path.parent.iterdir()] == ["pairs.parquet"]
+
+
+def test_matchings_that_are_right_are_no_mistakes(tmp_path: Path) -> None:
+    save(tmp_path, "pairs", "m", matchings(9, 0, 5.0), SCHEMAS["matching"])
+    assert worst_mistakes(score_files(tmp_path)[0]) == []

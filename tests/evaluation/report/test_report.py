@@ -1,0 +1,235 @@
+"""The report of a run: everything on the page, nothing that runs or loads, the same bytes again."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from cli.main import main
+from evaluation.report.page import write_report
+from evaluation.report.scored import score_files
+from manifests.errors import WrongUse
+from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, save
+
+PROBES = {
+    "all": {"pairs": 30, "groups": 10, "same_bag": 10.0, "probes": {}},
+    "by": {
+        "first": {
+            "pairs": 15, "groups": 10, "same_bag": 0.0, "probes": {
+                "characters": {
+                    "sees": "captions", "guess": "shorter", "n": 15, "groups": 10, "right": 90.0, "expected": 93.25,
+                    "ties": 6.5, "low": 81.0, "high": 99.0, "flagged": True, "solves": True,
+                },
+            },
+        },
+    },
+    "notes": ["<i>second</i>: too small"],
+}  # fmt: skip
+SEED = 3
+
+
+class Page(HTMLParser):
+    """What a page shows, and that it neither runs nor loads anything."""
+
+    def __init__(self, content: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.rows: list[list[str]] = []
+        self.headings: list[str] = []
+        self.text = ""
+        self.feed(content)
+        assert "script" not in self.tags and not re.search(r"<[^>]*\son\w+=", content)
+        assert "Content-Security-Policy" in content and "default-src 'none'" in content
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+        elif tag in ("h2", "h3"):
+            self.headings.append("")
+        assert all(
+            (value or "").startswith(("data:", "#")) for name, value in attrs if name in ("src", "href", "srcset")
+        )
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append(f"/{tag}")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        inside = [tag for tag in self.tags if tag.strip("/") in ("td", "th", "h2", "h3")]
+        if inside and inside[-1] in ("td", "th"):
+            self.rows[-1][-1] += data.strip()
+        elif inside and inside[-1] in ("h2", "h3"):
+            self.headings[-1] += data
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, Made]:
+    return {
+        "winoground": Made("winoground", "matching", 30),
+        "galleries": Made("galleries", "query", 20),
+        "gebc": Made("gebc", "grounding", 12),
+    }
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, made: dict[str, Made]) -> Path:
+    """A run of two models on pairs, one on galleries, one on videos, with probes, and its report."""
+    out = tmp_path_factory.mktemp("run")
+    save(out, "winoground", f"A {SCRIPT}", matchings(30, SEED, 0.0), SCHEMAS["matching"], images_encoded=60)
+    save(out, "winoground", "open_clip:B_32", matchings(30, SEED + 1, 0.1), SCHEMAS["matching"], left_out={})
+    save(out, "galleries", "open_clip:B_32", ranks(20), SCHEMAS["query"])
+    save(out, "gebc", "open_clip:B_32", errors(12), SCHEMAS["grounding"])
+    (out / "probes").mkdir()
+    (out / "probes" / "winoground.json").write_text(json.dumps(PROBES))
+    write_report(out, made, resamples=200)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(run: Path) -> Page:
+    return Page((run / "report.html").read_text())
+
+
+def row(page: Page, *begins: str) -> list[str]:
+    """The first row that begins so."""
+    return next(one for one in page.rows if one[: len(begins)] == list(begins))
+
+
+def test_figures_stand_with_interval_ties_and_counts(run: Path, page: Page) -> None:
+    found = json.loads((run / "results.json").read_text())["benchmarks"]["winoground"]["models"]["open_clip:B_32"]
+    everything = found["all"]
+    cells = row(page, "open_clip:B_32", "30", "10")
+    low, high = everything["interval"]["text"]
+    assert cells[4].startswith(f"{everything['text']:.2f}{low:.2f} – {high:.2f}")
+    assert everything["ties"] > 0 and float(cells[3]) == pytest.approx(everything["ties"], rel=0.01)
+    tied = [name for name, value in everything["expected"].items() if f"{value:.2f}" != f"{everything[name]:.2f}"]
+    assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in "".join(cells)
+    assert found["by_subset"].keys() == {"first", "second"} and row(page, "first", f"A {SCRIPT}")[2] == "15"
+
+
+def test_chance_people_and_papers_stand_beside(page: Page) -> None:
+    assert row(page, "Human (MTurk)1")[4:7] == ["89.50", "88.50", "85.50"], "with the number of its source"
+    assert row(page, "Chance1")[6] == "16.67" and "Thrush et al., Winoground, 2022, Table 3" in page.text
+    assert row(page, "FIBER + EqSim2")[4] == "51.49" and "Foundation Models, 2023, Table 2" in page.text
+    assert row(page, "chance", "–", "–", "–")[4] == "6.67", "of galleries it is counted"
+    assert "30.16" in row(page, "FIBER + FT (F30K)")[4], "the mean over thresholds comes first, as it is measured"
+
+
+def test_models_are_compared_on_the_same_examples(run: Path, page: Page) -> None:
+    found = json.loads((run / "results.json").read_text())["benchmarks"]
+    assert [one["figure"] for one in found["winoground"]["differences"]] == ["text", "image", "group"]
+    assert all(one["p_holm"] >= one["p"] for one in found["winoground"]["differences"])
+    first = found["winoground"]["differences"][0]
+    cells = row(page, f"A {SCRIPT}", "open_clip:B_32", "text")
+    assert cells[6].startswith(f"{first['difference']:.2f}") and found["galleries"]["differences"] == []
+
+
+def test_mistakes_are_shown_with_their_pictures_and_answers(run: Path, page: Page) -> None:
+    assert f"Worst mistakes of A {SCRIPT}" in page.headings
+    results = json.loads((run / "results.json").read_text())["benchmarks"]
+    mistakes = results["winoground"]["models"][f"A {SCRIPT}"]["mistakes"]
+    assert len(mistakes) == 8 and [one["by"] for one in mistakes] == sorted(
+        (one["by"] for one in mistakes), reverse=True
+    )
+    assert all(one["key"] in page.text and f"{one['s01']:.4f}" in page.text for one in mistakes)
+    assert SCRIPT in page.text and "14 of 14 wrong entries score higher than the target" in page.text
+    assert re.search(r"Found 1\.10 s, 0\.05 s\s+from the boundary", page.text)
+    assert page.tags.count("img") > 8 * 2
+
+
+def test_probes_left_out_and_cost_are_told(page: Page) -> None:
+    assert "A blind probe solves first: characters, shorter." in page.text
+    assert row(page, "first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 – 99.00"]
+    assert "<i>second</i>: too small" in page.text
+    assert row(page, "winoground", f"A {SCRIPT}", "missing image")[3] == "3"
+    assert row(page, "winoground", f"A {SCRIPT}", "12.5") == ["winoground", f"A {SCRIPT}", "12.5", "cpu", "60"]
+
+
+def test_a_report_again_is_the_same_without_the_benchmark(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = tmp_path / "again"
+    shutil.copytree(run, again)
+    before = {path.name: path.read_bytes() for path in again.rglob("*.*") if path.is_file()}
+    for path in again.glob("re*.*"):
+        path.unlink()
+    shutil.rmtree(again / "tables")
+    written = write_report(again, resamples=200)
+    assert {again / "report.html", again / "results.json", again / "tables" / "cost.tex"} <= set(written)
+    assert {path.name: path.read_bytes() for path in again.rglob("*.*") if path.is_file()} == before
+
+
+def test_cost_is_all_that_differs_between_runs_of_the_same_scores(tmp_path: Path) -> None:
+    found = []
+    for seconds in (1.0, 2.0):
+        out = tmp_path / str(seconds)
+        save(out, "videos", "m", errors(12), SCHEMAS["grounding"], seconds=seconds)
+        write_report(out, resamples=50)
+        found.append(json.loads((out / "results.json").read_text()))
+    assert found[0].pop("cost") != found[1].pop("cost") and found[0] == found[1]
+
+
+def test_models_on_different_data_are_not_compared(tmp_path: Path) -> None:
+    for number, digest in enumerate(("d" * 64, "e" * 64)):
+        save(tmp_path, "pairs", f"m{number}", matchings(9, number, 0.0), SCHEMAS["matching"], data_digest=digest)
+    write_report(tmp_path, {"pairs": Made("pairs", "matching", 0)}, resamples=50)
+    text = Page((tmp_path / "report.html").read_text()).text
+    assert "different states of this benchmark" in text and "models compared" not in text
+    assert "without pictures and captions" in text
+    assert json.loads((tmp_path / "results.json").read_text())["benchmarks"]["pairs"]["same_data"] is False
+
+
+def _spoil(path: Path, how: str) -> None:
+    table = pq.read_table(path)
+    if how == "metadata":
+        pq.write_table(table.replace_schema_metadata(None), path)
+    elif how == "json":
+        pq.write_table(table.replace_schema_metadata({b"twinset": b"{"}), path)
+    elif how == "columns":
+        pq.write_table(table.drop_columns(["s00"]), path)
+    else:
+        path.write_bytes(b"PAR1 cut off")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("metadata", "has no metadata 'twinset'"),
+        ("json", "metadata 'twinset'"),
+        ("columns", "are not those of matchings, queries or groundings"),
+        ("bytes", "not a Parquet file"),
+    ],
+)
+def test_a_file_that_is_no_score_file_is_named(tmp_path: Path, how: str, message: str) -> None:
+    path = save(tmp_path, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    _spoil(path, how)
+    with pytest.raises(WrongUse, match=re.escape(str(path)) + ".*" + re.escape(message)):
+        score_files(tmp_path)
+
+
+def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "report", str(tmp_path)]) == 2
+    assert "no score files" in capsys.readouterr().err
+    save(tmp_path, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    save(tmp_path, "pairs", "m", matchings(4, 1, 0.0), SCHEMAS["matching"])
+    with pytest.raises(WrongUse, match="scores of m on pairs, as in"):
+        score_files(tmp_path)
+    other = tmp_path / "other"
+    save(other, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    save(other, "pairs", "n", ranks(4), SCHEMAS["query"])
+    with pytest.raises(WrongUse, match=r"another kind than .*; remove one"):
+        write_report(other)
+    (other / "probes").mkdir()
+    (other / "probes" / "pairs.json").write_text('{"all": 1}')
+    next(other.glob("scores/pairs/model-1.parquet")).unlink()
+    with pytest.raises(WrongUse, match="not a report of blind probes"):
+        write_report(other)
