@@ -20,8 +20,8 @@ Kind = Literal["chance", "human", "published"]
 class Published:
     """What one table reports of one model.
 
-    figures: percent, by subset or category ("": all) and name of the figure. means: of which subsets an entry of
-    ``figures`` is the mean.
+    figures: percent, by subset or category ("": all) and name of the figure. pooled: which subsets or
+    categories an entry of ``figures`` is of together.
     """
 
     benchmark: str
@@ -29,7 +29,7 @@ class Published:
     kind: Kind
     figures: dict[str, dict[str, float]]
     source: str
-    means: dict[str, list[str]]
+    pooled: dict[str, list[str]]
 
 
 class _Strict(pydantic.BaseModel):
@@ -48,7 +48,7 @@ class _Table(_Strict):
     table: str
     note: str = ""
     columns: dict[str, list[str]]
-    means: dict[str, list[str]] = {}
+    pooled: dict[str, list[str]] = {}
     rows: list[_Row]
 
     @pydantic.model_validator(mode="after")
@@ -78,5 +78,5 @@ def _rows(table: _Table, paper: str) -> list[Published]:
     for row in table.rows:
         cells = iter(row.cells)
         figures = {subset: {name: next(cells) for name in names} for subset, names in table.columns.items()}
-        rows.append(Published(table.benchmark, row.name, row.kind, figures, source, table.means))
+        rows.append(Published(table.benchmark, row.name, row.kind, figures, source, table.pooled))
     return rows

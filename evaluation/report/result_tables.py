@@ -66,7 +66,7 @@ def _whole(results: BenchmarkResults) -> Table:
 
 def _beside(results: BenchmarkResults) -> Iterator[Row]:
     """Chance, people and papers on the whole benchmark."""
-    rows = [row for row in results.published if "" in row.figures]
+    rows = [row for row in results.published if row.figures.get("", {}).keys() & set(results.figures)]
     # Where a paper prints chance, it is what follows from the questions, and one row is enough.
     if results.chance and not any(row.kind == "chance" for row in rows):
         yield _values(["chance"], results.chance[""], results.figures, "chance", "follows from the questions")
@@ -109,7 +109,7 @@ def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
         papers = list(group)
         columns = [(part, name) for part, figures in papers[0].figures.items() for name in figures]
         ours = [
-            Row([model.name, *(_mean(model, papers[0], *column) for column in columns)]) for model in results.models
+            Row([model.name, *(_pooled(model, papers[0], *column) for column in columns)]) for model in results.models
         ]
         theirs = [
             Row([row.name, *(Figure(row.figures[part][name]) for part, name in columns)], row.kind, source)
@@ -120,15 +120,21 @@ def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
         yield Table(f"{_folder(results)}-papers-{number}", title, heads, 1, [*ours, *theirs])
 
 
-def _mean(model: ModelResults, paper: Published, part: str, name: str) -> Cell:
-    """A model's figure of a subset, or the mean of those of several as the paper has it; strict, without interval."""
-    figures = []
-    for subset in paper.means.get(part, [part]):
-        measured = model.by_subset.get(subset)
-        if measured is None or name not in measured.figures:
+def _pooled(model: ModelResults, paper: Published, part: str, name: str) -> Cell:
+    """A model's figure of the subsets or categories that a column of a paper is of; strict, without interval."""
+    total, n = 0.0, 0
+    for wanted in paper.pooled.get(part, [part]):
+        found = [value for key, value in {**model.by_subset, **model.by_category}.items() if _is(key, wanted)]
+        if not found or any(name not in measured.figures for measured in found):
             return None
-        figures.append(measured.figures[name].value)
-    return Figure(sum(figures) / len(figures))
+        total += sum(measured.n * measured.figures[name].value for measured in found)
+        n += sum(measured.n for measured in found)
+    return Figure(total / n)
+
+
+def _is(key: str, part: str) -> bool:
+    """Whether the key of a subset, or that of a category, "SUBSET / CATEGORY", is of ``part``."""
+    return key == part or key.endswith(f" / {part}")
 
 
 def _differences(results: BenchmarkResults) -> Table:

@@ -8,6 +8,7 @@ from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evaluation.metrics.compare import Compared, compare, holm
@@ -25,9 +26,9 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class ModelResults:
-    """What one model gets. by_subset, by_category: empty where there is one subset, or no category.
+    """What one model gets. by_subset: empty where there is one. by_category: empty where categories do not differ from subsets.
 
-    by_category: keys are "SUBSET / CATEGORY".
+    Its keys are "SUBSET / CATEGORY".
     """
 
     scored: Scored
@@ -116,26 +117,27 @@ def _differences(scored: Sequence[Scored], seed: int, resamples: int) -> list[Di
 
 
 def _model(scored: Scored, seed: int, resamples: int) -> ModelResults:
-    subsets, categories = _values(scored.path)
+    subsets, finer = _parts(scored.path)
     by_subset = measure(scored.path, ["subset"], seed, resamples)
-    by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if categories else {}
+    by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}
     return ModelResults(
         scored=scored,
         all=by_subset.all,
-        by_subset=by_subset.by if len(subsets) > 1 else {},
+        by_subset=by_subset.by if subsets > 1 else {},
         by_category=by_category,
         mistakes=worst_mistakes(scored),
     )
 
 
-def _values(path: Path) -> tuple[set[str], set[str]]:
-    """Subsets and categories that are named in a score file."""
+def _parts(path: Path) -> tuple[int, bool]:
+    """How many subsets a score file has, and whether its categories say more than its subsets."""
     subsets: set[str] = set()
-    categories: set[str] = set()
+    finer = False
     for batch in pq.ParquetFile(path).iter_batches(columns=["subset", "category"]):
         subsets.update(batch.column(0).unique().to_pylist())
-        categories.update(batch.column(1).unique().to_pylist())
-    return subsets, categories - {"", None}
+        subset, category = batch.columns
+        finer = finer or bool(pc.any(pc.and_(pc.not_equal(category, ""), pc.not_equal(category, subset))).as_py())
+    return len(subsets), finer
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:

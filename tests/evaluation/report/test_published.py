@@ -49,7 +49,7 @@ def test_subsets_of_eqben_are_those_that_twinset_builds() -> None:
     subsets = set(load_recipe("eqben").subsets)
     for row in ROWS:
         if row.benchmark == "eqben":
-            named = {part for subset in row.figures for part in row.means.get(subset, [subset])}
+            named = {part for subset in row.figures for part in row.pooled.get(subset, [subset])}
             assert named <= subsets, row
 
 
