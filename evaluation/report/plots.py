@@ -19,7 +19,7 @@ DARK = {
     **dict(zip(LINES, ("#8cc4ff", "#ffb487", "#63d3a8", "#e49fd6", "#e0c34c", "#b7dcf5", "#bbbbbb"), strict=True)),
 }  # fmt: skip
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.5)))  # after all colours are used
-ACROSS, NAMES_ACROSS = 4, 3
+ACROSS = 4
 LONGEST_NAME = 46
 WIDTH, HEIGHT = 3.2, 2.2  # inches of a panel
 LEFT, RIGHT, TOP, BOTTOM, LINE = 0.5, 0.15, 0.3, 0.5, 0.2  # inches
@@ -33,7 +33,7 @@ def plot(panels: Sequence[Panel], zero: bool = False) -> bytes:
     across = min(len(panels), ACROSS)
     down = -(-len(panels) // across)
     names = list(dict.fromkeys(name for panel in panels for name in panel.y))
-    legend = LINE * (-(-len(names) // NAMES_ACROSS) + 1)
+    legend = LINE * (-(-len(names) // max(across, 2)) + 1)
     width, height = WIDTH * max(across, 2), HEIGHT * down + legend
     stream = io.BytesIO()
     # The settings of whoever runs this must not decide the bytes, nor a random salt the names within the file.
@@ -65,7 +65,7 @@ def plot(panels: Sequence[Panel], zero: bool = False) -> bytes:
             [shown[name] for name in names],
             [_printable(name) for name in names],
             loc="lower left",
-            ncols=NAMES_ACROSS,
+            ncols=max(across, 2),
             fontsize=7.5,
             frameon=False,
             labelcolor=INK,

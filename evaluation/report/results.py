@@ -26,9 +26,9 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True, slots=True)
 class ModelResults:
-    """What one model gets. by_subset: empty where there is one. by_category: empty where categories do not differ from subsets.
+    """What one model gets.
 
-    Its keys are "SUBSET / CATEGORY".
+    by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where categories say no more.
     """
 
     scored: Scored

@@ -109,7 +109,7 @@ def test_figures_stand_with_interval_ties_and_counts(run: Path, page: Page) -> N
     everything = found["all"]
     cells = row(page, "open_clip:B_32", "30", "10")
     low, high = everything["interval"]["text"]
-    assert cells[4].startswith(f"{everything['text']:.2f}{low:.2f} – {high:.2f}")
+    assert cells[4].startswith(f"{everything['text']:.2f}{low:.2f} to {high:.2f}")
     assert everything["ties"] > 0 and float(cells[3]) == pytest.approx(everything["ties"], rel=0.01)
     tied = [name for name, value in everything["expected"].items() if f"{value:.2f}" != f"{everything[name]:.2f}"]
     assert tied and f"expected {everything['expected'][tied[0]]:.2f}" in "".join(cells)
@@ -148,7 +148,7 @@ def test_mistakes_are_shown_with_their_pictures_and_answers(run: Path, page: Pag
 
 def test_probes_left_out_and_cost_are_told(page: Page) -> None:
     assert "A blind probe solves first: characters, shorter." in page.text
-    assert row(page, "first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 – 99.00"]
+    assert row(page, "first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 to 99.00"]
     assert "<i>second</i>: too small" in page.text
     assert row(page, "winoground", f"A {SCRIPT}", "missing image")[3] == "3"
     assert row(page, "winoground", f"A {SCRIPT}", "12.5") == ["winoground", f"A {SCRIPT}", "12.5", "cpu", "60"]
