@@ -178,12 +178,13 @@ def evaluate(
     threads: int = 0,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Score benchmarks with models, or resume it; what was encoded stays in the cache.
+    """Score benchmarks with models and write the report, or resume it; what was encoded stays in the cache.
 
     Args:
         benchmarks: names of `evaluation.benchmarks.READERS`, each with its folder.
         models: as ``twinset eval run --model`` takes them.
-        out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it.
+        out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it, beside ``report.html`` and
+            ``results.json``.
         subsets: of the benchmarks that are read; all when empty.
         cache: folder of features; ``~/.cache/twinset/features`` by default.
         batch: images, texts or pairs of a pass.
@@ -191,7 +192,8 @@ def evaluate(
         on_progress: called with benchmark, model and the number of examples done.
 
     Returns:
-        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "figures"}]}``.
+        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "figures"}],
+        "report": PATH}``.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cli.eval_run import named
+
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
@@ -13,11 +15,20 @@ def add(commands: Any) -> None:
     reporting = commands.add_parser("report", help=text, description=text)
     reporting.set_defaults(run=report)
     reporting.add_argument("out", type=Path, metavar="OUT", help="folder of the run")
+    reporting.add_argument(
+        "--benchmark",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="a benchmark's folder, for pictures of mistakes that OUT does not hold yet; may be repeated",
+    )
 
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
+    from evaluation.benchmarks import open_benchmark
     from evaluation.report.page import write_report  # it draws
 
-    for path in write_report(asked.out):
+    benchmarks = {name: open_benchmark(name, folder) for name, folder in named(asked.benchmark, [])}
+    for path in write_report(asked.out, benchmarks):
         print(path)

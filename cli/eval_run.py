@@ -54,7 +54,7 @@ def run(asked: argparse.Namespace) -> None:
     import twinset
 
     benchmarks = named(asked.benchmark, asked.data)
-    with _progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
+    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
         found = twinset.evaluate(
             benchmarks,
             asked.model,
@@ -70,6 +70,7 @@ def run(asked: argparse.Namespace) -> None:
         print(json.dumps(found))
     else:
         _print(found["scores"])
+        print(found["report"])
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -91,7 +92,7 @@ def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, 
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Callable[[str, str, int], None]]:
+def progress() -> Iterator[Callable[[str, str, int], None]]:
     """A line a model and benchmark with the number of examples done, where stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda benchmark, model, done: None

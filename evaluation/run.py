@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +24,7 @@ from evaluation.scorers.kinds import open_model
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 
+RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
 _LOG = logging.getLogger("twinset")
 OnProgress = Callable[[str, str, int], None]
@@ -89,7 +91,9 @@ def run(
                     refused.append(error)
                     _LOG.warning("%s: %s", benchmark.name, error)
                     continue
-                scored.append(Scored(benchmark.name, model, path, rows, similarities.passes.done - before))
+                computed = similarities.passes.done - before
+                _record(path, computed)
+                scored.append(Scored(benchmark.name, model, path, rows, computed))
         finally:
             similarities.close()
     if not scored:
@@ -109,6 +113,7 @@ def read_and_run(
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
     from evaluation.benchmarks import open_benchmark
     from evaluation.metrics.measure import measure
+    from evaluation.report.page import write_report
 
     benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
     scores = []
@@ -116,7 +121,15 @@ def read_and_run(
         left_out = json.loads(pq.read_schema(one.path).metadata[b"twinset"])["left_out"]
         figures = measure(one.path).as_json()["all"]
         scores.append(asdict(one) | {"path": str(one.path), "left_out": left_out, "figures": figures})
-    return {"scores": scores}
+    report = write_report(out, {one.name: one for one in benchmarks})[0]
+    return {"scores": scores, "report": str(report)}
+
+
+def _record(path: Path, computed: int) -> None:
+    """Keep what this run computed beside the scores, which are the same whether it came from the cache."""
+    beside = path.with_name(f".{path.stem}{RUN}.{os.getpid()}")
+    beside.write_text(json.dumps({"computed": computed}))
+    os.replace(beside, path.with_suffix(RUN))
 
 
 def _unheard(benchmark: str, model: str, done: int) -> None:

@@ -42,7 +42,8 @@ def write_scores(
 ) -> int:
     """Score all examples of a benchmark.
 
-    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out`` and ``seconds``. Seconds
+    The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out``, ``seconds`` and how many
+    different ``images``, ``texts`` or ``pairs`` of them the benchmark needs. Seconds
     are those of the network for all that the benchmark needs, in whatever run it was encoded: so a run again, from
     the cache, writes the same bytes. Examples that are left out are listed beside it, in ``NAME.left_out.jsonl``.
 
@@ -96,7 +97,7 @@ def write_scores(
         if left_out.total() > NAMED:
             _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
         told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-        told["seconds"] = round(similarities.store.seconds(), 3)
+        told |= similarities.store.counted() | {"seconds": round(similarities.store.seconds(), 3)}
         writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
         writer.close()
         os.replace(temporary, path)

@@ -16,6 +16,7 @@ from evaluation.scorers.contract import Floats
 from manifests.errors import BuildFailed
 
 WAIT_SECONDS = 60.0  # for another process that writes
+_KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
 _AT_A_TIME = 500  # names of one query
 _TABLE = "CREATE TABLE IF NOT EXISTS features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
 # SQLite keeps it in a file of its own that nobody else sees: a benchmark of millions of images does not fill memory.
@@ -89,6 +90,12 @@ class FeatureStore:
         query = "SELECT coalesce(sum(seconds), 0) FROM features JOIN used USING (name)"
         with self._lock, self._explained():
             return float(self._database.execute(query).fetchone()[0])
+
+    def counted(self) -> dict[str, int]:
+        """How many images, texts and pairs `find` was asked for since `start_count`, without those that are 0."""
+        query = "SELECT substr(name, 1, 1), count(*) FROM used GROUP BY 1 ORDER BY 1"
+        with self._lock, self._explained():
+            return {_KINDS[kind]: count for kind, count in self._database.execute(query)}
 
     def keep(self, names: Sequence[bytes], values: Floats, seconds: float) -> None:
         """Keep features.

@@ -12,13 +12,21 @@ import pyarrow.parquet as pq
 import pydantic
 
 from evaluation.examples import GROUNDING_ERRORS, MATCHING_SCORES, QUERY_RANKS
+from evaluation.run import RUN
 from manifests.errors import WrongUse
 
 Asked = Literal["matching", "query", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
+COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
+
+
+class _Run(pydantic.BaseModel):
+    """What the last run computed, of all that was needed."""
+
+    computed: int
 
 
 class About(pydantic.BaseModel):
@@ -54,8 +62,14 @@ class Scored:
 
     @property
     def cost(self) -> dict[str, Any]:
-        """Seconds, device and the counts that the scorer recorded."""
-        return {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
+        """Seconds, device and counts that were recorded; of a run of ours also how much of it came from the cache."""
+        known = {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
+        beside = self.path.with_suffix(RUN)
+        if beside.is_file():
+            computed = _Run.model_validate_json(beside.read_bytes()).computed
+            needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
+            known |= {"computed": computed, "from_cache": max(needed - computed, 0)}
+        return known
 
 
 def score_files(out: Path) -> list[Scored]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evaluation.metrics.figures import Figure
+from manifests.markdown import table as markdown_table
 
 Cell = str | int | float | Figure | None
 
@@ -80,6 +81,23 @@ def _plain(value: str | int | float | None) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def as_markdown(table: Table) -> str:
+    """A table for pages that show Markdown, with intervals beside the figures."""
+    heads = [" ".join(head.split("\n")) for head in table.heads]
+    return markdown_table(heads, [list(map(_markdown, cells, table.heads)) for _, cells in table.shown()])
+
+
+def _markdown(cell: Cell, head: str) -> str:
+    if isinstance(cell, Figure):
+        interval = (
+            ""
+            if cell.low is None or cell.high is None
+            else (f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]")
+        )
+        return decimals(cell.value, head) + interval
+    return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
 
 
 _LATEX = {

@@ -29,6 +29,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
         *("build-genecis/build-genecis", "build-genecis/local"),
         *("build-trohn/build-trohn", "build-trohn/local"),
         *("build-bivlc/build-bivlc", "build-bivlc/local"),
+        *("evaluate/cpu", "evaluate/gpu"),
         *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
     }
     assert len(names) == len(DEPLOYMENTS)

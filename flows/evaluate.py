@@ -1,0 +1,106 @@
+"""The flow ``evaluate``: models on benchmarks, a task for each pair of them, then the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.tasks import exponential_backoff
+
+from evaluation.benchmarks import READERS, open_benchmark
+from evaluation.report.page import write_report
+from evaluation.report.result_tables import benchmark_tables
+from evaluation.report.results import measured_run
+from evaluation.report.tables import as_markdown
+from evaluation.run import run
+from evaluation.scorers.contract import NotApplicable, Running
+from flows.build_shards import is_io_trouble
+from manifests.errors import BuildFailed, WrongUse, in_words
+from stages.run_here import RETRIES
+
+
+@task(
+    name="score",
+    task_run_name="{model} on {benchmark}",
+    retries=RETRIES,
+    retry_delay_seconds=exponential_backoff(backoff_factor=1),
+    retry_condition_fn=is_io_trouble,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def score_task(
+    benchmark: str, data: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
+) -> str:
+    """Score one benchmark with one model; a retry goes on from what is in the cache. Returns the score file."""
+    reader = open_benchmark(benchmark, data, subsets)
+    return str(run([reader], [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
+
+
+@flow(name="evaluate", persist_result=False)
+def evaluate(
+    benchmarks: list[str],
+    models: list[str],
+    out: str,
+    subsets: list[str] | None = None,
+    cache: str | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
+    batch: int = 32,
+    threads: int = 0,
+) -> str:
+    """Score benchmarks with models, one after the other, and write the report.
+
+    One that fails takes no other down; the run fails at the end, and running it again resumes.
+
+    Args:
+        benchmarks: ``NAME=DIR`` each, as ``twinset eval run --benchmark``.
+        models: as ``twinset eval run --model``.
+        out: folder of the run.
+        subsets: of the benchmarks that are read; all by default.
+        cache: folder of features.
+        device, batch, threads: as ``twinset eval run``.
+
+    Returns:
+        Path of ``report.html``.
+
+    Raises:
+        WrongUse: before any work, a benchmark or its folder is wrong.
+        BuildFailed: some scores could not be had, after all that could be were.
+    """
+    named = [one.partition("=")[::2] for one in benchmarks]
+    if bare := [name for name, folder in named if not folder]:
+        raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
+    if not named or not models:
+        raise WrongUse(f"benchmarks, models: name at least one of each; benchmarks are {', '.join(READERS)}")
+    readers = {name: open_benchmark(name, folder, subsets or []) for name, folder in named}
+    running = {"device": device, "batch": batch, "threads": threads}
+    scored, failures = 0, []
+    for model in models:
+        for name, folder in named:
+            state = score_task(name, folder, model, out, subsets or [], cache, running, return_state=True)  # type: ignore[call-overload]
+            if state.is_completed():
+                scored += 1
+                continue
+            error = state.result(raise_on_failure=False)
+            if isinstance(error, NotApplicable):
+                get_run_logger().warning("%s: left out, %s", name, error)
+            else:
+                failures.append(
+                    f"{model} on {name}: {in_words(error) if isinstance(error, Exception) else state.message}"
+                )
+    if scored:
+        page = write_report(Path(out), readers)[0]
+        _show(Path(out), page)
+    if failures or not scored:
+        raise BuildFailed("\n".join(failures) or "no model can answer any of the benchmarks; the log says why")
+    return str(page)
+
+
+def _show(out: Path, page: Path) -> None:
+    """The first table of each benchmark as an artifact, and a link to the page."""
+    tables = [benchmark_tables(results)[0] for results in measured_run(out, resamples=0)]
+    text = "\n".join(f"## {table.title}\n\n{as_markdown(table)}" for table in tables)
+    create_markdown_artifact(text, key="evaluate", description=f"What {out} holds")
+    create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="evaluate-report")
