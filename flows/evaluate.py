@@ -79,7 +79,7 @@ def evaluate(
     scored, failures = 0, []
     for model in models:
         for name, folder in named:
-            state = score_task(name, folder, model, out, subsets or [], cache, running, return_state=True)  # type: ignore[call-overload]
+            state = score_task(name, folder, model, out, subsets or [], cache, running, return_state=True)
             if state.is_completed():
                 scored += 1
                 continue

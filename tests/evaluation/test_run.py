@@ -47,7 +47,8 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     assert ("composed", models[2], 5) in done
     assert f"composed: {model}: does not say what an image together with a text asks for" in caplog.text
     told = json.loads(pq.read_schema(found[1].path).metadata[b"twinset"])
-    assert {"benchmark", "title", "model", "model_digest", "data_digest", "left_out", "seconds", "device"} == set(told)
+    names = {"benchmark", "title", "model", "model_digest", "data_digest", "left_out", "seconds", "device"}
+    assert names | {"images", "texts"} == set(told) and (told["images"], told["texts"]) == (12, 1)
     assert told["model"] == models[1] and told["device"] == "cpu"
     before = [one.path.read_bytes() for one in found]
     again = run(benchmarks(), models, tmp_path / "out", tmp_path / "cache", FAST)
