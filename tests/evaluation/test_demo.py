@@ -25,7 +25,9 @@ def test_every_kind_is_a_benchmark_of_its_own_with_a_page(
     tiny = str(open_clip_config(tmp_path))
     monkeypatch.setattr(demo, "ENCODERS", (f"random:{tiny}:0", f"random:{tiny}:1"))
     out = tmp_path / "out"
-    assert main(["eval", "demo", "--data", str(made_pairs.root), "--out", str(out), "--cache", str(tmp_path / "c")]) == 0
+    assert (
+        main(["eval", "demo", "--data", str(made_pairs.root), "--out", str(out), "--cache", str(tmp_path / "c")]) == 0
+    )
     printed = capsys.readouterr().out
     assert printed.endswith(f"{out}/report.html\n") and "random weights" in printed
     found = json.loads((out / "results.json").read_text())

@@ -10,9 +10,10 @@ import pytest
 
 from cli.eval_run import named
 from cli.main import main
-from evaluation.run import run, scores_path
+from evaluation.run import read_and_run, run, scores_path
 from evaluation.scorers.contract import NotApplicable, Running
 from manifests.errors import WrongUse
+from tests.evaluation.benchmarks.made_layouts import winoground
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, drawn, matchings
 from tests.evaluation.features.test_score_table import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
@@ -135,3 +136,17 @@ def test_wrong_commands_say_what_to_write_and_end_with_2(
     assert main(["eval", "run", *asked, "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache")]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: Path, model: str) -> None:
+    winoground(tmp_path / "data")
+    out = tmp_path / "out"
+    for computed in (6 + 2, 0):  # 6 pictures, 2 captions
+        found = read_and_run([("winoground", tmp_path / "data")], [model], out, cache=tmp_path / "cache", running=FAST)
+        told = json.loads((out / "results.json").read_text())
+        cost = told["cost"]["winoground"][model]
+        assert (cost["images"], cost["texts"], cost["computed"]) == (6, 2, computed)
+        assert cost["from_cache"] == 8 - computed
+    assert found["report"] == str(out / "report.html")
+    mistakes = told["benchmarks"]["winoground"]["models"][model]["mistakes"]
+    assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0
