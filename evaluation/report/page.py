@@ -112,7 +112,7 @@ def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None)
 
 
 def _block(mistake: Mistake, shown: Shown | None) -> Block:
-    note = " / ".join(filter(None, (mistake.subset, mistake.category)))
+    note = " / ".join(dict.fromkeys(filter(None, (mistake.subset, mistake.category))))
     if shown is None:
         return Block(mistake.key, [], 1, note)
     texts = dict(shown.texts)
