@@ -14,7 +14,8 @@ from cli import eval_answers, eval_demo, eval_report, eval_run, eval_scores
 from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
-EVALUATIONS = (eval_answers, eval_demo, eval_report, eval_run, eval_scores)  # each adds its commands below `twinset eval`
+#: Each adds its commands below `twinset eval`.
+EVALUATIONS = (eval_answers, eval_demo, eval_report, eval_run, eval_scores)
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
