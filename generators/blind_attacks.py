@@ -57,6 +57,14 @@ def score_gaps(captions: pa.Array, negatives: pa.Array) -> Gaps:
     return numbers_of(captions) - numbers_of(negatives)
 
 
+def gaps_of(batch: pa.RecordBatch) -> dict[str, Gaps]:
+    """All gaps of a batch of `COLUMNS`, by the names of `ATTACKS`."""
+    gaps = length_gaps(batch["caption"], batch["negative_caption"])
+    for scorer in SCORERS:
+        gaps[scorer] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])
+    return gaps
+
+
 def numbers_of(scores: pa.Array) -> NDArray[np.float64]:
     """A column of numbers, NaN where one is null or not finite."""
     numbers = np.asarray(scores.to_numpy(zero_copy_only=False), np.float64)
@@ -94,11 +102,8 @@ class SignCounts:
 
     def add_table(self, batch: pa.RecordBatch) -> None:
         """Count a batch of `COLUMNS`."""
-        gaps = length_gaps(batch["caption"], batch["negative_caption"])
-        for scorer in SCORERS:
-            gaps[scorer] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])
         kinds = kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
-        self.add(gaps, kinds.indices.to_numpy(), kinds.dictionary.to_pylist())
+        self.add(gaps_of(batch), kinds.indices.to_numpy(), kinds.dictionary.to_pylist())
 
     def signs(self) -> dict[str, dict[str, list[int]]]:
         """What was counted: by attack and kind, `ALL` first; numbers that no pair has are left out."""

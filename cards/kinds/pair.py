@@ -9,10 +9,12 @@ from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
 from cards.word_balance import WordUse, fewest, lopsided
 from cards.word_diff import mark_difference, words_of
+from generators.blind_attacks import length_gaps
+from generators.given_away import Tally, same_bag
 from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.pair import PAIR, PairRecord
-from shards.read import index_rows
+from shards.read import index_batches, index_rows
 from shards.storage.store import Store
 
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
@@ -33,15 +35,16 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
         top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
         frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
         (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
-        stand in before it can be one of them. longer0: share of pairs whose caption 0 has more words than caption 1.
-        distinct_captions, distinct_images: over both sides.
+        stand in before it can be one of them.
+        distinct_captions, distinct_images: over both sides. same_bag: pairs whose captions share one bag of words.
+        given_away: how often a caption's place is guessed from lengths (`generators.given_away.Tally`).
         sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
         changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
     """
     caption_words, groups = Counter[int](), Counter[str]()
     only0, only1, either = Counter[str](), Counter[str](), Counter[str]()
     captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
-    count = longer0 = 0
+    same_bags = 0
     for row in index_rows(store, subset, ("group", *PAIR.texts, *PAIR.hashed)):
         words0, words1 = words_of(row["caption0"]), words_of(row["caption1"])
         caption_words.update((len(words0), len(words1)))
@@ -52,8 +55,10 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
         groups[row["group"]] += 1
         captions |= {hash(row[name]) for name in PAIR.texts}
         images |= {hash(row[name]) for name in PAIR.hashed}
-        longer0 += len(words0) > len(words1)
-        count += 1
+        same_bags += same_bag(words0, words1)
+    given_away = Tally()
+    for batch in index_batches(store, subset, ("group", *PAIR.texts)):
+        given_away.add(length_gaps(*(batch[name] for name in PAIR.texts)), batch["group"])
     uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]
     frequent = sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))
     sampled: list[PairRecord] = records_of(store, subset, PAIR)
@@ -65,9 +70,10 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
         frequent=frequent[:FREQUENT],
         lopsided=lopsided(uses, FREQUENT),
         fewest=fewest(len(uses)),
-        longer0=longer0 / count if count else 0.0,
         distinct_captions=len(captions),
         distinct_images=len(images),
+        same_bag=same_bags,
+        given_away=given_away,
         sampled=len(sampled),
         image_sizes=how_often(one.image0.size for one in sampled),
         changes=how_often(one.change for one in sampled),

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from cards.block import LONGEST_TEXT, Block, Cell
 from cards.kinds.kind import CardKind, how_often, records_of
 from cards.word_diff import mark_difference, words_of
-from generators.blind_attacks import COLUMNS, SignCounts, attack_table
+from generators.blind_attacks import COLUMNS, gaps_of, kinds_of
+from generators.given_away import Tally, same_bag
 from generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
 from manifests.markdown import ranked
 from manifests.panels import Counts
@@ -25,28 +26,34 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
     Returns:
         caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
         number of pairs. kinds: pairs by type and subtype, such as ``replace obj``. distinct_images, distinct_captions.
-        attacks: a table in Markdown (`generators.blind_attacks.attack_table`).
+        given_away: blind attacks (`generators.given_away.Tally`). same_bag: pairs whose captions share one bag of words.
+        kinds_in_order: of the attacks.
         sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
     """
     words, negative_words, groups, kinds = Counter[int](), Counter[int](), Counter[str](), Counter[str]()
     captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
+    same_bags = 0
     for row in index_rows(store, subset, ("group", *TEXT_PAIR.described, *TEXT_PAIR.hashed)):
-        words[len(words_of(row["caption"]))] += 1
-        negative_words[len(words_of(row["negative_caption"]))] += 1
+        said, negative = words_of(row["caption"]), words_of(row["negative_caption"])
+        words[len(said)] += 1
+        negative_words[len(negative)] += 1
+        same_bags += same_bag(said, negative)
         groups[row["group"]] += 1
         kinds[f"{row['type']} {row['subtype']}".strip() or "unknown"] += 1
         captions |= {hash(row["caption"]), hash(row["negative_caption"])}
         images.add(hash(row["image_sha256"] or row["image_id"]))
-    attacks = SignCounts()
-    for batch in index_batches(store, subset, COLUMNS):
-        attacks.add_table(batch)
+    given_away = Tally()
+    for batch in index_batches(store, subset, ("group", *COLUMNS)):
+        given_away.add(gaps_of(batch), batch["group"], kinds_of(batch["type"], batch["subtype"]))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return SimpleNamespace(
         caption_words=dict(sorted(words.items())),
         negative_words=dict(sorted(negative_words.items())),
         group_pairs=how_often(groups.values()),
         kinds=ranked(kinds, len(kinds)),
-        attacks=attack_table(attacks.signs(), _in_order(kinds)),
+        given_away=given_away,
+        kinds_in_order=_in_order(kinds),
+        same_bag=same_bags,
         distinct_images=len(images),
         distinct_captions=len(captions),
         sampled=len(sampled),

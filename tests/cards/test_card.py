@@ -14,6 +14,7 @@ import yaml
 from cards.card import card
 from cards.summary import IndexSummary
 from cards.word_balance import WordUse
+from generators.given_away import Tally
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.recipe import content_of, load_recipe
@@ -25,8 +26,8 @@ from tests.made_samples import MINED_SUBSET, TASKS
 
 NUMBERS = SimpleNamespace(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
-    lopsided=(), fewest=12, longer0=0.0, distinct_captions=1, distinct_images=1, sampled=0, image_sizes={}, changes={},
-    earlier0=None,
+    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=Tally(), sampled=0,
+    image_sizes={}, changes={}, earlier0=None,
 )  # fmt: skip
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
 

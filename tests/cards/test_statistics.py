@@ -28,7 +28,7 @@ def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:
     assert numbers.group_pairs == {2: 1, 3: 2} and numbers.top_groups_share == 3 / 8
     assert numbers.frequent[0] == WordUse("disc", 0, 0, 8)
     assert numbers.lopsided == ()  # six of six are chance, where so many words were counted
-    assert numbers.longer0 == 0.0 and numbers.distinct_captions == 3 and numbers.distinct_images == 9
+    assert numbers.same_bag == 0 and numbers.distinct_captions == 3 and numbers.distinct_images == 9
     assert numbers.caption_words == {4: 11, 14: 5}
     assert (numbers.sampled, numbers.image_sizes, numbers.changes) == (8, {(96, 72): 8}, {"colour": 8})
     assert numbers.earlier0 == 1.0
@@ -106,10 +106,11 @@ def test_text_pairs_are_counted_and_attacked(made_text_pairs: MadeDataset, subse
     assert numbers.distinct_images == 3 and numbers.distinct_captions == 7 + 8
     assert numbers.caption_words == {3: 6, 11: 1, 2000: 1} and numbers.negative_words == {5: 8}
     assert numbers.sampled == (8 if subset == "text" else 0)
-    heads, _, *rows = numbers.attacks.splitlines()
-    assert heads.endswith("| all | ties | replace att | add obj | unknown |")
-    assert "| fewer words | 75.0% | 0.0% | 50.0% | 100.0% | 66.7% |" in rows
-    assert "| higher language-model score | 100.0% | 0.0% | 100.0% | 100.0% | 100.0% |" in rows
+    assert numbers.same_bag == 0 and not numbers.given_away.judged, "three images give an interval"
+    heads, _, *rows = numbers.given_away.table("true", numbers.kinds_in_order).splitlines()
+    assert heads.endswith("| all | 95 % interval | ties | replace att | add obj | unknown |")
+    assert "| fewer words | 75.0% | – | 0.0% | 50.0% | 100.0% | 66.7% |" in rows
+    assert "| higher language-model score | 100.0% | – | 0.0% | 100.0% | 100.0% | 100.0% |" in rows
     assert len(rows) == 5, "scores that no pair has are shown"
 
 
