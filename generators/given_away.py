@@ -27,7 +27,7 @@ _NORMAL = 1.959964  # 97.5 % quantile of the normal distribution
 
 Signs = NDArray[np.int8]
 Codes = NDArray[np.int32]
-_MISSING = 2  # in place of a sign, where a pair lacks the number
+MISSING = 2  # in place of a sign, where a pair lacks the number
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Tally:
         """
         self._found.clear()
         for name, values in gaps.items():
-            signs = np.where(np.isnan(values), _MISSING, np.sign(values)).astype(np.int8)
+            signs = np.where(np.isnan(values), MISSING, np.sign(values)).astype(np.int8)
             self._signs.setdefault(name, array("b")).frombytes(signs.tobytes())
         self._groups.frombytes(_coded(groups, self._group_codes).tobytes())
         if kinds is not None:
@@ -151,7 +151,7 @@ class Tally:
         if name not in self._signs:
             return None
         signs = np.frombuffer(self._signs[name], np.int8)
-        there = signs != _MISSING
+        there = signs != MISSING
         if kind != ALL:
             there &= np.frombuffer(self._kinds, np.int32) == self._kind_codes.get(kind, -1)
         if not there.any():

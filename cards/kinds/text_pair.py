@@ -26,8 +26,8 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
     Returns:
         caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
         number of pairs. kinds: pairs by type and subtype, such as ``replace obj``. distinct_images, distinct_captions.
-        given_away: blind attacks (`generators.given_away.Tally`). same_bag: pairs whose captions share one bag of words.
-        kinds_in_order: of the attacks.
+        given_away: blind attacks (`generators.given_away.Tally`); kinds_in_order: their kinds. same_bag: pairs whose
+        captions share one bag of words.
         sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
     """
     words, negative_words, groups, kinds = Counter[int](), Counter[int](), Counter[str](), Counter[str]()

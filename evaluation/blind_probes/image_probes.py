@@ -1,0 +1,101 @@
+"""What the images of a pair give away on their own, and together with what the captions do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.blind_probes.detectors import (
+    IMAGE_EPOCHS,
+    TEXT_EPOCHS,
+    cross_validated_detector,
+    detection_accuracy,
+    detector_outcomes,
+)
+from evaluation.blind_probes.pairs import Pairs
+from evaluation.blind_probes.pictures import measure, standardised
+from evaluation.blind_probes.probes import Probe, classify, signs_of
+from generators.given_away import MISSING
+
+BOTH = "captions and images, each by a classifier of its own"
+
+
+def image_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
+    """Guesses of which image is the first, from files and from looks; and what could not be asked.
+
+    Pairs of one image have none.
+    """
+    places = np.array([place for place, images in enumerate(pairs.images) if len(images) == 2], np.intp)
+    if not len(places):
+        return [], ["images: one for each pair, which tells nothing of its captions"]
+    measured = measure([pairs.images[place] for place in places.tolist()])
+    notes = [f"images: {measured.unreadable:,} pairs with one that cannot be read"] if measured.unreadable else []
+
+    def gaps(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = np.full((len(pairs), *numbers.shape[2:]), np.nan)
+        found[places] = numbers[:, 0] - numbers[:, 1]
+        return found
+
+    probes = [
+        Probe("pixels", "images", {-1: "fewer pixels", 1: "more pixels"}, signs_of(gaps(measured.pixels))),
+        Probe("file size", "images", {-1: "smaller file", 1: "larger file"}, signs_of(gaps(measured.size))),
+    ]
+    if measured.whole.any():
+        differences = gaps(measured.looks)
+        whole = places[measured.whole]
+        differences[whole] = standardised(differences[whole])
+        classified, few = classify("image classifier", "images", pairs, differences, seed)
+        return [*probes, classified], notes + few
+    return probes, notes
+
+
+def both(texts: Probe, images: Probe) -> Probe:
+    """Whether two guesses match the halves: if both are right, or both are wrong, caption 0 is given to image 0."""
+    there = (texts.signs != MISSING) & (images.signs != MISSING)
+    return Probe(
+        "both classifiers", "both", {1: BOTH}, np.where(there, texts.signs * images.signs, MISSING).astype(np.int8)
+    )
+
+
+def feature_probes(
+    pairs: Pairs, texts: NDArray[np.float32], images: NDArray[np.float32] | None, seed: int
+) -> tuple[list[Probe], Mapping[str, Mapping[str, float]], list[str]]:
+    """Classifiers and BiVLC's detectors on the features of a dual encoder.
+
+    Args:
+        pairs: whose pairs have two images each where there are features of images.
+        texts: (n, 2, d), features of captions, not normalised. images: likewise, None for pairs of one image.
+        seed: of folds and of first weights.
+
+    Returns:
+        Probes; shares (0-1) by row that the detectors get right; what could not be asked.
+    """
+    sides: list[tuple[Probe, list[str]]] = [
+        classify(f"{half} features", sees, pairs, standardised((features[:, 0] - features[:, 1]).astype(float)), seed)
+        for half, sees, features in (("text", "captions", texts), ("image", "images", images))
+        if features is not None
+    ]  # type: ignore[arg-type]
+    probes, notes = [probe for probe, _ in sides], [note for _, few in sides for note in few]
+    if len(probes) == 2:
+        probes.append(both(*probes))
+    chances = cross_validated_detector(texts, pairs.groups, TEXT_EPOCHS, seed)
+    if chances is None:
+        return probes, {}, [*notes, "detectors: too few groups to cross-validate"]
+    if images is None:
+        return probes, _shares(pairs, {"i2t": chances[:, 0] < chances[:, 1]}, {"text detector": chances}), notes
+    of_images = cross_validated_detector(images, pairs.groups, IMAGE_EPOCHS, seed)
+    assert of_images is not None
+    outcomes = detector_outcomes(chances, of_images)
+    return probes, _shares(pairs, outcomes, {"text detector": chances, "image detector": of_images}), notes
+
+
+def _shares(
+    pairs: Pairs, outcomes: Mapping[str, NDArray[np.bool_]], chances: Mapping[str, NDArray[np.float64]]
+) -> dict[str, dict[str, float]]:
+    return {
+        row: {name: detection_accuracy(one[places]) for name, one in chances.items()}
+        | {name: float(right[places].mean()) for name, right in outcomes.items()}
+        for row, places in pairs.rows.items()
+    }

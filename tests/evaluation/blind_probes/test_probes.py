@@ -1,0 +1,136 @@
+"""Probes find what was planted, and nothing where nothing was."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluation.blind_probes.classifier import cross_validated, text_differences
+from evaluation.blind_probes.pairs import read_pairs
+from evaluation.blind_probes.probes import GivenAway, caption_probes
+from evaluation.examples import Matching
+from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair, picture, sentences
+
+SUGARCREPE = Path(__file__).parents[3] / "../shared/data/sugarcrepe"
+
+
+def given_away(examples: list[Matching], seed: int = 0) -> GivenAway:
+    pairs = read_pairs(Made(examples))
+    probes, notes = caption_probes(pairs, seed)
+    return GivenAway("made", "Made", pairs, probes, notes)
+
+
+def classified(examples: list[Matching], row: str = "all", seed: int = 0) -> dict[str, object]:
+    found = given_away(examples, seed).as_json()
+    return (found["all"] if row == "all" else found["by"][row])["probes"]["text classifier"]
+
+
+def test_a_planted_word_is_found_and_only_in_its_subset() -> None:
+    plain = [pair(number, captions, subset="plain") for number, captions in enumerate(sentences(200, 1))]
+    told = [
+        pair(200 + number, (first, second.replace("beside", "next to")), subset="told")
+        for number, (first, second) in enumerate(sentences(200, 2))
+    ]
+    found = given_away([*plain, *told])
+    json_ = found.as_json()
+    assert json_["by"]["told"]["probes"]["text classifier"]["expected"] == 100
+    assert json_["by"]["told"]["probes"]["text classifier"]["solves"]
+    assert not json_["by"]["plain"]["probes"]["text classifier"]["flagged"]
+    assert [row for row, _ in found.solved()] == ["all", "told"]
+    assert json_["by"]["told"]["probes"]["words"]["guess"] == "fewer words"
+    assert json.loads(json.dumps(json_)) == json_
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shuffled_captions_are_guessed_by_chance(seed: int) -> None:
+    """Real differences between the captions of a pair, and groups of several pairs; only the order is shuffled."""
+    random = np.random.default_rng(seed)
+    made = []
+    for number, (first, second) in enumerate(sentences(400, seed)):
+        captions = (first, second.replace("beside", "next to"))
+        made.append(pair(number, captions if random.random() < 0.5 else captions[::-1], group=f"g{number // 3}"))
+    one = classified(made, seed=seed)
+    assert one["low"] - 3 <= 50 <= one["high"] + 3 and not one["flagged"]
+
+
+def test_pairs_of_one_group_never_teach_each_other() -> None:
+    """Each group has a word of its own that gives its pairs away: learnt from the group, it would give 100 %."""
+    made = [
+        pair(number, (f"x{number // 4} {first}", f"y{number // 4} {second}"), group=f"g{number // 4}")
+        for number, (first, second) in enumerate(sentences(400, 3))
+    ]
+    differences = text_differences(*read_pairs(Made(made)).captions)[:, :-2]
+    apart = cross_validated(differences, read_pairs(Made(made)).groups, 0)
+    together = cross_validated(differences, np.arange(400), 0)
+    assert apart is not None and together is not None
+    assert np.mean(together > 0) > 0.9 and 0.4 < np.mean(apart > 0) < 0.6
+
+
+def test_the_order_of_captions_changes_signs_alone() -> None:
+    firsts, seconds = map(list, zip(*sentences(50, 4), strict=True))
+    there, back = text_differences(firsts, seconds), text_differences(seconds, firsts)
+    assert abs(there + back).max() == 0 and abs(there).max() > 0
+
+
+def test_the_same_seed_gives_the_same_guesses() -> None:
+    made = [pair(number, captions) for number, captions in enumerate(sentences(60, 5))]
+    first, again, other = (caption_probes(read_pairs(Made(made)), seed)[0][-1].signs for seed in (1, 1, 2))
+    assert (first == again).all() and (first != other).any()
+
+
+def test_equal_captions_are_ties_and_exactly_chance() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = given_away([pair(number, ("A dog.", "A dog.")) for number in range(40)]).as_json()
+    for one in found["all"]["probes"].values():
+        assert (one["expected"], one["ties"], one["right"], one["flagged"]) == (50, 100, 0, False)
+    assert found["all"]["same_bag"] == 100 and found["solved"] == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_few_examples_are_counted_but_never_flagged(count: int) -> None:
+    found = given_away([pair(number, ("A dog.", "A big dog.")) for number in range(count)])
+    numbers = found.as_json()["all"]
+    assert numbers["probes"]["characters"]["expected"] == 100 and numbers["probes"]["characters"]["low"] is None
+    assert found.as_json()["solved"] == []
+    if count == 1:
+        assert "text classifier" not in numbers["probes"]
+        assert found.notes == ["text classifier: 1 subset of a single group, which nothing can be cross-validated on"]
+
+
+def test_one_group_is_not_cross_validated() -> None:
+    found = given_away([pair(number, captions, group="one") for number, captions in enumerate(sentences(30, 6))])
+    assert found.notes and "text classifier" not in found.as_json()["all"]["probes"]
+
+
+def test_captions_alone_do_not_solve_pairs_of_two_images() -> None:
+    two = (NONE, picture("b", np.zeros((8, 8, 3), np.uint8)))
+    found = given_away([pair(number, ("A dog.", "A big dog."), images=two) for number in range(40)])
+    one = found.as_json()["all"]["probes"]["characters"]
+    assert one["flagged"] and not one["solves"] and not list(found.solved())
+
+
+def sugarcrepe(unrefined: str = "") -> list[Matching]:
+    if not SUGARCREPE.is_dir():
+        pytest.skip("SugarCrepe is not in ../shared/data/sugarcrepe on this machine")
+    return [
+        pair(len(kind), (record["caption"], record["negative_caption"]), group=record["filename"], subset=kind)
+        for file in sorted((SUGARCREPE / unrefined).glob("*.json"))
+        for kind in [file.stem]
+        for record in json.loads(file.read_text("utf-8")).values()
+    ]
+
+
+def test_published_counts_of_sugarcrepe() -> None:
+    found = given_away(sugarcrepe())
+    shorter = next(one for one in found.found["all"] if one.probe.name == "characters")
+    assert (shorter.said, shorter.guess.n, shorter.guess.right, shorter.guess.ties) == ("shorter", 7511, 4861, 978)
+    assert round(100 * 4861 / 7511, 2) == 64.72 and int(found.same_bag.sum()) == 572
+    numbers = found.as_json()["by"]
+    by_length = {kind for kind, one in numbers.items() if one["probes"]["characters"]["solves"]}
+    assert by_length == {"add_att", "add_obj", "replace_rel"}
+    assert all(one["probes"]["text classifier"]["solves"] for one in numbers.values())
