@@ -54,12 +54,14 @@ def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int
     features = torch.from_numpy(np.ascontiguousarray(train, np.float32))
     best, kept = -1.0, Detector(np.zeros(channels, np.float32), 0.0)
     for _ in range(epochs):
-        for chosen in torch.randperm(len(features), generator=random).split(BATCH):
+        order = torch.randperm(len(features), generator=random)
+        for start in range(0, len(order), BATCH):
+            chosen = order[start : start + BATCH]
             batch = features[chosen].flatten(0, 1)
             labels = torch.tensor([0.0, 1.0]).repeat(len(chosen))
             loss = torch.nn.functional.binary_cross_entropy_with_logits(layer(batch).squeeze(1), labels)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         found = Detector(layer.weight.detach().numpy()[0].copy(), float(layer.bias.detach()[0]))
         accuracy = detection_accuracy(found(validation))

@@ -16,7 +16,7 @@ from evaluation.blind_probes.detectors import (
 )
 from evaluation.blind_probes.pairs import Pairs
 from evaluation.blind_probes.pictures import measure, standardised
-from evaluation.blind_probes.probes import Probe, classify, signs_of
+from evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
 from generators.given_away import MISSING
 
 BOTH = "captions and images, each by a classifier of its own"
@@ -51,12 +51,11 @@ def image_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
     return probes, notes
 
 
-def both(texts: Probe, images: Probe) -> Probe:
+def both(name: str, texts: Probe, images: Probe) -> Probe:
     """Whether two guesses match the halves: if both are right, or both are wrong, caption 0 is given to image 0."""
     there = (texts.signs != MISSING) & (images.signs != MISSING)
-    return Probe(
-        "both classifiers", "both", {1: BOTH}, np.where(there, texts.signs * images.signs, MISSING).astype(np.int8)
-    )
+    signs = np.where(there, texts.signs * images.signs, MISSING).astype(np.int8)
+    return Probe(name, "both", {1: BOTH}, signs)
 
 
 def feature_probes(
@@ -72,14 +71,19 @@ def feature_probes(
     Returns:
         Probes; shares (0-1) by row that the detectors get right; what could not be asked.
     """
-    sides: list[tuple[Probe, list[str]]] = [
-        classify(f"{half} features", sees, pairs, standardised((features[:, 0] - features[:, 1]).astype(float)), seed)
-        for half, sees, features in (("text", "captions", texts), ("image", "images", images))
-        if features is not None
-    ]  # type: ignore[arg-type]
-    probes, notes = [probe for probe, _ in sides], [note for _, few in sides for note in few]
+    probes, notes = list[Probe](), list[str]()
+    halves: tuple[tuple[str, Sees, NDArray[np.float32] | None], ...] = (
+        ("text features", "captions", texts),
+        ("image features", "images", images),
+    )
+    for name, sees, features in halves:
+        if features is not None:
+            differences = standardised(features[:, 0].astype(np.float64) - features[:, 1])
+            probe, few = classify(name, sees, pairs, differences, seed)
+            probes.append(probe)
+            notes += few
     if len(probes) == 2:
-        probes.append(both(*probes))
+        probes.append(both("text and image features", *probes))
     chances = cross_validated_detector(texts, pairs.groups, TEXT_EPOCHS, seed)
     if chances is None:
         return probes, {}, [*notes, "detectors: too few groups to cross-validate"]

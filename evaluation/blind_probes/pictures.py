@@ -39,8 +39,7 @@ class Measured:
     @property
     def whole(self) -> NDArray[np.bool_]:
         """(n,), pairs of which both images were read."""
-        found: NDArray[np.bool_] = ~np.isnan(self.pixels).any(axis=1)
-        return found
+        return np.asarray(~np.isnan(self.pixels).any(axis=1))
 
 
 def measure(pairs: Sequence[tuple[Picture, ...]], threads: int = 4) -> Measured:

@@ -97,7 +97,7 @@ def test_both_classifiers_match_what_both_get_right_or_both_get_wrong() -> None:
     text, image = (caption_probes(pairs, 0)[0][0] for _ in range(2))
     text.signs[:] = [1, 1, -1, 0, 1]
     image.signs[:] = [1, -1, -1, 1, 2]
-    assert both(text, image).signs.tolist() == [1, -1, 1, 0, 2]
+    assert both("both", text, image).signs.tolist() == [1, -1, 1, 0, 2]
 
 
 def features(count: int, apart: float, seed: int, channels: int = 16) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_features_solve_pairs_only_where_both_sides_are_told() -> None:
         return GivenAway("made", "Made", pairs, probes, notes, shares)
 
     apart = told(features(200, 5, 4), features(200, 5, 5))
-    assert [(row, one.probe.name) for row, one in apart.solved()] == [("all", "both classifiers")]
+    assert [(row, one.probe.name) for row, one in apart.solved()] == [("all", "text and image features")]
     assert {"text detector", "image detector", "i2t", "t2i", "group"} <= apart.as_json()["all"]["detectors"].keys()
     assert not list(told(features(200, 5, 4), features(200, 0, 6)).solved())
 

@@ -67,7 +67,7 @@ def test_pairs_of_one_group_never_teach_each_other() -> None:
     apart = cross_validated(differences, read_pairs(Made(made)).groups, 0)
     together = cross_validated(differences, np.arange(400), 0)
     assert apart is not None and together is not None
-    assert np.mean(together > 0) > 0.9 and 0.4 < np.mean(apart > 0) < 0.6
+    assert np.mean(together > 0) > 0.85 and 0.4 < np.mean(apart > 0) < 0.6
 
 
 def test_the_order_of_captions_changes_signs_alone() -> None:

@@ -1,0 +1,85 @@
+"""``twinset eval blind``: what benchmarks give away to a guess that looks at captions or images alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset eval``."""
+    text = "measure what a benchmark gives away to blind guesses: lengths, words, classifiers of captions and images"
+    probing = commands.add_parser("blind", help=text, description=text)
+    probing.set_defaults(run=blind)
+    probing.add_argument(
+        "benchmarks",
+        nargs="+",
+        type=_placed,
+        metavar="NAME=DIR",
+        help="benchmark and its folder; twinset=OUT for yours",
+    )
+    probing.add_argument(
+        "--only", action="append", default=[], metavar="SUBSET", help="this subset of each; may be repeated"
+    )
+    probing.add_argument("--images", action="store_true", help="probe the images of pairs of two images too")
+    probing.add_argument(
+        "--language-model",
+        metavar="MODEL",
+        help="score captions with it: smollm2, a folder of transformers or a GGUF file (slow)",
+    )
+    probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
+    probing.add_argument("--json", action="store_true", help="print one JSON object on stdout, a benchmark each")
+
+
+def blind(asked: argparse.Namespace) -> None:
+    """``twinset eval blind``."""
+    from evaluation.benchmarks import open_benchmark
+    from evaluation.blind_probes.run import give_away
+
+    opened = [open_benchmark(name, data, asked.only) for name, data in asked.benchmarks]
+    found = [give_away(one, asked.images, asked.language_model, seed=asked.seed) for one in opened]
+    if asked.json:
+        print(json.dumps([one.as_json() for one in found]))
+        return
+    for one in found:
+        _print_table(one.as_json())
+
+
+def _print_table(found: dict[str, Any]) -> None:
+    rule = found["rule"]
+    print(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
+    lines = [("", "pairs", "guess", "right %", "95 % interval", "ties %", "")]
+    for name, row in {"all": found["all"], **found["by"]}.items():
+        lines.append((name, f"{row['pairs']:,}", "one bag of words", f"{row['same_bag']:.2f}", "", "", ""))
+        for probe, one in row["probes"].items():
+            interval = "too few groups" if one["low"] is None else f"{one['low']:.2f} to {one['high']:.2f}"
+            flag = "SOLVED" if one["solves"] else "predictable" if one["flagged"] else ""
+            said = probe if "classifier" in one["guess"] else one["guess"]
+            lines.append(("", "", said, f"{one['expected']:.2f}", interval, f"{one['ties']:.2f}", flag))
+        for detected, share in row["detectors"].items():
+            lines.append(("", "", f"detectors: {detected}", f"{share:.2f}", "", "", ""))
+    _print_columns(lines)
+    print(
+        f"Half of ties count as right. SOLVED, or predictable where that leaves open what belongs to what: the interval, "
+        f"clustered by group, begins above {rule['chance'] + rule['margin']:g} %.\n"
+    )
+    for reason, count in found["left_out"].items():
+        print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
+    for note in found["notes"]:
+        print(f"{found['benchmark']}: {note}", file=sys.stderr)
+
+
+def _print_columns(lines: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _placed(text: str) -> tuple[str, str]:
+    name, equals, place = text.partition("=")
+    if not (name and equals and place):
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=DIR, such as sugarcrepe=data/sugarcrepe")
+    return name, place

@@ -1,0 +1,56 @@
+"""Runs the blind probes of a benchmark: the cheap ones always, the others on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.blind_probes.image_probes import both, feature_probes, image_probes
+from evaluation.blind_probes.pairs import Pairs, read_pairs
+from evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
+from evaluation.examples import Benchmark
+
+#: Features of captions, (n, 2, d), and of images, likewise or None; of the pairs of a benchmark, not normalised.
+Encode = Callable[[Pairs], tuple[NDArray[np.float32], NDArray[np.float32] | None]]
+
+
+def give_away(
+    benchmark: Benchmark,
+    images: bool = False,
+    language_model: str | None = None,
+    encode: Encode | None = None,
+    seed: int = 0,
+) -> GivenAway:
+    """Probe a benchmark without looking at an image and a caption together.
+
+    Args:
+        benchmark: that is read.
+        images: whether the images of pairs of two are read and probed; some 100 a second.
+        language_model: that scores captions, such as ``smollm2``; some 10 captions a second on a core.
+        encode: gives features of a dual encoder, for classifiers and detectors on these.
+        seed: of folds and of first weights.
+
+    Raises:
+        WrongUse: the benchmark has no pairs of captions, or a model cannot be used.
+    """
+    pairs = read_pairs(benchmark)
+    probes, notes = caption_probes(pairs, seed)
+    text = probes[-1]
+    if language_model is not None:
+        probes.append(language_model_probe(pairs, language_model))
+    else:
+        notes.append("language model: not asked for")
+    if images:
+        of_images, more = image_probes(pairs, seed)
+        probes, notes = [*probes, *of_images], [*notes, *more]
+        if of_images and of_images[-1].name == "image classifier":
+            probes.append(both("both classifiers", text, of_images[-1]))
+    else:
+        notes.append("images: not asked for")
+    detectors = {}
+    if encode is not None:
+        of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed)
+        probes, notes = [*probes, *of_features], [*notes, *more]
+    return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors)
