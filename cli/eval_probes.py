@@ -63,8 +63,8 @@ def _print_table(found: dict[str, Any]) -> None:
             lines.append(("", "", f"detectors: {detected}", f"{share:.2f}", "", "", ""))
     _print_columns(lines)
     print(
-        f"Half of ties count as right. SOLVED, or predictable where that leaves open what belongs to what: the interval, "
-        f"clustered by group, begins above {rule['chance'] + rule['margin']:g} %.\n"
+        f"Half of ties count as right. Flagged where the interval, clustered by group, begins above "
+        f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what.\n"
     )
     for reason, count in found["left_out"].items():
         print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
