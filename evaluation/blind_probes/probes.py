@@ -131,17 +131,21 @@ class GivenAway:
         }
 
 
-def caption_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
-    """What lengths and a classifier tell from the captions alone; and what could not be asked."""
-    firsts, seconds = pairs.captions
-    characters = np.array([len(first) - len(second) for first, second in zip(firsts, seconds, strict=True)])
-    words = np.array([len(words_of(a)) - len(words_of(b)) for a, b in zip(firsts, seconds, strict=True)])
-    probes = [
+def length_probes(pairs: Pairs) -> list[Probe]:
+    """Which caption has fewer characters, and fewer words."""
+    said = list(zip(*pairs.captions, strict=True))
+    characters = np.array([len(first) - len(second) for first, second in said])
+    words = np.array([len(words_of(first)) - len(words_of(second)) for first, second in said])
+    return [
         Probe("characters", "captions", {-1: "shorter", 1: "longer"}, signs_of(characters)),
         Probe("words", "captions", {-1: "fewer words", 1: "more words"}, signs_of(words)),
     ]
-    classified, notes = classify("text classifier", "captions", pairs, text_differences(firsts, seconds), seed)
-    return [*probes, classified], notes
+
+
+def caption_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
+    """What lengths and a classifier tell from the captions alone; and what could not be asked."""
+    classified, notes = classify("text classifier", "captions", pairs, text_differences(*pairs.captions), seed)
+    return [*length_probes(pairs), classified], notes
 
 
 def language_model_probe(pairs: Pairs, model: str) -> Probe:

@@ -47,13 +47,13 @@ def probed(made: Made) -> tuple[dict[str, dict[str, object]], list[str]]:
 
 
 def test_noise_gives_an_image_away_and_images_made_alike_do_not() -> None:
-    told, notes = probed(two_images(40, (1.0, 6.0), 0))
+    told, notes = probed(two_images(24, (1.0, 6.0), 0))
     assert told["image classifier"]["flagged"] and told["image classifier"]["expected"] > 90 and not notes
     assert told["pixels"]["ties"] == 100 and not told["pixels"]["flagged"]
     assert told["file size"]["guess"] == "smaller file" and not told["file size"]["solves"], (
         "half of the pair is unknown"
     )
-    alike, _ = probed(two_images(40, (3.0, 3.0), 1))
+    alike, _ = probed(two_images(24, (3.0, 3.0), 1))
     assert not alike["image classifier"]["flagged"] and not alike["file size"]["flagged"]
 
 
