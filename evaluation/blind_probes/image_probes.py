@@ -42,13 +42,10 @@ def image_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
         Probe("pixels", "images", {-1: "fewer pixels", 1: "more pixels"}, signs_of(gaps(measured.pixels))),
         Probe("file size", "images", {-1: "smaller file", 1: "larger file"}, signs_of(gaps(measured.size))),
     ]
-    if measured.whole.any():
-        differences = gaps(measured.looks)
-        whole = places[measured.whole]
-        differences[whole] = standardised(differences[whole])
-        classified, few = classify("image classifier", "images", pairs, differences, seed)
-        return [*probes, classified], notes + few
-    return probes, notes
+    if not measured.whole.any():
+        return probes, notes
+    classified, few = classify("image classifier", "images", pairs, standardised(gaps(measured.looks)), seed)
+    return [*probes, classified], notes + few
 
 
 def both(name: str, texts: Probe, images: Probe) -> Probe:
@@ -65,7 +62,8 @@ def feature_probes(
 
     Args:
         pairs: whose pairs have two images each where there are features of images.
-        texts: (n, 2, d), features of captions, not normalised. images: likewise, None for pairs of one image.
+        texts: (n, 2, d), features of captions, not normalised. images: likewise, None for pairs of one image; NaN for
+            pairs with an image that cannot be read.
         seed: of folds and of first weights.
 
     Returns:
@@ -76,6 +74,11 @@ def feature_probes(
         ("text features", "captions", texts),
         ("image features", "images", images),
     )
+    usable = np.ones(len(pairs), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
+    if lost := int((~usable).sum()):
+        notes.append(f"image features: {lost:,} pairs with an image that cannot be read")
+    if not usable.any():
+        return probes, {}, notes
     for name, sees, features in halves:
         if features is not None:
             differences = standardised(features[:, 0].astype(np.float64) - features[:, 1])
@@ -84,22 +87,28 @@ def feature_probes(
             notes += few
     if len(probes) == 2:
         probes.append(both("text and image features", *probes))
-    chances = cross_validated_detector(texts, pairs.groups, TEXT_EPOCHS, seed)
-    if chances is None:
+    places, groups = np.flatnonzero(usable), pairs.groups[usable]
+    chances = {"text detector": cross_validated_detector(texts[usable], groups, TEXT_EPOCHS, seed)}
+    if images is not None:
+        chances["image detector"] = cross_validated_detector(images[usable], groups, IMAGE_EPOCHS, seed)
+    found = {name: one for name, one in chances.items() if one is not None}
+    if len(found) < len(chances):
         return probes, {}, [*notes, "detectors: too few groups to cross-validate"]
-    if images is None:
-        return probes, _shares(pairs, {"i2t": chances[:, 0] < chances[:, 1]}, {"text detector": chances}), notes
-    of_images = cross_validated_detector(images, pairs.groups, IMAGE_EPOCHS, seed)
-    assert of_images is not None
-    outcomes = detector_outcomes(chances, of_images)
-    return probes, _shares(pairs, outcomes, {"text detector": chances, "image detector": of_images}), notes
+    return probes, _shares(pairs, places, found), notes
 
 
 def _shares(
-    pairs: Pairs, outcomes: Mapping[str, NDArray[np.bool_]], chances: Mapping[str, NDArray[np.float64]]
+    pairs: Pairs, places: NDArray[np.intp], chances: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, dict[str, float]]:
-    return {
-        row: {name: detection_accuracy(one[places]) for name, one in chances.items()}
-        | {name: float(right[places].mean()) for name, right in outcomes.items()}
-        for row, places in pairs.rows.items()
-    }
+    """What detectors get right of some pairs, by row. places: of these pairs among all."""
+    of_texts = chances["text detector"]
+    if "image detector" in chances:
+        outcomes = detector_outcomes(of_texts, chances["image detector"])
+    else:  # of one image, which is natural, so that only its caption is to be chosen
+        outcomes = {"i2t": of_texts[:, 0] < of_texts[:, 1]}
+    found = {}
+    for row, members in pairs.rows.items():
+        if (here := np.isin(places, members)).any():
+            found[row] = {name: detection_accuracy(one[here]) for name, one in chances.items()}
+            found[row] |= {name: float(right[here].mean()) for name, right in outcomes.items()}
+    return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from evaluation.examples import Picture
 from manifests.errors import WrongUse
@@ -19,8 +20,10 @@ BANDS = 8  # of spatial frequency
 CELLS = 4  # a side, of the grid of mean colours
 #: Pixels that are decoded at most: a file of a few bytes may claim any size.
 MOST_PIXELS = 100_000_000
+THREADS, AHEAD = 4, 16  # that decode; files that wait for one
 
 Floats = NDArray[np.float64]
+Numbers = tuple[float, float, Floats]  # pixels, bytes, looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,10 @@ class Measured:
         return np.asarray(~np.isnan(self.pixels).any(axis=1))
 
 
-def measure(pairs: Sequence[tuple[Picture, ...]], threads: int = 4) -> Measured:
+def measure(pairs: Sequence[tuple[Picture, ...]]) -> Measured:
     """Read and measure both images of pairs, each place of an image once."""
-    pictures = {picture.where: picture for pair in pairs for picture in pair}
-    with ThreadPoolExecutor(threads) as pool:  # decoding leaves Python's lock
-        found = dict(zip(pictures, pool.map(_measured, pictures.values()), strict=True))
-    size = next((len(looks) for one in found.values() if one is not None for looks in (one[2],)), 0)
+    found = dict(_each({picture.where: picture for pair in pairs for picture in pair}))
+    size = next((len(one[2]) for one in found.values() if one is not None), 0)
     nothing = (np.nan, np.nan, np.full(size, np.nan))
     sides = [[found[picture.where] or nothing for picture in pair] for pair in pairs]
     pixels, sizes = (np.array([[side[part] for side in pair] for pair in sides], np.float64) for part in (0, 1))
@@ -55,15 +56,38 @@ def measure(pairs: Sequence[tuple[Picture, ...]], threads: int = 4) -> Measured:
     return Measured(pixels, sizes, looks, int(np.isnan(pixels).any(axis=1).sum()))
 
 
-def _measured(picture: Picture) -> tuple[float, float, Floats] | None:
+def _each(pictures: Mapping[str, Picture]) -> Iterator[tuple[str, Numbers | None]]:
+    """Numbers of each picture. They are read in order, since those of one file lie behind each other."""
+    waiting = deque[tuple[str, Future[Numbers | None]]]()
+    with ThreadPoolExecutor(THREADS) as pool:  # decoding leaves Python's lock
+        for where, picture in pictures.items():
+            waiting.append((where, pool.submit(_measured, _content(picture))))
+            if len(waiting) > AHEAD:
+                first, done = waiting.popleft()
+                yield first, done.result()
+        for first, done in waiting:
+            yield first, done.result()
+
+
+def _content(picture: Picture) -> bytes | None:
     try:
-        content = picture.read()
+        return picture.read()
+    except (WrongUse, OSError):
+        return None
+
+
+def _measured(content: bytes | None) -> Numbers | None:
+    if content is None:
+        return None
+    try:
         with Image.open(io.BytesIO(content)) as image:
             width, height = image.size
             if width * height > MOST_PIXELS:
                 return None
             return float(width * height), float(len(content)), looks_of(image.convert("RGB"))
-    except (WrongUse, OSError, UnidentifiedImageError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except MemoryError:
+        raise
+    except Exception:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
         return None
 
 
@@ -111,6 +135,9 @@ def _spectrum(grey: Floats) -> Floats:
 
 
 def standardised(differences: Floats) -> Floats:
-    """Columns divided by the root of their mean square; not centred, so that a swapped pair changes sign alone."""
-    scale = np.sqrt((differences**2).mean(axis=0))
+    """Columns divided by the root of their mean square; not centred, so that a swapped pair changes sign alone.
+
+    differences: (n, d), at least one row without NaN.
+    """
+    scale = np.sqrt(np.nanmean(differences**2, axis=0))
     return differences / np.where(scale > 0, scale, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def give_away(
             probes.append(both("both classifiers", text, of_images[-1]))
     else:
         notes.append("images: not asked for")
-    detectors = {}
+    detectors: Mapping[str, Mapping[str, float]] = {}
     if encode is not None:
         of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed)
         probes, notes = [*probes, *of_features], [*notes, *more]

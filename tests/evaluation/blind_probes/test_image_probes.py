@@ -148,3 +148,19 @@ def test_of_pairs_of_one_image_only_captions_have_features() -> None:
     pairs = read_pairs(Made([pair(n, ("a", "b")) for n in range(50)]))
     probes, shares, _ = feature_probes(pairs, features(50, 5, 7), None, 0)
     assert [one.name for one in probes] == ["text features"] and shares["all"].keys() == {"text detector", "i2t"}
+
+
+def test_pairs_without_features_of_an_image_are_left_out_of_features_alone() -> None:
+    pairs = read_pairs(Made([pair(n, ("a", "b"), images=(unreadable("a"), unreadable("b"))) for n in range(60)]))
+    images = features(60, 5, 8)
+    images[7] = np.nan
+    probes, shares, notes = feature_probes(pairs, features(60, 5, 9), images, 0)
+    assert notes == ["image features: 1 pairs with an image that cannot be read"]
+    assert {one.name: int((one.signs == 2).sum()) for one in probes} == {
+        "text features": 0,
+        "image features": 1,
+        "text and image features": 1,
+    }
+    assert shares["all"]["image detector"] > 0.5
+    images[:] = np.nan
+    assert feature_probes(pairs, features(60, 5, 9), images, 0)[:2] == ([], {})
