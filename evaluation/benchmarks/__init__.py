@@ -29,17 +29,20 @@ READERS: Mapping[str, type[Reader]] = {
 }
 
 
-def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = ()) -> Reader:
+def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False) -> Reader:
     """The benchmark of a name that lies in a folder.
 
     Args:
         name: one of `READERS`.
         data: the folder; for ``twinset`` also a URL.
         subsets: those that are read; all that lie there when empty.
+        captions_only: whether images that are files of their own may be absent. None is looked for or can be read.
 
     Raises:
         WrongUse: there is no such benchmark, or the folder does not hold it.
     """
     if name not in READERS:
         raise WrongUse(f"there is no benchmark {name!r}; {suggested(name, sorted(READERS))}")
-    return READERS[name](data, subsets)
+    opened = READERS[name](data, subsets)
+    opened.captions_only = captions_only
+    return opened

@@ -84,6 +84,25 @@ class Images:
         return None
 
 
+class UnreadImages(Images):
+    """Stands for images of which only the captions are asked for: finds any, and looks for none."""
+
+    def __init__(self) -> None:
+        """Nothing is searched."""
+
+    def find(self, name: str, where: str, exact: bool = False) -> Picture:
+        """As `Images.find`, but never None."""
+        return Picture(name, partial(_refuse, name))
+
+    def find_crop(self, name: str, box: Box, where: str) -> Picture:
+        """As `find`."""
+        return self.find(name, where)
+
+
+def _refuse(name: str) -> bytes:
+    raise WrongUse(f"{name}: the benchmark was opened for its captions alone")
+
+
 def with_links(root: Path) -> list[Path]:
     """The folders directly in it that are links, such as people make to their copy of COCO, and the folder itself.
 

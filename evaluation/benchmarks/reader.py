@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from evaluation.benchmarks.pictures import Images
+from evaluation.benchmarks.pictures import Images, UnreadImages
 from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
 from manifests.canonical import canonical_json, sha256_of_file
 from manifests.errors import WrongUse
@@ -27,12 +27,14 @@ class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
     name, title, citation: as `evaluation.examples.Benchmark`. expects: the files that are looked for; obtained: where
-    people get them; both for messages. image_folders: where images are looked for first.
+    people get them; both for messages. image_folders: where images are looked for first. captions_only: as
+    `evaluation.benchmarks.open_benchmark`.
     """
 
     expects: ClassVar[str]
     obtained: ClassVar[str]
     image_folders: ClassVar[Sequence[str]] = ()
+    captions_only = False
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         """
@@ -105,7 +107,7 @@ class Reader(Benchmark, ABC):
     @cached_property
     def images(self) -> Images:
         """The images below the folder, which is walked once."""
-        return Images(self.data, self.image_folders)
+        return UnreadImages() if self.captions_only else Images(self.data, self.image_folders)
 
     def relative(self, path: Path) -> str:
         """A file below the folder as messages and keys name it."""

@@ -62,8 +62,8 @@ def feature_probes(
 
     Args:
         pairs: whose pairs have two images each where there are features of images.
-        texts: (n, 2, d), features of captions, not normalised. images: likewise, None for pairs of one image; NaN for
-            pairs with an image that cannot be read.
+        texts: (n, 2, d), features of captions, not normalised. images: likewise, None where no pair has two; NaN for
+            pairs that have one, or one that cannot be read.
         seed: of folds and of first weights.
 
     Returns:
@@ -76,7 +76,7 @@ def feature_probes(
     )
     usable = np.ones(len(pairs), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
     if lost := int((~usable).sum()):
-        notes.append(f"image features: {lost:,} pairs with an image that cannot be read")
+        notes.append(f"image features: {lost:,} pairs have none: a single image, or one that cannot be read")
     if not usable.any():
         return probes, {}, notes
     for name, sees, features in halves:

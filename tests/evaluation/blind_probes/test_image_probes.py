@@ -155,7 +155,7 @@ def test_pairs_without_features_of_an_image_are_left_out_of_features_alone() -> 
     images = features(60, 5, 8)
     images[7] = np.nan
     probes, shares, notes = feature_probes(pairs, features(60, 5, 9), images, 0)
-    assert notes == ["image features: 1 pairs with an image that cannot be read"]
+    assert notes == ["image features: 1 pairs have none: a single image, or one that cannot be read"]
     assert {one.name: int((one.signs == 2).sum()) for one in probes} == {
         "text features": 0,
         "image features": 1,
