@@ -39,7 +39,8 @@ def blind(asked: argparse.Namespace) -> None:
     from evaluation.benchmarks import open_benchmark
     from evaluation.blind_probes.run import give_away
 
-    opened = [open_benchmark(name, data, asked.only) for name, data in asked.benchmarks]
+    # Images need not lie there, and none is looked for, where only captions are probed.
+    opened = [open_benchmark(name, data, asked.only, captions_only=not asked.images) for name, data in asked.benchmarks]
     found = [give_away(one, asked.images, asked.language_model, seed=asked.seed) for one in opened]
     if asked.json:
         print(json.dumps([one.as_json() for one in found]))
@@ -52,7 +53,10 @@ def _print_table(found: dict[str, Any]) -> None:
     rule = found["rule"]
     print(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
     lines = [("", "pairs", "guess", "right %", "95 % interval", "ties %", "")]
+    small = [name for name, row in found["by"].items() if "/" in name and row["groups"] < rule["least_groups"]]
     for name, row in {"all": found["all"], **found["by"]}.items():
+        if name in small:
+            continue
         lines.append((name, f"{row['pairs']:,}", "one bag of words", f"{row['same_bag']:.2f}", "", "", ""))
         for probe, one in row["probes"].items():
             interval = "too few groups" if one["low"] is None else f"{one['low']:.2f} to {one['high']:.2f}"
@@ -66,6 +70,8 @@ def _print_table(found: dict[str, Any]) -> None:
         f"Half of ties count as right. Flagged where the interval, clustered by group, begins above "
         f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what.\n"
     )
+    if small:
+        print(f"{found['benchmark']}: {len(small)} categories of too few groups; --json has them", file=sys.stderr)
     for reason, count in found["left_out"].items():
         print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
     for note in found["notes"]:
