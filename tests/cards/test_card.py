@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from shards.read import read_settings
 from shards.storage import layout
 from tests import made_samples
 from tests.made_datasets import MadeDataset
-from tests.made_samples import MINED_SUBSET, TASKS
+from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
 
 NUMBERS = SimpleNamespace(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
@@ -55,9 +56,27 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert "| distinct images | 9 |" in text and "96 × 72 (8)" in text and "| videos | 3 |" in text
     assert "Image 0 comes first in time in 100.0%" in text
     assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
+    assert "| guessed caption 0: the caption that has | all | 95 % interval | ties |\n" in text
+    assert "* Too few groups for intervals, and so to tell whether anything is predictable.\n" in text
     assert "<script>" not in text
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert made_pairs.store.size(f"eq-youcook2/{picture}")
+
+
+def test_the_card_flags_kinds_that_are_solved_blind(made: MadeDataset) -> None:
+    pairs = [one for shard in made_samples.text_pair_shards("text") for one in shard if hasattr(one.made, "caption")]
+    plan = []
+    for number in range(60):
+        type_ = ("add", "swap")[number % 2]
+        said = {"caption": "a red disc", "negative_caption": "a red disc, big" if type_ == "add" else "disc red a"}
+        about = {"key": f"text-{number:016d}", "group": f"{number // 3}.jpg", "type": type_, "subtype": "obj"}
+        plan.append(replace(pairs[0], made=replace(pairs[0].made, **said, **about), group=about["group"]))
+    made.add("text", NEGATIVE_SUBSET, [plan])
+    text = described(made, "text")
+    assert '* **Solved blind: all pairs.** Guessing "shorter" is right in 75.0%.\n' in text
+    assert '* **Solved blind: add obj.** Guessing "shorter" is right in 100.0%.\n' in text
+    assert "swap obj.**" not in text and "| **100.0%** |" in text
+    assert "made of the same words in 30 pairs (50.0 %). Only these ask for the order of words.\n" in text
 
 
 def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDataset) -> None:
