@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from cli import eval_answers, eval_demo, eval_report, eval_run, eval_scores
+from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores
 from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
 #: Each adds its commands below `twinset eval`.
-EVALUATIONS = (eval_answers, eval_demo, eval_report, eval_run, eval_scores, eval_probes)
+EVALUATIONS = (eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores)
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
