@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -30,6 +31,15 @@ def add(commands: Any) -> None:
         metavar="MODEL",
         help="score captions with it: smollm2, a folder of transformers or a GGUF file (slow)",
     )
+    probing.add_argument(
+        "--model",
+        metavar="KIND:NAME[:CHECKPOINT]",
+        help="a dual encoder, such as open_clip:ViT-B-32:openai: classifiers and detectors on its features",
+    )
+    probing.add_argument(
+        "--cache", type=Path, metavar="DIR", help="folder of what was encoded (default: ~/.cache/twinset/features)"
+    )
+    probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
     probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
     probing.add_argument("--json", action="store_true", help="print one JSON object on stdout, a benchmark each")
 
@@ -40,8 +50,15 @@ def blind(asked: argparse.Namespace) -> None:
     from evaluation.blind_probes.run import give_away
 
     # Images need not lie there, and none is looked for, where only captions are probed.
-    opened = [open_benchmark(name, data, asked.only, captions_only=not asked.images) for name, data in asked.benchmarks]
-    found = [give_away(one, asked.images, asked.language_model, seed=asked.seed) for one in opened]
+    captions_only = not (asked.images or asked.model)
+    opened = [open_benchmark(name, data, asked.only, captions_only) for name, data in asked.benchmarks]
+    encode = None
+    if asked.model:
+        from evaluation.blind_probes.features import encoder_of
+        from evaluation.scorers.contract import Running
+
+        encode = encoder_of(asked.model, asked.cache, Running(asked.device))
+    found = [give_away(one, asked.images, asked.language_model, encode, asked.seed) for one in opened]
     if asked.json:
         print(json.dumps([one.as_json() for one in found]))
         return

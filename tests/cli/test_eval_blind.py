@@ -52,6 +52,7 @@ def test_json_has_all_and_every_subset(crepe: Path, capsys: pytest.CaptureFixtur
         (["sugarcrepe={crepe}", "--only", "add_ob"], "did you mean 'add_obj'?"),
         (["sugarcrepe={crepe}", "--images"], "all 60 examples are left out"),
         (["sugarcrepe={crepe}", "--language-model", "no/such/folder"], "no/such/folder"),
+        (["sugarcrepe={crepe}", "--model", "random"], "--model random"),
     ],
 )
 def test_wrong_use_is_told_with_exit_code_2(
