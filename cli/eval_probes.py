@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from manifests.errors import WrongUse
+
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
@@ -41,14 +43,20 @@ def add(commands: Any) -> None:
     )
     probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
     probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
+    probing.add_argument(
+        "--out", type=Path, metavar="OUT", help="folder of a run: writes OUT/probes/NAME.json, which its report shows"
+    )
     probing.add_argument("--json", action="store_true", help="print one JSON object on stdout, a benchmark each")
 
 
 def blind(asked: argparse.Namespace) -> None:
     """``twinset eval blind``."""
     from evaluation.benchmarks import open_benchmark
-    from evaluation.blind_probes.run import give_away
+    from evaluation.blind_probes.run import give_away, write_probes
 
+    names = [name for name, _ in asked.benchmarks]
+    if asked.out and (twice := next((name for name in names if names.count(name) > 1), None)):
+        raise WrongUse(f"{twice}: is named twice; both would go to {asked.out}/probes/{twice}.json")
     # Images need not lie there, and none is looked for, where only captions are probed.
     captions_only = not (asked.images or asked.model)
     opened = [open_benchmark(name, data, asked.only, captions_only) for name, data in asked.benchmarks]
@@ -59,6 +67,9 @@ def blind(asked: argparse.Namespace) -> None:
 
         encode = encoder_of(asked.model, asked.cache, Running(asked.device))
     found = [give_away(one, asked.images, asked.language_model, encode, asked.seed) for one in opened]
+    if asked.out:
+        for one in found:
+            write_probes(one, asked.out)
     if asked.json:
         print(json.dumps([one.as_json() for one in found]))
         return

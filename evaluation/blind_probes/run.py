@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,3 +57,16 @@ def give_away(
         of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed)
         probes, notes = [*probes, *of_features], [*notes, *more]
     return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors)
+
+
+def write_probes(found: GivenAway, out: Path) -> Path:
+    """Write what was found where the report of a run reads it, ``OUT/probes/BENCHMARK.json``; returns the path."""
+    path = out / "probes" / f"{found.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(json.dumps(found.as_json(), indent=2) + "\n", "utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

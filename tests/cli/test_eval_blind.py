@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli.main import main
+from evaluation.report.probes import probes_of
 from tests.evaluation.blind_probes.made_benchmark import sentences
 
 
@@ -44,10 +45,19 @@ def test_json_has_all_and_every_subset(crepe: Path, capsys: pytest.CaptureFixtur
     assert [one["row"] for one in found["solved"]] == ["all"] and found["all"]["probes"]["characters"]["solves"]
 
 
+def test_the_report_of_a_run_reads_what_is_written(crepe: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert main(["eval", "blind", f"sugarcrepe={crepe}", "--out", str(out)]) == 0
+    probes = probes_of(out, "sugarcrepe")
+    assert probes is not None and "add_obj: characters, shorter" in probes.solved
+    assert [path.name for path in (out / "probes").iterdir()] == ["sugarcrepe.json"]
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
         (["sugarcrepe"], "write NAME=DIR"),
+        (["sugarcrepe=a", "sugarcrepe=b", "--out", "run"], "sugarcrepe: is named twice"),
         (["sugarcrep=."], "did you mean 'sugarcrepe'?"),
         (["sugarcrepe={crepe}", "--only", "add_ob"], "did you mean 'add_obj'?"),
         (["sugarcrepe={crepe}", "--images"], "all 60 examples are left out"),
