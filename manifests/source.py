@@ -180,7 +180,8 @@ class SourceSettings(PlacedSettings):
     @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
-        return ", ".join(str(path) for _, place, path in self.places() if place.need == "annotations") or self.kind
+        files = (str(path) for _, place, path in self.places() if place.need == "annotations")
+        return ", ".join((*self.reads, *files)) or self.kind
 
     @property
     def pool(self) -> Pool:

@@ -71,11 +71,6 @@ class CaptionScores(OnDevice, Source):
             raise ValueError(f"two scorers of kind {repeated} would fill one column; name one, or two stages")
         return scorers
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.negatives
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`: the files of the models, and what loads them."""
         super().check_inputs(key, needs)

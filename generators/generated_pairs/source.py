@@ -61,11 +61,6 @@ class GeneratedPairs(Source):
             raise ValueError("ambiguous and compared need the scores of a stage; name it with verified")
         return self
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.images
-
     def media_files(self) -> Media | None:
         """As `Source.media_files`."""
         return None if self.photos is None else ImageFolder(self.photos)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Protocol
+
+from shards.models.engines import Engine
 
 #: Why an image could not be asked about, with the meaning for the card.
 REASONS = {
@@ -40,15 +42,8 @@ class Unanswered:
 Answers = list[float] | Unanswered
 
 
-class VisualQuestionAnswering(Protocol):
-    """A model at work that answers yes/no questions about images.
-
-    micro_batch: questions that one pass of the network answers; for servers, images that are handed over at a time.
-    threads: of the network's library.
-    """
-
-    micro_batch: int
-    threads: int
+class VisualQuestionAnswering(Engine, Protocol):
+    """A model at work that answers yes/no questions about images. micro_batch: questions; for servers, images."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """What is answered to each inquiry, in order.
@@ -58,12 +53,3 @@ class VisualQuestionAnswering(Protocol):
             BuildFailed: the model cannot be used now; running the same command again resumes.
             OutOfMemory: a pass does not fit into memory.
         """
-
-    def device(self) -> str | None:
-        """As `shards.contracts.Component.device`."""
-
-    def weights(self) -> Mapping[str, str]:
-        """As `shards.contracts.Component.weights`."""
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same model, with its network as it is loaded."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,11 @@ from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, find_p
 from manifests.candidate import Candidate
 from manifests.canonical import sample_key
 from manifests.errors import WrongUse
-from shards.contracts import Context, Generator, LeftOut
+from shards.contracts import Context, LeftOut
 from shards.earlier import Earlier
 from shards.kinds.kind import Stored
 from shards.kinds.samples import Rejected, TableRows
+from shards.models.engines import EngineGenerator
 from shards.storage.tar_reader import BrokenTar
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
@@ -45,10 +45,11 @@ class VerificationCandidate(Candidate):
     negative_caption: str
 
 
-class VerificationGenerator(Generator[ImageVerification]):
+class VerificationGenerator(EngineGenerator[ImageVerification]):
     """One row an image; those of a caption are a group, as in the earlier stage."""
 
     version = 1
+    engine: VisualQuestionAnswering
     isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
     candidate = VerificationCandidate
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
@@ -63,28 +64,15 @@ class VerificationGenerator(Generator[ImageVerification]):
     )
 
     def __init__(self, source: ImageVerification, context: Context) -> None:
-        super().__init__(source, context)
-        self._engine: VisualQuestionAnswering = source.engine.open()
-        self.micro_batch, self.threads = self._engine.micro_batch, self._engine.threads
-
-    def inputs(self) -> str:
-        """Digest of the earlier stage."""
-        return self._images.digest
+        super().__init__(source, context, source.engine.open())
 
     def device(self) -> str:
         """The engine's; the parser is a network on the CPU."""
-        return self._engine.device() or "cpu"
+        return super().device() or "cpu"
 
     def weights(self) -> Mapping[str, str]:
         """Digests of the engine's files, of the pipeline and of the word lists."""
-        return {**self._engine.weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
-
-    def with_micro_batch(self, micro_batch: int) -> VerificationGenerator:
-        """As `Generator.with_micro_batch`."""
-        other = copy.copy(self)
-        other._engine = self._engine.with_micro_batch(micro_batch)
-        other.micro_batch = micro_batch
-        return other
+        return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
 
     def plan(self) -> Iterator[VerificationCandidate]:
         """Images in the order of the earlier stage, whose index is read a row group at a time.
@@ -117,7 +105,7 @@ class VerificationGenerator(Generator[ImageVerification]):
         askable = [one for one in planned if questions[one.caption]]
         stored = self._stored(askable)
         inquiries = [self._inquiry(one, stored[one.image_key], questions) for one in askable]
-        answered = dict(zip((one.key for one in askable), self._engine.answers(inquiries), strict=True))
+        answered = dict(zip((one.key for one in askable), self.engine.answers(inquiries), strict=True))
         said = dict(zip((one.key for one in askable), inquiries, strict=True))
         for one in planned:
             if one.key not in answered:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,36 +9,12 @@ from pydantic import Field
 
 from generators.language_models.settings import OpenAI
 from manifests.errors import WrongUse
-from manifests.source import Need, Place, PlacedSettings, Pool
+from manifests.source import Need, Place
+from shards.models.engines import EngineSettings
 from shards.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from generators.image_verification.engine import VisualQuestionAnswering
-
-
-class EngineSettings(PlacedSettings, ABC):
-    """What the settings of all engines can do."""
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `manifests.source.SourceSettings.shards_at_a_time`."""
-        return 1
-
-    @property
-    def pool(self) -> Pool:
-        """As `manifests.source.SourceSettings.pool`."""
-        return "cpu"
-
-    @abstractmethod
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``subsets.verified.source.engine``."""
-
-    def check_device(self, key: str) -> None:
-        """As `shards.contracts.Source.check_device`."""
-
-    @abstractmethod
-    def open(self) -> VisualQuestionAnswering:
-        """The engine. Heavy libraries are imported there."""
 
 
 class Transformers(OnDevice, EngineSettings):
@@ -70,7 +45,7 @@ class Transformers(OnDevice, EngineSettings):
             check_installed(key, ("torch", "transformers"), self.extra)
 
     def open(self) -> VisualQuestionAnswering:
-        """As `EngineSettings.open`."""
+        """The engine."""
         from generators.image_verification.local_model import LocalModel
 
         return LocalModel(self)
@@ -81,16 +56,8 @@ class SmallWorld(EngineSettings):
 
     kind: Literal["small-world"]
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """One a core."""
-        return 0
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """It needs nothing."""
-
     def open(self) -> VisualQuestionAnswering:
-        """As `EngineSettings.open`."""
+        """The engine."""
         from generators.image_verification.small_world.engine import SmallWorldChecker
 
         return SmallWorldChecker()
@@ -112,7 +79,7 @@ class Server(OpenAI):
     execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
 
     def open(self) -> VisualQuestionAnswering:  # type: ignore[override]
-        """As `EngineSettings.open`."""
+        """The engine."""
         from generators.image_verification.server_model import VisionServer
 
         return VisionServer(self)

@@ -13,8 +13,9 @@ from generators.image_verification.settings import Server, SmallWorld, Transform
 from generators.papers import BIVLC
 from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
 from manifests.errors import WrongUse
-from manifests.source import Need, Place, Pool, Reference, StageName
-from shards.contracts import Context, Source
+from manifests.source import Need, Place, Reference, StageName
+from shards.contracts import Context
+from shards.models.engines import EngineSource
 
 if TYPE_CHECKING:
     from generators.image_verification.generator import VerificationGenerator
@@ -34,7 +35,7 @@ DSG = Reference(
 Engine = Annotated[Server | SmallWorld | Transformers, Field(discriminator="kind")]
 
 
-class ImageVerification(Source):
+class ImageVerification(EngineSource):
     """Yes/no questions of a caption, asked of the image that was generated from it.
 
     images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a
@@ -65,25 +66,9 @@ class ImageVerification(Source):
         """What no count tells."""
         return _NOTES
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.images
-
-    @property
-    def pool(self) -> Pool:
-        """As `SourceSettings.pool`: where the engine answers."""
-        return self.engine.pool
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `SourceSettings.shards_at_a_time`."""
-        return self.engine.shards_at_a_time
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also the engine, and what parses the captions."""
+        """As `EngineSource.check_inputs`; also what parses the captions."""
         super().check_inputs(key, needs)
-        self.engine.check_inputs(f"{key}.engine", needs)
         if "models" in needs:
             try:
                 for library in (*LIBRARIES, "inflect"):
@@ -95,10 +80,6 @@ class ImageVerification(Source):
                 ) from error
             except WrongUse as error:
                 raise WrongUse(f"{key}.pipeline: {error}") from error
-
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
-        self.engine.check_device(f"{key}.engine")
 
     def open(self, context: Context) -> VerificationGenerator:
         """As `Source.open`."""

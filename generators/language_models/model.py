@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol
+
+from shards.models.engines import Engine
 
 Schema = Mapping[str, Any]
 
@@ -44,15 +46,8 @@ class Answer:
     completion_tokens: int = 0
 
 
-class LanguageModel(Protocol):
-    """A language model at work.
-
-    micro_batch: requests that one pass of the network answers; for servers, requests that are handed over at a time.
-    threads: of the network's library.
-    """
-
-    micro_batch: int
-    threads: int
+class LanguageModel(Engine, Protocol):
+    """A language model at work. micro_batch: requests."""
 
     def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
         """An answer to each request, in order.
@@ -64,12 +59,3 @@ class LanguageModel(Protocol):
             BuildFailed: the model cannot be used now; running the same command again resumes.
             OutOfMemory: a micro-batch does not fit into memory.
         """
-
-    def device(self) -> str | None:
-        """As `shards.contracts.Component.device`."""
-
-    def weights(self) -> Mapping[str, str]:
-        """As `shards.contracts.Component.weights`."""
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same model, with its network as it is loaded."""

@@ -14,7 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from manifests.errors import WrongUse
 from manifests.locations import Location, cache_folder
-from manifests.source import Need, Place, PlacedSettings, Pool
+from manifests.source import Need, Place
+from shards.models.engines import EngineSettings
 from shards.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 REMEDY = "pip install 'twinset[language-models]'"
 
 
-class LanguageModelSettings(PlacedSettings, ABC):
+class LanguageModelSettings(EngineSettings, ABC):
     """What the engines share.
 
     temperature: of sampling; 0 takes the likeliest token. top_p: share of the probability (0-1) that is sampled from.
@@ -35,23 +36,6 @@ class LanguageModelSettings(PlacedSettings, ABC):
     max_tokens: int = Field(default=350, ge=1, le=100_000)
 
     local: ClassVar[bool]
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `manifests.source.SourceSettings.shards_at_a_time`."""
-        return 1
-
-    @property
-    def pool(self) -> Pool:
-        """As `manifests.source.SourceSettings.pool`."""
-        return "cpu"
-
-    @abstractmethod
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``subsets.negatives.source.engine``."""
-
-    def check_device(self, key: str) -> None:
-        """As `shards.contracts.Source.check_device`."""
 
     @abstractmethod
     def open(self) -> LanguageModel:
@@ -112,12 +96,17 @@ class OpenAI(LanguageModelSettings):
         return self
 
     @property
+    def shards_at_a_time(self) -> int:
+        """As `EngineSettings.shards_at_a_time`: one has enough requests to keep the server busy."""
+        return 1
+
+    @property
     def answers_folder(self) -> Path:
         """Where answers are kept."""
         return self.answers or cache_folder() / "answers"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `LanguageModelSettings.check_inputs`: the client and the key, which only workers need."""
+        """As `EngineSettings.check_inputs`: the client and the key, which only workers need."""
         if "media" not in needs:
             return
         if find_spec("openai") is None:
@@ -154,7 +143,7 @@ class Transformers(OnDevice, LanguageModelSettings):
     local = True
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `LanguageModelSettings.check_inputs`: the files of the model, and what loads them."""
+        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
         from generators.language_models.model_files import find_model
 
         if "models" not in needs:

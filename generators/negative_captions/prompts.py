@@ -48,11 +48,6 @@ class NegativePrompts(Source):
     verb = "formatted from"
     reasons: ClassVar[Mapping[str, str]] = {}
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.negatives
-
     def open(self, context: Context) -> PromptGenerator:
         """As `Source.open`."""
         return PromptGenerator(self, context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field
@@ -13,8 +13,8 @@ from generators.negative_captions.instructions import ANSWER_REASONS
 from generators.papers import BIVLC
 from generators.scene_graphs.captions import CAPTION_REASONS
 from generators.scene_graphs.source import ParsedCaptions
-from manifests.source import Need, PlacedSettings, Pool
 from shards.contracts import Context
+from shards.models.engines import EngineSettings, EngineSource
 
 if TYPE_CHECKING:
     from generators.negative_captions.generator import NegativeGenerator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
 
-class Rules(PlacedSettings):
+class Rules(EngineSettings):
     """Rules that change words of lists where spaCy's parse says that they stand as such words do.
 
     The lists: ``manifests/vocabularies/negatives.yaml``.
@@ -31,24 +31,8 @@ class Rules(PlacedSettings):
 
     kind: Literal["rules"] = "rules"
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `SourceSettings.shards_at_a_time`: one a core."""
-        return 0
 
-    @property
-    def pool(self) -> Pool:
-        """As `SourceSettings.pool`."""
-        return "cpu"
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """Nothing beyond what parses the captions, which the source checks."""
-
-    def check_device(self, key: str) -> None:
-        """They need none."""
-
-
-class NegativeCaptions(ParsedCaptions):
+class NegativeCaptions(ParsedCaptions, EngineSource):
     """One negative caption of each kind for every caption, written by rules or a language model.
 
     captions, pipeline, licence: as `ParsedCaptions`; only the rules use the pipeline. kinds: that are written, in this
@@ -75,29 +59,10 @@ class NegativeCaptions(ParsedCaptions):
         unused = "engine" if isinstance(self.engine, Rules) else "pipeline"
         return tuple(dict.fromkeys((*super().incidental, unused)))
 
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `SourceSettings.shards_at_a_time`: what the engine says."""
-        return self.engine.shards_at_a_time
-
-    @property
-    def pool(self) -> Pool:
-        """As `SourceSettings.pool`: where the engine writes."""
-        return self.engine.pool
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `ParsedCaptions.check_inputs`; also what the engine needs."""
-        super().check_inputs(key, needs)
-        self.engine.check_inputs(f"{key}.engine", needs)
-
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without."""
         if isinstance(self.engine, Rules):
             super().check_parser(key)
-
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
-        self.engine.check_device(f"{key}.engine")
 
     def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
         """As `Source.open`."""

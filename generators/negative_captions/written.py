@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self, cast
+from typing import cast
 
 from generators.language_models.model import LanguageModel, Request
 from generators.language_models.settings import LanguageModelSettings
@@ -16,36 +15,25 @@ from manifests.candidate import Candidate
 from manifests.canonical import generator_for
 from shards.contracts import Context
 from shards.kinds.samples import Rejected, TableRows
+from shards.models.engines import EngineGenerator
 
 
-class WrittenGenerator(CaptionGenerator[NegativeCaptions]):
+class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):
     """One request a candidate; those of a caption are a group."""
 
     version = 1
+    engine: LanguageModel
     candidate = NegativeCandidate
     libraries = ("numpy",)
     columns = COLUMNS
 
     def __init__(self, source: NegativeCaptions, context: Context) -> None:
-        super().__init__(source, context)
         assert isinstance(source.engine, LanguageModelSettings)
-        self._model: LanguageModel = source.engine.open()
-        self.micro_batch, self.threads = self._model.micro_batch, self._model.threads
-
-    def device(self) -> str | None:
-        """The model's."""
-        return self._model.device()
+        super().__init__(source, context, source.engine.open())
 
     def weights(self) -> Mapping[str, str]:
         """Digests of the model, where it is at hand, and of what it is asked."""
-        return {**self._model.weights(), "prompts": instructions().digest}
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Generator.with_micro_batch`."""
-        other = copy.copy(self)
-        other._model = self._model.with_micro_batch(micro_batch)
-        other.micro_batch = micro_batch
-        return other
+        return {**super().weights(), "prompts": instructions().digest}
 
     def plan(self) -> Iterator[NegativeCandidate]:
         """The kinds of one caption after the other."""
@@ -58,7 +46,7 @@ class WrittenGenerator(CaptionGenerator[NegativeCaptions]):
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
         requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
-        for one, answer in zip(asked, self._model.answers(requests, SCHEMA), strict=True):
+        for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
             written = judged(one.negative_kind, one.caption, answer)
             yield (
                 Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)

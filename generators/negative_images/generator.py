@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,10 @@ from generators.negative_images.source import NEGATIVE, NegativeImages
 from generators.text_to_image.engine import Drawn, Request, TextToImage
 from manifests.candidate import Candidate
 from manifests.canonical import digest, generator_for, identity_of, sample_key
-from shards.contracts import Context, Generator, LeftOut
+from shards.contracts import Context, LeftOut
 from shards.kinds.samples import Frame, Json, Rejected, Source
 from shards.kinds.text_pair import TextPair
+from shards.models.engines import EngineGenerator
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
 
@@ -52,38 +52,22 @@ class ImageCandidate(Candidate):
         return f"{self.type}_{self.subtype}" if self.type else ""
 
 
-class NegativeImageGenerator(Generator[NegativeImages]):
+class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     """One image a candidate; those of a negative caption are a group, so that its prompt is read once."""
 
     version = 1
+    engine: TextToImage
     candidate = ImageCandidate
 
     def __init__(self, source: NegativeImages, context: Context) -> None:
-        super().__init__(source, context)
-        self.engine: TextToImage = source.engine.open()
+        super().__init__(source, context, source.engine.open())
         # Of a class as a rule; here each engine has its own.
         self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
-        self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
         self.passes = PASSES
-
-    def inputs(self) -> str:
-        """Digest of the earlier table."""
-        return self.context.earlier(self.source.negatives).digest
 
     def weights(self) -> Mapping[str, str]:
         """Digests of the engine: of its version, and of its weights."""
-        return {"engine": digest([self.source.engine.kind, self.engine.version]), **self.engine.weights()}
-
-    def device(self) -> str | None:
-        """As `Component.device`, of the engine."""
-        return self.engine.device()
-
-    def with_micro_batch(self, micro_batch: int) -> NegativeImageGenerator:
-        """As `Generator.with_micro_batch`."""
-        other = copy.copy(self)
-        other.engine = self.engine.with_micro_batch(micro_batch)
-        other.micro_batch = micro_batch
-        return other
+        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights()}
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from generators.negative_captions.prompts import SUFFIX
 from generators.papers import BIVLC
-from generators.text_to_image.engine import EngineSettings
+from generators.text_to_image.engine import ImageEngineSettings
 from generators.text_to_image.settings import ENGINES, ImageEngine
-from manifests.source import Need, Pool, Reference, StageName
-from shards.contracts import Context, Source
+from manifests.source import Reference, StageName
+from shards.contracts import Context
+from shards.models.engines import EngineSource
 
 if TYPE_CHECKING:
     from generators.negative_images.generator import NegativeImageGenerator
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
-_ENGINE: TypeAdapter[EngineSettings] = TypeAdapter(ImageEngine)
+_ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
 
 
-class NegativeImages(Source):
+class NegativeImages(EngineSource):
     """An image of each negative caption, for which that caption is right and the original one is wrong.
 
     negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
@@ -73,30 +74,6 @@ class NegativeImages(Source):
     def citations(self) -> str:
         """As `SourceSettings.citations`; also the engine's."""
         return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
-
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.negatives
-
-    @property
-    def pool(self) -> Pool:
-        """As `SourceSettings.pool`: where the engine draws."""
-        return self.engine.pool
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """As `SourceSettings.shards_at_a_time`."""
-        return self.engine.shards_at_a_time
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also those of the engine."""
-        super().check_inputs(key, needs)
-        self.engine.check_inputs(f"{key}.engine", needs)
-
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
-        self.engine.check_device(f"{key}.engine")
 
     def open(self, context: Context) -> NegativeImageGenerator:
         """As `Source.open`."""

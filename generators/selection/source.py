@@ -101,11 +101,6 @@ class SelectedNegatives(Source):
 
         return {PICTURE: gap_panels(reports[GAPS])} if GAPS in reports else {}
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.scores
-
     def open(self, context: Context) -> SelectionGenerator:
         """As `Source.open`."""
         from generators.selection.generator import SelectionGenerator

@@ -58,11 +58,6 @@ class TextPairs(Source):
             "all one that adds something.\n"
         )
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.negatives
-
     def media_files(self) -> Media | None:
         """As `Source.media_files`."""
         return ImageFolder(self.images) if self.images is not None else None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.source import Need, PlacedSettings, Pool, Reference
+from manifests.source import Reference
 from shards.contracts import Component
 from shards.kinds.samples import Json, Pixels, Rejected, Source
+from shards.models.engines import EngineSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Rejection:
     detail: str
 
 
-class EngineSettings(PlacedSettings, ABC):
+class ImageEngineSettings(EngineSettings, ABC):
     """Settings of a text-to-image engine, light to import.
 
     Subclasses set ``kind`` as a `Literal` with the engine's name. reasons: what the reasons mean that it rejects for.
@@ -93,27 +94,6 @@ class EngineSettings(PlacedSettings, ABC):
     def notes(self) -> str:
         """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""
         return ""
-
-    @property
-    def pool(self) -> Pool:
-        """The work pool whose workers draw, unless the recipe names one."""
-        return "cpu"
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """Raise `WrongUse` before any work when a model or an asset is absent, naming the setting and the remedy.
-
-        Args:
-            key: of these settings in the recipe, such as ``stages.trohn-img.source.engine``.
-            needs: which inputs the next step reads.
-        """
-
-    def check_device(self, key: str) -> None:
-        """Raise `WrongUse` when this machine lacks the device that the settings ask for."""
-
-    @property
-    def shards_at_a_time(self) -> int:
-        """How many shards a machine makes at once unless asked otherwise; 0: one a core."""
-        return 0
 
     @abstractmethod
     def open(self) -> TextToImage:

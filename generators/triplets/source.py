@@ -91,11 +91,6 @@ class Triplets(Source):
         """What no count tells of mined triplets."""
         return _NOTES
 
-    @property
-    def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
-        return self.graphs
-
     def media_files(self) -> Media | None:
         """As `Source.media_files`."""
         return ImageFolder(self.images) if self.images is not None else None

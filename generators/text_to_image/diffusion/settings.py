@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from generators.text_to_image.engine import EngineSettings
+from generators.text_to_image.engine import ImageEngineSettings
 from manifests.errors import WrongUse
 from manifests.locations import SMALL, model_name
 from manifests.source import Need, Place, Reference
@@ -44,7 +44,7 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
-class DiffusionImages(OnDevice, EngineSettings):
+class DiffusionImages(OnDevice, ImageEngineSettings):
     """Images drawn by a latent diffusion model: SDXL, Stable Diffusion, or a small one of their kind.
 
     model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
@@ -117,7 +117,7 @@ class DiffusionImages(OnDevice, EngineSettings):
         return self
 
     def notes(self) -> str:
-        """As `EngineSettings.notes`: what is not as in the paper."""
+        """As `ImageEngineSettings.notes`: what is not as in the paper."""
         others = [
             f"{name} is {_said(getattr(self, name))}" for name in PUBLISHED if getattr(self, name) != PUBLISHED[name]
         ]
@@ -129,7 +129,7 @@ class DiffusionImages(OnDevice, EngineSettings):
         )
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: the files of the model."""
+        """As `ImageEngineSettings.check_inputs`: the files of the model."""
         from generators.text_to_image.diffusion.model_files import model_folder, unet_folder
         from shards.models.files import ModelMissing
 
@@ -146,7 +146,7 @@ class DiffusionImages(OnDevice, EngineSettings):
             raise WrongUse(f"{key}.unet: {error}") from error
 
     def open(self) -> DiffusionPainter:
-        """As `EngineSettings.open`."""
+        """As `ImageEngineSettings.open`."""
         from generators.text_to_image.diffusion.painter import DiffusionPainter
 
         return DiffusionPainter(self)

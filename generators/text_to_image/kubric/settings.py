@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.text_to_image.engine import EngineSettings
+from generators.text_to_image.engine import ImageEngineSettings
 from manifests.source import Need, Pool
 from shards.models.on_device import check_installed
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from generators.text_to_image.kubric.painter import KubricPainter
 
 
-class KubricImages(EngineSettings):
+class KubricImages(ImageEngineSettings):
     """Rendered scenes of captions that a small grammar can read.
 
     resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
@@ -50,16 +50,16 @@ class KubricImages(EngineSettings):
 
     @property
     def pool(self) -> Pool:
-        """As `EngineSettings.pool`."""
+        """As `ImageEngineSettings.pool`."""
         return "render"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: what renders."""
+        """As `ImageEngineSettings.check_inputs`: what renders."""
         if "media" in needs:
             check_installed(key, ("bpy", "kubric", "pybullet"), "render")
 
     def open(self) -> KubricPainter:
-        """As `EngineSettings.open`."""
+        """As `ImageEngineSettings.open`."""
         from generators.text_to_image.kubric.painter import KubricPainter
 
         return KubricPainter(self)
