@@ -20,27 +20,26 @@ from shards.contracts import Filter, Isolation, PairFilter
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Score
 from shards.models.files import TOKENIZERS, ModelMissing, local_folder, missing_tokenizer, sha256_once
+from shards.models.on_device import OnDevice
 
 FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
 #: Unit embeddings of equal inputs can be this far apart, by their places in a batch: such a step has no direction.
 ROUNDING = 1e-5
 
 
-class DirectionalSimilarity(Filter):
+class DirectionalSimilarity(OnDevice, Filter):
     """Scores how well the change of the images follows that of the captions, by a CLIP model; drops nothing.
 
     model: an id of the Hugging Face hub whose files are in the local cache, or a folder: a path that is absolute or
-    begins with ``.`` or ``~``. device: ``gpu`` is the first CUDA device. threads: torch's. micro_batch: pairs a pass.
+    begins with ``.`` or ``~``. device, threads: as `OnDevice`. micro_batch: pairs a pass.
     """
 
     kind: Literal["directional-similarity"]
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
-    device: Literal["cpu", "gpu"] = "cpu"
-    threads: int = Field(default=1, ge=1, le=1024)
     micro_batch: int = Field(default=1, ge=1, le=1024)
 
     judges = "pairs"
-    execution = ("device", "threads", "micro_batch")
+    execution = (*OnDevice.execution, "micro_batch")
 
     def open(self) -> DirectionalSimilarityFilter:
         """As `shards.contracts.Filter.open`."""
@@ -53,13 +52,6 @@ class DirectionalSimilarity(Filter):
                 clip_folder(self.model)
             except ModelMissing as error:
                 raise WrongUse(f"{key}.model: {error}") from error
-
-    def check_device(self, key: str) -> None:
-        """As `shards.contracts.Filter.check_device`."""
-        if self.device == "gpu":
-            from shards.models.device import check_gpu
-
-            check_gpu(f"{key}.device")
 
 
 class DirectionalSimilarityFilter(PairFilter):
@@ -78,12 +70,8 @@ class DirectionalSimilarityFilter(PairFilter):
         self.threads, self.micro_batch = settings.threads, settings.micro_batch
 
     def device(self) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none."""
-        if self.settings.device == "cpu":
-            return "cpu"
-        from shards.models.device import gpu_name
-
-        return gpu_name("device of filter directional-similarity")
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("device of filter directional-similarity")
 
     def weights(self) -> dict[str, str]:
         """One digest of all files that decide the scores, read once a process; raises `ModelMissing`."""
@@ -98,21 +86,14 @@ class DirectionalSimilarityFilter(PairFilter):
             WrongUse: a caption has more tokens than the model reads; its beginning alone would be scored.
             OutOfMemory: a pass does not fit.
         """
-        import torch
+        from shards.models.device import inference, within_memory
 
-        from shards.models.device import within_memory
-
-        size, threads = self.settings.micro_batch, torch.get_num_threads()
-        torch.set_num_threads(self.settings.threads)
-        values: list[float] = []
-        try:
-            with torch.inference_mode(), torch.backends.cudnn.flags(benchmark=False, deterministic=True):
-                for start in range(0, len(samples), size):
-                    some = list(samples[start : start + size])
-                    full = some + some[-1:] * (size - len(some))
-                    values += within_memory(partial(self._directions, full))[: len(some)]
-        finally:
-            torch.set_num_threads(threads)  # the source that made the pairs has a number of its own
+        size, values = self.settings.micro_batch, list[float]()
+        with inference(self.threads):
+            for start in range(0, len(samples), size):
+                some = list(samples[start : start + size])
+                full = some + some[-1:] * (size - len(some))
+                values += within_memory(partial(self._directions, full))[: len(some)]
         return [Score("direction", value) for value in values]
 
     def _directions(self, pairs: Sequence[Pair]) -> list[float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import cast
 
@@ -60,12 +59,8 @@ class ScoreGenerator(Generator[CaptionScores]):
         return {scorer.kind: scorer.weights() for scorer in self.source.scorers}
 
     def device(self) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none."""
-        if self.source.device == "cpu":
-            return "cpu"
-        from shards.models.device import gpu_name
-
-        return gpu_name()
+        """As `OnDevice.device_name`."""
+        return self.source.device_name("source.device")
 
     def with_micro_batch(self, micro_batch: int) -> ScoreGenerator:
         """As `Generator.with_micro_batch`; the passes of all scorers shrink with the number of rows."""
@@ -108,12 +103,10 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     def _scored(self, texts: Sequence[str]) -> dict[str, tuple[ScorerSettings, Scored]]:
         """What each scorer gives for texts, by its kind."""
-        import torch
-
-        from shards.models.device import within_memory
+        from shards.models.device import inference, within_memory
 
         found: dict[str, tuple[ScorerSettings, Scored]] = {}
-        with _quiet_torch(self.threads), torch.inference_mode():
+        with inference(self.threads):
             for settings, scorer in self._scorers:
                 size = max(1, settings.micro_batch * self.micro_batch // ROWS)
                 found[settings.kind] = settings, within_memory(partial(scorer, texts, size))
@@ -135,17 +128,3 @@ def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> d
     if scorer.of_pairs:
         return {scorer.column: float(found.values[first].astype(np.float64) @ found.values[second].astype(np.float64))}
     return {f"{scorer.column}_{name}": float(found.values[n]) for name, n in (("caption", first), ("negative", second))}
-
-
-@contextmanager
-def _quiet_torch(threads: int) -> Iterator[None]:
-    """So many threads of torch, and no search for the fastest kernel, which can end differently from run to run."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.backends.cudnn.flags(benchmark=False, deterministic=True):
-            yield
-    finally:
-        torch.set_num_threads(before)

@@ -67,12 +67,8 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         return {"model": model_digest(model_name(self.source.model))}
 
     def device(self) -> str:
-        """What draws, as the runtime class names it; raises `WrongUse` where the recipe asks for a GPU and none is."""
-        if self.source.device == "cpu":
-            return "cpu"
-        from shards.models.device import gpu_name
-
-        return gpu_name()
+        """As `OnDevice.device_name`."""
+        return self.source.device_name("source.device")
 
     def with_micro_batch(self, micro_batch: int) -> EditedPairGenerator:
         """This generator with its models as they are loaded, drawing another number of pairs at a time."""

@@ -19,7 +19,7 @@ from manifests.canonical import generator_for
 from manifests.errors import WrongUse
 from manifests.locations import model_name
 from shards.kinds.samples import Pixels
-from shards.models.device import GPU, load_within_memory, within_memory
+from shards.models.device import GPU, load_within_memory, round_alike, within_memory
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedCandidate
@@ -52,10 +52,7 @@ class Painter:
 
     def __init__(self, name: str, source: StableDiffusion, seed: int) -> None:
         be_quiet()
-        torch.set_num_threads(source.threads)
-        # The fastest convolution is found by trying, which can end differently from run to run.
-        torch.backends.cudnn.benchmark = False
-        torch.backends.cudnn.deterministic = True
+        round_alike(source.threads)
         self._name, self._source, self._seed = name, source, seed
         self._pipeline = load_within_memory(f"{source.model} of {name}", self._load)
         self._shape = self._latents()

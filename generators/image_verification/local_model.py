@@ -35,12 +35,8 @@ class LocalModel:
         self.micro_batch, self.threads = settings.micro_batch, settings.threads
 
     def device(self) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none."""
-        if self.settings.device == "cpu":
-            return "cpu"
-        from shards.models.device import gpu_name
-
-        return gpu_name("device of the engine")
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("source.engine.device")
 
     def weights(self) -> Mapping[str, str]:
         """One digest of all files that decide the answers; raises `ModelMissing`."""
@@ -54,17 +50,11 @@ class LocalModel:
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """As `VisualQuestionAnswering.answers`."""
-        import torch
+        from shards.models.device import inference, within_memory
 
-        from shards.models.device import within_memory
-
-        network, before = self._network, torch.get_num_threads()
-        torch.set_num_threads(self.threads)
-        try:
-            with torch.inference_mode(), torch.backends.cudnn.flags(benchmark=False, deterministic=True):
-                return [within_memory(partial(self._answer, network, one)) for one in inquiries]
-        finally:
-            torch.set_num_threads(before)
+        network = self._network
+        with inference(self.threads):
+            return [within_memory(partial(self._answer, network, one)) for one in inquiries]
 
     def _answer(self, network: _Network, inquiry: Inquiry) -> Answers:
         questions = inquiry.questions

@@ -15,7 +15,7 @@ from generators.language_models.model_files import find_model, load_language_mod
 from generators.language_models.sampling import RowSampler
 from generators.language_models.settings import Transformers
 from manifests.errors import WrongUse
-from shards.models.device import GPU, gpu_name, load_within_memory, within_memory
+from shards.models.device import GPU, inference, load_within_memory, within_memory
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -33,8 +33,8 @@ class LocalModel:
         self.micro_batch, self.threads = settings.micro_batch, settings.threads
 
     def device(self) -> str:
-        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and none is."""
-        return "cpu" if self.settings.device == "cpu" else gpu_name("engine.device")
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("source.engine.device")
 
     def weights(self) -> Mapping[str, str]:
         """Digest of the model's files."""
@@ -49,10 +49,10 @@ class LocalModel:
 
     def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
         """As `LanguageModel.answers`; the prompt alone asks for the schema."""
-        torch.set_num_threads(self.threads)
         found = list[Answer]()
-        for start in range(0, len(requests), self.micro_batch):
-            found += self._batch(requests[start : start + self.micro_batch])
+        with inference(self.threads):
+            for start in range(0, len(requests), self.micro_batch):
+                found += self._batch(requests[start : start + self.micro_batch])
         return found
 
     def _batch(self, requests: Sequence[Request]) -> list[Answer]:
@@ -73,7 +73,6 @@ class LocalModel:
             }
         return [answers[row] for row in range(len(requests))]
 
-    @torch.inference_mode()
     def _write(self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]) -> list[list[int]]:
         """New tokens of each row, with padding behind the end of the shorter ones."""
         _, model = self._loaded

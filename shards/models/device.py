@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -30,6 +31,31 @@ def gpu_name(setting: str = "source.device") -> str:
     """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
     check_gpu(setting)
     return str(torch.cuda.get_device_name(GPU))
+
+
+def round_alike(threads: int) -> None:
+    """From now on in this process: a number of threads, and the same kernels in every run.
+
+    The fastest convolution is found by trying, which can end differently from run to run.
+    """
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+@contextmanager
+def inference(threads: int) -> Iterator[None]:
+    """The same for as long as it is entered, since other networks of a process have settings of theirs; no gradients.
+
+    Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=False, benchmark=False, deterministic=True):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def ran_out(error: BaseException) -> bool:

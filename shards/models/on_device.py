@@ -37,6 +37,18 @@ class OnDevice(PlacedSettings):
         """As `manifests.source.SourceSettings.shards_at_a_time`: one on a GPU, which its shards would share."""
         return 1 if self.device == "gpu" else 0
 
+    def device_name(self, setting: str) -> str:
+        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none.
+
+        Args:
+            setting: key path of ``device``, for the message.
+        """
+        if self.device == "cpu":
+            return "cpu"
+        from shards.models.device import gpu_name
+
+        return gpu_name(setting)
+
     def check_device(self, key: str) -> None:
         """As `shards.contracts.Source.check_device`; ``key`` is that of these settings."""
         if self.device == "cpu":

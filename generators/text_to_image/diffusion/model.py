@@ -19,7 +19,7 @@ from generators.text_to_image.diffusion.text import Text, encode
 from manifests.errors import WrongUse
 from manifests.locations import model_name
 from shards.kinds.samples import Pixels
-from shards.models.device import GPU
+from shards.models.device import GPU, round_alike
 
 
 class Model:
@@ -35,10 +35,7 @@ class Model:
 
     def __init__(self, settings: DiffusionImages) -> None:
         be_quiet()
-        torch.set_num_threads(settings.threads)
-        # The fastest convolution is found by trying, which can end differently from run to run.
-        torch.backends.cudnn.benchmark = False
-        torch.backends.cudnn.deterministic = True
+        round_alike(settings.threads)
         self._settings, name = settings, model_name(settings.model)
         dtype = None if settings.precision == "auto" else getattr(torch, settings.precision)
         self._parts = load_parts(name, "cpu" if settings.device == "cpu" else GPU, dtype, settings.unet)

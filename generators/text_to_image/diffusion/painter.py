@@ -50,12 +50,8 @@ class DiffusionPainter(TextToImage):
         return {"model": model_digest(model_name(self.settings.model), self.settings.unet)}
 
     def device(self) -> str:
-        """What draws, as the runtime class names it; raises `WrongUse` where the recipe asks for a GPU and none is."""
-        if self.settings.device == "cpu":
-            return "cpu"
-        from shards.models.device import gpu_name
-
-        return gpu_name("source.engine.device")
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("source.engine.device")
 
     def with_micro_batch(self, micro_batch: int) -> DiffusionPainter:
         """As `TextToImage.with_micro_batch`."""
