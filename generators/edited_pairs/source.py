@@ -4,67 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from generators.papers import EQBEN
-from manifests.errors import WrongUse
-from manifests.locations import SMALL, is_model_folder, model_name, small_model_folder
-from manifests.source import Need, Place, Reference
+from generators.text_to_image.diffusion.model_settings import OF_SMALL, DiffusionModel
+from manifests.locations import SMALL, is_model_folder, small_model_folder
+from manifests.source import Need, Reference
 from shards.contracts import Context, Source
 from shards.media.media_folder import Media, MediaFolder
-from shards.models.on_device import OnDevice
 
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedPairGenerator
 
-#: What goes with the model where the recipe does not say: what it can draw, how well it does, on what terms.
-OF_MODEL: dict[str, dict[str, Any]] = {
-    SMALL: {
-        "vocabulary": "small-world",
-        "scheduler": "dpm-solver++",
-        "steps": 20,
-        "guidance": 3.0,
-        "self_replace_steps": 0.0,  # more makes edits fail and keeps no more: evaluation/small_diffusion/edit_report.py
-        "blend": True,
-        "licence": "CC0-1.0 (drawn by the model of twinset)",
-    },
-    "CompVis/stable-diffusion-v1-4": {
-        "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
-    },
-}
 
-
-class StableDiffusion(OnDevice, Source):
+class StableDiffusion(DiffusionModel, Source):
     """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
 
-    model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
-    in diffusers' layout: one that is there, or a path that is absolute or begins with ``.`` or ``~``.
+    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
     vocabulary: of captions: ``figure-15`` (the paper's) or ``small-world`` (what `small` can draw; its default).
-    resolution: side of an image in pixels; what the model was trained at when absent.
-    steps: of denoising. guidance: scale of classifier-free guidance. scheduler: the sampler.
+    guidance: scale of classifier-free guidance. scheduler: the sampler.
     cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
     edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
-    device, threads: as `OnDevice`. micro_batch: pairs that are drawn at a time; halved for a shard when memory runs
-    out. licence: of what the model draws, copied into every sample and the card; must be given for a model not known
+    licence: of what the model draws, copied into every sample and the card; must be given for a model not known
     here.
     """
 
     kind: Literal["stable-diffusion"]
-    model: Annotated[str, Place("model", "models")] = Field(default=SMALL, min_length=1)
     vocabulary: Literal["figure-15", "small-world"] = "figure-15"
-    resolution: int | None = Field(default=None, ge=32, le=2048, multiple_of=8)
-    steps: int = Field(default=50, ge=1, le=1000)
     guidance: float = Field(default=7.5, ge=0, le=50)
     scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
     cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
     blend: bool = False
     precision: Literal["auto", "float32", "float16"] = "auto"
-    micro_batch: int = Field(default=4, ge=1, le=1024)
     licence: str
 
     reference = Reference(
@@ -89,21 +65,24 @@ class StableDiffusion(OnDevice, Source):
     verb = "drawn with"
     unbounded = True
     synthetic = True
-    execution = (*OnDevice.execution, "micro_batch")
+    of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        SMALL: {
+            **OF_SMALL,
+            "vocabulary": "small-world",
+            # More makes edits fail and keeps no more: evaluation/small_diffusion/edit_report.py
+            "self_replace_steps": 0.0,
+            "blend": True,
+        },
+        "CompVis/stable-diffusion-v1-4": {
+            "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
+        },
+    }
     reasons: ClassVar[Mapping[str, str]] = {
         "caption-unfit": "the model cannot read a caption: too many words, or two tokenizers at odds on it",
         "not-finite": "numbers of the network overflowed, and a picture has none",
         "identical": "not one pixel of the two pictures differs",
         "blank": "all pixels of a picture are equal",
     }
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_goes_with_the_model(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        model = given.get("model", SMALL)
-        return {**(OF_MODEL.get(model, {}) if isinstance(model, str) else {}), **given}
 
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:
@@ -130,14 +109,8 @@ class StableDiffusion(OnDevice, Source):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`: the files of the model."""
-        from generators.text_to_image.diffusion.model_files import model_folder
-        from shards.models.files import ModelMissing
-
         if "models" in needs:
-            try:
-                model_folder(model_name(self.model))
-            except ModelMissing as error:
-                raise WrongUse(f"{key}.model: {error}") from error
+            self.check_model(key)
 
     def open(self, context: Context) -> EditedPairGenerator:
         """As `Source.open`."""
