@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.models import Model, model_of
-from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, View
+from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View
 from generators.kubric_scenes.scene.settle import resting_place, settle
 
 FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
@@ -85,7 +85,10 @@ def compose(
         backgrounds: HDRI files, of which one is taken; none for a plain sky.
         attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
     """
-    view = _draw_view(rng, backgrounds)
+    view = lit_from(sunlight(rng), rng)
+    if backgrounds:
+        view = replace(view, background=backgrounds[int(rng.integers(len(backgrounds)))])
+    view = replace(view, background_yaw=float(rng.uniform(0, 2 * math.pi)))
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
         things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng)
@@ -95,19 +98,23 @@ def compose(
     return Composition(frame_things(view, points, elevation), things0, things1)
 
 
-def _draw_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
+def sunlight(rng: np.random.Generator) -> Vector:
+    """Where the light shines from: high, and from the viewer's side."""
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
+    return math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)
+
+
+def lit_from(sun: Vector, rng: np.random.Generator) -> View:
+    """A view of lenses that all scenes share, with a light and a floor of its own; its camera stands nowhere yet."""
     return View(
         camera=(0.0, -1.0, 1.0),
         target=(0.0, 0.0, 0.0),
         focal_length=FOCAL_LENGTH,
         sensor_width=SENSOR_WIDTH,
-        sun=(math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)),
+        sun=sun,
         sun_strength=float(rng.uniform(2.2, 3.0)),
         ambient=(0.75, 0.8, 0.9),
         floor=FLOORS[int(rng.integers(len(FLOORS)))],
-        background=backgrounds[int(rng.integers(len(backgrounds)))] if backgrounds else None,
-        background_yaw=float(rng.uniform(0, 2 * math.pi)),
     )
 
 

@@ -16,11 +16,10 @@ from generators.kubric_scenes.scene.composition import (
     CLEARED,
     DROP,
     FLATTER,
-    FLOORS,
-    FOCAL_LENGTH,
-    SENSOR_WIDTH,
     NoRoom,
     Standing,
+    lit_from,
+    sunlight,
 )
 from generators.kubric_scenes.scene.models import Model
 from generators.kubric_scenes.scene.parts import Thing, View, vector
@@ -100,19 +99,9 @@ def place(scene: Scene, workshop: Workshop, seed: int, attempt: int) -> Placed:
 def _view(seed: int, attempt: int) -> tuple[View, float]:
     """Light, floor and the camera's elevation (radians) of a seed; a further try only looks down more steeply."""
     rng = generator_for(seed, STREAM, "view")
-    azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
+    sun = sunlight(rng)
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
-    view = View(
-        camera=(0.0, -1.0, 1.0),
-        target=(0.0, 0.0, 0.0),
-        focal_length=FOCAL_LENGTH,
-        sensor_width=SENSOR_WIDTH,
-        sun=(math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)),
-        sun_strength=float(rng.uniform(2.2, 3.0)),
-        ambient=(0.75, 0.8, 0.9),
-        floor=FLOORS[int(rng.integers(len(FLOORS)))],
-    )
-    return view, elevation
+    return lit_from(sun, rng), elevation
 
 
 def _group(phrase: Phrase, workshop: Workshop, rng: np.random.Generator) -> _Group:
