@@ -14,7 +14,7 @@ import numpy as np
 from generators.generated_pairs.choosing import choose
 from generators.generated_pairs.source import GeneratedPairs
 from generators.image_files import ImageFiles, UnusableImage, rgb
-from generators.negative_captions.kinds import COLUMNS
+from generators.negative_captions.kinds import COLUMNS, kind_name
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, identity_of, sample_key
 from manifests.errors import WrongUse
@@ -55,7 +55,7 @@ class GeneratedPairCandidate(CaptionedCandidate):
     @property
     def counted_as(self) -> str:
         """As `Candidate.counted_as`: the kind of the negative caption."""
-        return f"{self.type}_{self.subtype}" if self.type else ""
+        return kind_name(self.type, self.subtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,11 @@ KINDS = {
 }
 
 
+def kind_name(type: str, subtype: str) -> str:
+    """Such as ``replace_obj``; empty where the kind is not known."""
+    return f"{type}_{subtype}" if type else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegativeCaption(Candidate):
     """A caption and its negative, planned from a record or a table that has both.
@@ -59,7 +64,7 @@ class NegativeCaption(Candidate):
     @property
     def counted_as(self) -> str:
         """As `Candidate.counted_as`: its kind."""
-        return f"{self.type}_{self.subtype}" if self.type else ""
+        return kind_name(self.type, self.subtype)
 
     def row(self) -> dict[str, str]:
         """Its row in a table of `COLUMNS`."""

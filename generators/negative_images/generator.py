@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from generators.negative_captions.kinds import COLUMNS
+from generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from generators.negative_images.source import NEGATIVE, NegativeImages
 from generators.text_to_image.engine import Drawn, Request, TextToImage
 from manifests.candidate import Candidate
@@ -21,20 +21,13 @@ PASSES = 16  # micro-batches at a time: the engine draws one while the last one 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageCandidate(Candidate):
+class ImageCandidate(NegativeCaption):
     """One image of a caption.
 
     side: ``negative_caption`` or ``caption``, which it is drawn from. number: from 0, of the images of this caption.
-    prompt: of this side. scene: what its seed comes from, equal for both sides. The rest: as in the table.
+    prompt: of this side. scene: what its seed comes from, equal for both sides.
     """
 
-    caption_id: str
-    image_id: str
-    image: str
-    caption: str
-    negative_caption: str
-    type: str
-    subtype: str
     prompt: str
     side: str
     number: int
@@ -45,11 +38,6 @@ class ImageCandidate(Candidate):
         """The caption that it is drawn from, and the other one."""
         pair = self.negative_caption, self.caption
         return pair if self.side == NEGATIVE else pair[::-1]
-
-    @property
-    def counted_as(self) -> str:
-        """As `Candidate.counted_as`: the kind of the negative caption."""
-        return f"{self.type}_{self.subtype}" if self.type else ""
 
 
 class NegativeImageGenerator(EngineGenerator[NegativeImages]):
