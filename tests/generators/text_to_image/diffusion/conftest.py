@@ -13,27 +13,9 @@ from generators.text_to_image.diffusion.model import Model
 from generators.text_to_image.diffusion.painter import DiffusionPainter
 from generators.text_to_image.diffusion.settings import DiffusionImages
 from generators.text_to_image.engine import Request
-from tests.generators.prompt_to_prompt import tiny_models
+from tests.generators.prompt_to_prompt.conftest import saved as saved
 
 Painter = Callable[..., DiffusionPainter]
-SAVED = {
-    "stable-diffusion": tiny_models.save_stable_diffusion,
-    "sdxl": tiny_models.save_sdxl,
-    "small": tiny_models.save_small,
-}
-
-
-@pytest.fixture(scope="session")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """kind -> the folder of a model of this kind, written when it is first asked for."""
-    folders: dict[str, Path] = {}
-
-    def folder(kind: str) -> Path:
-        if kind not in folders:
-            folders[kind] = SAVED[kind](tmp_path_factory.mktemp(kind))
-        return folders[kind]
-
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ def apart(ones: list[Pixels], others: list[Pixels]) -> int:
     return max(int(np.abs(one.astype(int) - other).max()) for one, other in zip(ones, others, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["sdxl", "small", pytest.param("stable-diffusion", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["sdxl", "small", pytest.param("stable-diffusion-1.4", marks=pytest.mark.slow)])
 def test_images_are_those_of_the_published_pipeline(painter: Painter, saved: Callable[[str], Path], kind: str) -> None:
     engine = painter(kind, guidance=5.0)
     asked = requests(CAT, CAT)
