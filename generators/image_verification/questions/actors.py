@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.entities import Entities, Entity, lemma_of, next_word, verb_subject
+from generators.image_verification.questions.entities import Entities, Entity
 from generators.image_verification.questions.facts import be, do
+from generators.image_verification.questions.nouns import lemma_of, next_word, verb_subject
 from generators.image_verification.questions.places import joined
 from generators.image_verification.questions.vocabulary import Vocabulary
 

@@ -11,7 +11,7 @@ import pytest
 from generators.negative_captions.kinds import COLUMNS
 from manifests.canonical import identity_of
 from shards.earlier import Earlier
-from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model
+from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model, save_vera
 from tests.generators.finished_stage import write_index
 from tests.generators.prompt_to_prompt.tiny_models import save_clip
 
@@ -20,6 +20,7 @@ from tests.generators.prompt_to_prompt.tiny_models import save_clip
 def scorer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("tiny-scorers")
     return {
+        "vera": save_vera(root / "vera"),
         "cola": save_cola(root / "cola"),
         "clip": save_clip(root / "clip"),
         "language-model": save_language_model(root / "lm"),

@@ -24,45 +24,17 @@ from transformers import (
     T5EncoderModel,
 )
 
-from generators.caption_scores.scorers import checkpoint
-from generators.caption_scores.scorers.clip import Clip
-from generators.caption_scores.scorers.cola import Cola
-from generators.caption_scores.scorers.language_model import LanguageModel
-from generators.caption_scores.scorers.scorer import Scored, ScorerSettings
-from generators.caption_scores.scorers.vera import Vera
 from manifests.errors import WrongUse
 from tests.generators.caption_scores.tiny_scorers import (
     BIAS,
     READS,
     TEMPERATURE,
     TEXTS,
-    save_cola,
     save_language_model,
     save_open_clip,
-    save_vera,
+    scored,
+    settings,
 )
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("scorers")
-    return {
-        "vera": save_vera(root / "vera"),
-        "cola": save_cola(root / "cola"),
-        "clip": save_clip(root / "clip"),
-        "language-model": save_language_model(root / "lm"),
-    }
-
-
-def settings(kind: str, folder: Path, **given: Any) -> ScorerSettings:
-    of: dict[str, type[ScorerSettings]] = {"vera": Vera, "cola": Cola, "clip": Clip, "language-model": LanguageModel}
-    return of[kind].model_validate({"kind": kind, "model": str(folder), **given})
-
-
-def scored(kind: str, folder: Path, texts: tuple[str, ...] = TEXTS, micro_batch: int = 4, **given: Any) -> Scored:
-    with torch.inference_mode():
-        return settings(kind, folder, **given).open("cpu")(texts, micro_batch)
 
 
 @torch.inference_mode()
@@ -77,8 +49,8 @@ def mean_chances(folder: Path, texts: tuple[str, ...] = TEXTS) -> list[float]:
     return means
 
 
-def test_vera_is_its_head_on_the_end_of_the_text(folders: dict[str, Path]) -> None:
-    folder = folders["vera"]
+def test_vera_is_its_head_on_the_end_of_the_text(scorer_folders: dict[str, Path]) -> None:
+    folder = scorer_folders["vera"]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), T5EncoderModel.from_pretrained(folder).eval()
     expected = []
     with torch.inference_mode():
@@ -92,8 +64,8 @@ def test_vera_is_its_head_on_the_end_of_the_text(folders: dict[str, Path]) -> No
     assert np.allclose(found, expected, atol=1e-5) and np.ptp(found) > 0.01
 
 
-def test_cola_is_the_second_class_and_loads_from_a_pickle_without_code(folders: dict[str, Path]) -> None:
-    folder = folders["cola"]
+def test_cola_is_the_second_class_and_loads_from_a_pickle_without_code(scorer_folders: dict[str, Path]) -> None:
+    folder = scorer_folders["cola"]
     assert (folder / "pytorch_model.bin").is_file() and not (folder / "model.safetensors").exists()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = RobertaForSequenceClassification.from_pretrained(folder).eval()
@@ -102,8 +74,8 @@ def test_cola_is_the_second_class_and_loads_from_a_pickle_without_code(folders: 
     assert np.allclose(scored("cola", folder).values, expected, atol=1e-5) and np.ptp(expected) > 0.01
 
 
-def test_clip_gives_unit_embeddings_of_transformers(folders: dict[str, Path]) -> None:
-    folder = folders["clip"]
+def test_clip_gives_unit_embeddings_of_transformers(scorer_folders: dict[str, Path]) -> None:
+    folder = scorer_folders["clip"]
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = CLIPModel.from_pretrained(folder).eval()
     with torch.inference_mode():
@@ -146,8 +118,8 @@ def test_open_clip_downloads_nothing(tmp_path: Path) -> None:
         scored("clip", folder)
 
 
-def test_a_language_models_mean_is_that_of_one_text_at_a_time(folders: dict[str, Path]) -> None:
-    folder = folders["language-model"]
+def test_a_language_models_mean_is_that_of_one_text_at_a_time(scorer_folders: dict[str, Path]) -> None:
+    folder = scorer_folders["language-model"]
     expected = mean_chances(folder)
     scorer = settings("language-model", folder).open("cpu")
     assert scorer._takes_trees and np.ptp(expected) > 0.5  # type: ignore[attr-defined]
@@ -170,9 +142,9 @@ def test_other_language_models_score_alike(tmp_path: Path, trees: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vera", "cola", "clip", "language-model"])
-def test_padding_and_order_do_not_change_a_score(folders: dict[str, Path], kind: str) -> None:
+def test_padding_and_order_do_not_change_a_score(scorer_folders: dict[str, Path], kind: str) -> None:
     def all_with(texts: tuple[str, ...], micro_batch: int) -> NDArray[Any]:
-        return scored(kind, folders[kind], texts, micro_batch).values
+        return scored(kind, scorer_folders[kind], texts, micro_batch).values
 
     together, alone = all_with(TEXTS, 100), all_with(TEXTS, 1)
     assert np.allclose(together, alone, atol=1e-5)
@@ -181,108 +153,24 @@ def test_padding_and_order_do_not_change_a_score(folders: dict[str, Path], kind:
 
 
 @pytest.mark.parametrize("kind", ["vera", "cola", "clip", "language-model"])
-def test_a_long_text_is_cut_and_named(folders: dict[str, Path], kind: str) -> None:
+def test_a_long_text_is_cut_and_named(scorer_folders: dict[str, Path], kind: str) -> None:
     long = "A man riding a horse. " * 450_000
     assert len(long) > 9_000_000
-    found = scored(kind, folders[kind], ("A man", long, "A dog."))
+    found = scored(kind, scorer_folders[kind], ("A man", long, "A dog."))
     assert found.truncated.tolist() == [False, True, False] and np.isfinite(found.values).all()
 
 
-def test_what_just_fits_is_not_cut(folders: dict[str, Path]) -> None:
+def test_what_just_fits_is_not_cut(scorer_folders: dict[str, Path]) -> None:
     fits, longer = "A man" + " man" * (READS - 2), "A man" + " man" * (READS - 1)
-    assert scored("language-model", folders["language-model"], (fits, longer)).truncated.tolist() == [False, True]
-    assert scored("language-model", folders["language-model"], (fits,), max_tokens=5).truncated.all()
+    assert scored("language-model", scorer_folders["language-model"], (fits, longer)).truncated.tolist() == [
+        False,
+        True,
+    ]
+    assert scored("language-model", scorer_folders["language-model"], (fits,), max_tokens=5).truncated.all()
 
 
-def test_bfloat16_is_near_float32(folders: dict[str, Path]) -> None:
-    for kind, folder in folders.items():
+def test_bfloat16_is_near_float32(scorer_folders: dict[str, Path]) -> None:
+    for kind, folder in scorer_folders.items():
         half = scored(kind, folder, precision="bfloat16").values
         whole = scored(kind, folder).values
         assert np.allclose(half, whole, atol=0.3) and not np.array_equal(half, whole), kind
-
-
-def test_a_base_model_is_no_scorer(folders: dict[str, Path], tmp_path: Path) -> None:
-    model = RobertaForSequenceClassification.from_pretrained(folders["cola"])
-    model.roberta.save_pretrained(tmp_path / "base")
-    AutoTokenizer.from_pretrained(folders["cola"]).save_pretrained(tmp_path / "base")
-    with pytest.raises(WrongUse, match=r"base: the weights lack \d tensors .*classifier\..* would be random"):
-        scored("cola", tmp_path / "base")
-
-
-def damaged(folder: Path, to: Path, **files: str | None) -> Path:
-    to.mkdir()
-    for file in folder.iterdir():
-        (to / file.name).write_bytes(file.read_bytes())
-    for name, content in files.items():
-        path = to / name.replace("_json", ".json").replace("_safetensors", ".safetensors")
-        path.unlink(missing_ok=True)
-        if content is not None:
-            path.write_text(content)
-    return to
-
-
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"config_json": "{"}, r"cannot be loaded \(.*config\.json.*get its files again"),
-        ({"model_safetensors": "no tensors"}, r"damaged: cannot be loaded \(.*get its files again"),
-        ({"tokenizer_json": "{}"}, r"damaged: cannot be loaded \("),
-    ],
-)
-def test_a_damaged_checkpoint_is_named(
-    folders: dict[str, Path], tmp_path: Path, files: dict[str, str | None], said: str
-) -> None:
-    with pytest.raises(WrongUse, match=said):
-        scored("language-model", damaged(folders["language-model"], tmp_path / "damaged", **files))
-
-
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"model_safetensors": None}, r"lacks model\.safetensors or pytorch_model\.bin: put them into"),
-        (
-            {"config_json": None, "tokenizer_json": None},
-            r"lacks config\.json, tokenizer\.json or spiece\.model or vocab",
-        ),
-    ],
-)
-def test_a_file_that_a_checkpoint_lacks_is_named(
-    folders: dict[str, Path], tmp_path: Path, files: dict[str, str | None], said: str
-) -> None:
-    with pytest.raises(WrongUse, match=said):
-        scored("vera", damaged(folders["vera"], tmp_path / "damaged", **files))
-
-
-def test_weights_in_parts_are_digested_and_stay_in_their_folder(folders: dict[str, Path], tmp_path: Path) -> None:
-    folder = folders["vera"]
-    copy = damaged(folder, tmp_path / "copy")
-    assert settings("vera", copy).weights() == settings("vera", folder).weights()
-    (copy / "model.safetensors").rename(copy / "model-1.safetensors")
-    index = copy / "model.safetensors.index.json"
-    index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
-    assert [path.name for path in checkpoint.checkpoint_files(str(copy))][-2:] == [index.name, "model-1.safetensors"]
-    index.write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
-    with pytest.raises(WrongUse, match=r"lacks model-2\.safetensors, which model\.safetensors\.index\.json lists"):
-        settings("vera", copy).weights()
-    for content, said in (
-        ({"weight_map": {"a": "../model-1.safetensors"}}, "leaves the folder"),
-        ({"weight_map": 3}, "weight_map must give the file"),
-        ([], "no JSON object"),
-    ):
-        index.write_text(json.dumps(content))
-        with pytest.raises(WrongUse, match=said):
-            settings("vera", copy).weights()
-
-
-def test_other_models_weights_are_told_from_veras(folders: dict[str, Path], tmp_path: Path) -> None:
-    folder = damaged(folders["vera"], tmp_path / "t5")
-    model = T5EncoderModel.from_pretrained(folder)
-    with torch.no_grad():
-        model.shared.weight[32097, 0] = -1
-    model.save_pretrained(folder)
-    with pytest.raises(WrongUse, match=r"temperature \(row 32097\) is -1\.0; not VERA's"):
-        scored("vera", folder)
-    model.resize_token_embeddings(100).requires_grad_(False)
-    model.save_pretrained(folder)
-    with pytest.raises(WrongUse, match="an embedding of 100 rows has no row 32099"):
-        scored("vera", folder)

@@ -19,6 +19,12 @@ from transformers import (
     T5EncoderModel,
 )
 
+from generators.caption_scores.scorers.clip import Clip
+from generators.caption_scores.scorers.cola import Cola
+from generators.caption_scores.scorers.language_model import LanguageModel
+from generators.caption_scores.scorers.scorer import Scored, ScorerSettings
+from generators.caption_scores.scorers.vera import Vera
+
 TEXTS = (
     "A man riding a horse.",
     "A man riding a horse on a very long and quiet beach at night.",
@@ -111,3 +117,13 @@ def save_open_clip(folder: Path, **settings: Any) -> Path:
     model = open_clip.CLIP(**config)
     torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
     return folder
+
+
+def settings(kind: str, folder: Path, **given: Any) -> ScorerSettings:
+    of: dict[str, type[ScorerSettings]] = {"vera": Vera, "cola": Cola, "clip": Clip, "language-model": LanguageModel}
+    return of[kind].model_validate({"kind": kind, "model": str(folder), **given})
+
+
+def scored(kind: str, folder: Path, texts: tuple[str, ...] = TEXTS, micro_batch: int = 4, **given: Any) -> Scored:
+    with torch.inference_mode():
+        return settings(kind, folder, **given).open("cpu")(texts, micro_batch)
