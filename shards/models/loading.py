@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse
+from shards.models.files import refuse_adapter
 
 LONGEST = 300  # characters of a library's message: some have one line for each tensor
 
@@ -58,8 +59,9 @@ def load_network(kind: Any, folder: Path, dtype: Any, **options: Any) -> Any:
         options: more for ``from_pretrained``.
 
     Raises:
-        WrongUse: files are damaged or of another model, or tensors are missing.
+        WrongUse: files are damaged or of another model, tensors are missing, or an adapter lies beside them.
     """
+    refuse_adapter(folder)
     from transformers.utils import logging
 
     logging.set_verbosity_error()

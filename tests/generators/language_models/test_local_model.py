@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from generators.language_models.model import LENGTH, REFUSED, STOP, Message, Request
-from generators.language_models.model_files import find_model
+from generators.language_models.model_files import ModelFiles, find_model, load_language_model
 from generators.language_models.settings import Transformers
 from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
@@ -178,3 +179,13 @@ def test_broken_weights_and_a_model_without_chats_are_named(tmp_path: Path) -> N
     (tmp_path / "x.gguf").write_bytes(b"no weights")
     with pytest.raises(WrongUse, match=r"x\.gguf: cannot be loaded \("):
         model(tmp_path / "x.gguf").answers(requests(1, 2, 3, 4, 5), SCHEMA)
+
+
+def test_a_model_with_an_adapter_beside_it_is_refused(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "adapted"
+    shutil.copytree(folder, copy)
+    (copy / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere", "peft_type": "LORA"}')
+    with pytest.raises(WrongUse, match=r"adapted: holds an adapter .* merge both"):
+        find_model(str(copy))
+    with pytest.raises(WrongUse, match="holds an adapter"):
+        load_language_model(ModelFiles(copy, "", []), "float32")
