@@ -26,8 +26,15 @@ CREATE TABLE IF NOT EXISTS tally (
     prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, PRIMARY KEY (model, parameters)
 ) WITHOUT ROWID;
 """
-_COLUMNS = "digest, text, finish, prompt_tokens, completion_tokens"
-_KEEP = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?)"
+# What was refused is no answer; older files of answers hold such rows.
+_FIND = (
+    "SELECT digest, text, finish, prompt_tokens, completion_tokens FROM answers WHERE finish != ? AND digest IN ({})"
+)
+_KEEP = """
+INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET
+    text = excluded.text, finish = excluded.finish, prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens WHERE answers.finish = ?
+"""
 _COUNT = """
 INSERT INTO tally VALUES (?, ?, 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
     answers = answers + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -83,9 +90,8 @@ class Answers:
         with self._work, self._explained():
             for start in range(0, len(every), _AT_A_TIME):
                 some = every[start : start + _AT_A_TIME]
-                marks = ",".join("?" * len(some))
-                query = f"SELECT {_COLUMNS} FROM answers WHERE digest IN ({marks})"
-                found |= {row[0]: Answer(*row[1:]) for row in self._database.execute(query, some)}
+                query = _FIND.format(",".join("?" * len(some)))
+                found |= {row[0]: Answer(*row[1:]) for row in self._database.execute(query, (REFUSED, *some))}
         return found
 
     def keep(self, digest: str, model: str, parameters: str, answer: Answer) -> None:
@@ -110,9 +116,9 @@ class Answers:
         try:
             for one in batch:
                 counts = (one.answer.prompt_tokens, one.answer.completion_tokens)
-                self._database.execute(_KEEP, (one.digest, one.model, one.answer.text, one.answer.finish, *counts))
-                if one.answer.finish != REFUSED:
-                    self._database.execute(_COUNT, (one.model, one.parameters, *counts))
+                row = (one.digest, one.model, one.answer.text, one.answer.finish, *counts)
+                self._database.execute(_KEEP, (*row, REFUSED))
+                self._database.execute(_COUNT, (one.model, one.parameters, *counts))
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:

@@ -47,7 +47,10 @@ class ServerModel:
         raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
 
     def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
-        """As `LanguageModel.answers`: kept ones where there are any; the others are asked for and kept."""
+        """As `LanguageModel.answers`: kept ones where there are any; the others are asked for and kept.
+
+        A refusal is not kept: it costs nothing, and another build may meet a server with more room, or another filter.
+        """
         parameters = self._parameters(schema)
         # A request that is made twice is one.
         digests = [_digest(self.settings.model, parameters, one) for one in requests]
@@ -57,6 +60,14 @@ class ServerModel:
             batch = _Batch(self, self._answers, parameters)
             asyncio.run(batch.ask(wanted))
             known |= self._answers.find(wanted)
+            refused = {of: Answer(why, REFUSED) for of, why in batch.refused.items()}
+            if not known and len(refused) >= REFUSALS:
+                raise BuildFailed(
+                    f"{self.settings.base_url} ({self.settings.model}) accepts none of {len(refused)} requests "
+                    f"({next(iter(batch.refused.values()))}), though it accepted others before; see that it has loaded "
+                    "the model, with room for prompts and answers, and run the same command again"
+                )
+            known |= refused
             tally = self._answers.spent(self.settings.model)
             logger.info("%s: %s", self.settings.model, in_words(self.settings, tally))
         return [known[one] for one in digests]
@@ -107,7 +118,10 @@ def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
 
 
 class _Batch:
-    """Requests that are asked side by side. What fails one of them ends the batch, after those that are under way."""
+    """Requests that are asked side by side. What fails one of them ends the batch, after those that are under way.
+
+    refused: what the server said to requests that it did not accept, by digest.
+    """
 
     def __init__(self, model: ServerModel, answers: Answers, parameters: Mapping[str, Any]) -> None:
         self.model, self.settings, self.answers, self.parameters = model, model.settings, answers, parameters
@@ -137,8 +151,6 @@ class _Batch:
         if self.failure is not None:
             raise self.failure
         self._refuse_if_all_were_refused()
-        for of, why in self.refused.items():
-            self.answers.keep(of, settings.model, self.named, Answer(why, REFUSED))
 
     async def _one(self, client: openai.AsyncOpenAI, of: str, request: Request) -> None:
         settings = self.settings
@@ -174,7 +186,7 @@ class _Batch:
         return self.model.parsed(response.http_response.content, counted=self.settings.max_cost is not None)
 
     def _refuse_if_all_were_refused(self) -> None:
-        """A server that accepts no request is not set up as the recipe says: that is not the captions' fault."""
+        """A server that never accepted a request is not set up as the recipe says: that is not the captions' fault."""
         if self.refused and not self.answers.answered(self.settings.model, self.named):
             where, said = f"{self.settings.base_url} ({self.settings.model})", next(iter(self.refused.values()))
             raise BuildFailed(

@@ -56,7 +56,8 @@ class OpenAI(LanguageModelSettings):
     """A model on a server that speaks OpenAI's API: vLLM, Ollama, TGI, ``transformers serve``, OpenAI's own.
 
     Every answer is kept in a folder at once, by digest of model, messages, parameters and seed, and asked for never
-    again. Costs are counted over all answers of a model in that folder, by whatever build.
+    again; what the server refuses is asked for again in the next build. Costs are counted over all answers of a model
+    in that folder, by whatever build.
 
     model: its name on the server. base_url: of the API, mostly ending in ``/v1``. api_key_variable: environment
     variable that holds the key, which is stored nowhere. answers: the folder; ``answers`` in twinset's cache when

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -38,11 +39,19 @@ def test_the_first_answer_stays_and_all_are_counted(tmp_path: Path) -> None:
     answers = Answers(tmp_path / "new" / "folder")
     answers.keep("a", "m", "{}", Answer("first", "stop", 1, 2))
     answers.keep("a", "m", "{}", Answer("second", "stop", 3, 4))
-    answers.keep("b", "m", "{}", Answer("no", REFUSED))
     again = Answers(tmp_path / "new" / "folder")
-    assert again.find(["a", "b", "c"]) == {"a": Answer("first", "stop", 1, 2), "b": Answer("no", REFUSED)}
+    assert again.find(["a", "b"]) == {"a": Answer("first", "stop", 1, 2)}
     assert (again.spent("m"), again.spent("other")) == (Tally(2, 4, 6), Tally(0, 0, 0))
     assert again.answered("m", "{}") and not again.answered("m", "[]")
+
+
+def test_a_refusal_that_an_older_version_kept_gives_way_to_an_answer(tmp_path: Path) -> None:
+    answers = Answers(tmp_path)
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("INSERT INTO answers VALUES ('a', 'm', '400: no', ?, 0, 0)", (REFUSED,))
+    assert answers.find(["a"]) == {}
+    answers.keep("a", "m", "{}", Answer("yes", "stop", 1, 2))
+    assert answers.find(["a"]) == {"a": Answer("yes", "stop", 1, 2)} and answers.spent("m") == Tally(1, 1, 2)
 
 
 def test_threads_and_processes_write_side_by_side(tmp_path: Path) -> None:

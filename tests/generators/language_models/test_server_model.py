@@ -172,7 +172,26 @@ def test_a_request_that_is_not_accepted_is_an_answer_of_its_own(tmp_path: Path) 
         asked = requests(0, "a", "so long", "b")
         found = model(server, tmp_path, concurrency=1).answers(asked, SCHEMA)
         assert [one.finish for one in found] == ["stop", REFUSED, "stop"] and "too long" in found[1].text
-        assert model(server, tmp_path).answers(asked, SCHEMA) == found and len(server.bodies) == 3
+        assert model(server, tmp_path).answers(asked, SCHEMA) == found and len(server.bodies) == 4
+        # With room for it, the next build gets an answer; what was answered is not paid again.
+        server.reply = echo
+        answered = model(server, tmp_path).answers(asked, SCHEMA)
+        assert [one.finish for one in answered] == ["stop"] * 3 and answered[::2] == found[::2]
+        assert model(server, tmp_path).answers(asked, SCHEMA) == answered
+        assert len(server.bodies) == 5 and set(server.answered.values()) == {1}
+
+
+def test_a_server_that_no_longer_accepts_anything_fails_the_build(tmp_path: Path) -> None:
+    with serving(echo) as server:
+        model(server, tmp_path).answers(requests(3), SCHEMA)
+        server.reply = lambda body, number: failure(400, "model not loaded")
+        others = [Request((Message("user", f"other {number}"),), 0) for number in range(20)]
+        with pytest.raises(BuildFailed, match=r"accepts none of 20 requests .400: .*model not loaded.*same command"):
+            model(server, tmp_path).answers(others, SCHEMA)
+        # A few, or some among others that were answered, are refused for what they say.
+        refused = model(server, tmp_path).answers([*requests(3), *others], SCHEMA)
+        assert [one.finish for one in refused] == ["stop"] * 3 + [REFUSED] * 20
+        assert [one.finish for one in model(server, tmp_path).answers(others[:9], SCHEMA)] == [REFUSED] * 9
 
 
 def test_a_server_that_accepts_nothing_fails_the_build(tmp_path: Path) -> None:
