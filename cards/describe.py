@@ -16,6 +16,7 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.recipe import Recipe, Subset
 from manifests.stage import Stage
+from shards.metering import spent
 from shards.read import finished, read_settings
 from shards.records import planned_stage
 from shards.storage import layout
@@ -87,7 +88,10 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
             own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")
             store.write(layout.meta(subset, own), histograms(panels))
-        if text:
+        if source.metered and (tally := spent(store, recipe.home(one))).answers:
+            cost = source.cost(tally)
+            text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
+        if text := text.strip():
             texts.append(text if one == name else f"Stage `{one}`, which it was planned from: {text}")
     return "\n\n".join(texts)
 

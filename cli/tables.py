@@ -38,6 +38,10 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             print(f"{name}: {count:,} left out by the plan: {reason}")
         for number, why in row.get("stale", {}).items():
             print(f"{name} shard {number}: stale, {why}")
+        if spent := row.get("spent"):
+            cost = "" if spent["cost"] is None else f", cost {spent['cost']:,.2f}"
+            tokens = f"{spent['prompt_tokens']:,} tokens read, {spent['completion_tokens']:,} written"
+            print(f"{name}: {spent['answers']:,} answers of language models, {tokens}{cost}")
         for problem in row.get("problems", []):
             print(problem)
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from manifests.locations import Location, is_model_folder
 from manifests.panels import Panels
+from manifests.tally import Tally
 
 
 class Settings(BaseModel):
@@ -158,6 +159,15 @@ class SourceSettings(PlacedSettings):
             reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
         """
         return ""
+
+    @property
+    def metered(self) -> bool:
+        """Whether it asks language models: the logs of its shards then say how many tokens they took."""
+        return False
+
+    def cost(self, spent: Tally) -> float | None:
+        """What language models cost, in the unit of the recipe's prices; None where it names none."""
+        return None
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
         """What pictures show that `how_made` names as ``_meta/NAME.png``, by that name.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse
+from shards.metering import spent
 from shards.records import stages_in, subsets_in, unplanned_in
 from shards.storage.store import Store
 from stages.job import Job, job_of
@@ -48,8 +49,11 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     """Counts of a built stage, its shards by state, and what to do where something is wrong."""
     home, maker = job.recipe.home(name), job.maker(name)
     state = state_of(job.store, home, maker.source.media_files())
+    tally = spent(job.store, home) if maker.source.metered else None
+    took = {} if tally is None else {"spent": {**tally._asdict(), "cost": maker.source.cost(tally)}}
     return {
         **state.counts(),
+        **took,
         "excluded": state.stage.excluded,
         "examples": state.stage.examples,
         "done": len(state.done),

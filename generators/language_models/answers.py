@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from generators.language_models.model import REFUSED, Answer
 from manifests.errors import BuildFailed
+from manifests.tally import Tally
 
 FILE = "answers.sqlite"
 WAIT_SECONDS = 60.0  # for another process that writes
@@ -44,14 +45,6 @@ _SPENT = """
 SELECT coalesce(sum(answers), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
 FROM tally WHERE model = ?
 """
-
-
-class Tally(NamedTuple):
-    """What was paid for. prompt_tokens, completion_tokens: tokens read and written."""
-
-    answers: int
-    prompt_tokens: int
-    completion_tokens: int
 
 
 class _Kept(NamedTuple):

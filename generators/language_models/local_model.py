@@ -10,11 +10,12 @@ from typing import Any, Self
 import torch
 from transformers import GenerationConfig, LogitsProcessorList
 
-from generators.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema
+from generators.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
 from generators.language_models.model_files import find_model, load_language_model
 from generators.language_models.sampling import RowSampler
 from generators.language_models.settings import Transformers
 from manifests.errors import WrongUse
+from shards.metering import count
 from shards.models.device import GPU, inference, load_within_memory, within_memory
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -53,6 +54,8 @@ class LocalModel:
         with inference(self.threads):
             for start in range(0, len(requests), self.micro_batch):
                 found += self._batch(requests[start : start + self.micro_batch])
+        for one in found:
+            count(tally_of(one))
         return found
 
     def _batch(self, requests: Sequence[Request]) -> list[Answer]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
+from manifests.tally import Tally
 from shards.models.engines import Engine
 
 Schema = Mapping[str, Any]
@@ -44,6 +45,11 @@ class Answer:
     finish: str = STOP
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+def tally_of(answer: Answer) -> Tally:
+    """What an answer took; a refusal nothing."""
+    return Tally() if answer.finish == REFUSED else Tally(1, answer.prompt_tokens, answer.completion_tokens)
 
 
 class LanguageModel(Engine, Protocol):

@@ -12,12 +12,14 @@ from typing import Any, Self
 
 import openai
 
-from generators.language_models.answers import Answers, Tally
-from generators.language_models.model import REFUSED, Answer, Request, Schema
+from generators.language_models.answers import Answers
+from generators.language_models.model import REFUSED, Answer, Request, Schema, tally_of
 from generators.language_models.server_faults import Refused, parsed, patiently
 from generators.language_models.settings import OpenAI
 from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed
+from manifests.tally import Tally
+from shards.metering import count
 
 logger = logging.getLogger("twinset")
 
@@ -69,7 +71,9 @@ class ServerModel:
                 )
             known |= refused
             tally = self._answers.spent(self.settings.model)
-            logger.info("%s: %s", self.settings.model, in_words(self.settings, tally))
+            logger.info("%s: %s", self.settings.model, _in_words(self.settings, tally))
+        for one in known.values():
+            count(tally_of(one))
         return [known[one] for one in digests]
 
     def messages(self, request: Request) -> list[Any]:
@@ -102,15 +106,13 @@ class ServerModel:
         return chosen
 
 
-def in_words(settings: OpenAI, tally: Tally) -> str:
-    """Answers, tokens and cost so far."""
-    text = f"{tally.answers:,} answers, {tally.prompt_tokens:,} tokens read and {tally.completion_tokens:,} written"
-    return f"{text}, cost {cost(settings, tally):.4f}" if settings.price_in or settings.price_out else text
+def _in_words(settings: OpenAI, tally: Tally) -> str:
+    cost = settings.cost(tally)
+    return str(tally) if cost is None else f"{tally}, cost {cost:.4f}"
 
 
-def cost(settings: OpenAI, tally: Tally) -> float:
-    """What tokens cost, in the unit of the prices."""
-    return (tally.prompt_tokens * settings.price_in + tally.completion_tokens * settings.price_out) / 1e6
+def _cost(settings: OpenAI, tally: Tally) -> float:
+    return settings.cost(tally) or 0.0
 
 
 def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
@@ -196,7 +198,7 @@ class _Batch:
 
     def _most(self, request: Request) -> float:
         """The most that a request can cost."""
-        return cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
+        return _cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
 
     async def _reserve(self, of: str, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
@@ -204,14 +206,14 @@ class _Batch:
         async with self.settled:
             while ceiling is not None:
                 tally = self.answers.spent(self.settings.model)
-                spent = cost(self.settings, tally)
+                spent = _cost(self.settings, tally)
                 if spent + sum(self.reserved.values()) + most <= ceiling:
                     break
                 if not self.reserved:
                     raise BuildFailed(
                         f"{self.settings.model}: max_cost is {ceiling:g}; the answers in {self.answers.path} took "
-                        f"{in_words(self.settings, tally)}, and the next one could cost {most:.4f}. Raise max_cost and "
-                        "run the same command again: what was answered stays"
+                        f"{_in_words(self.settings, tally)}, and the next one could cost {most:.4f}. Raise max_cost "
+                        "and run the same command again: what was answered stays"
                     )
                 await self.settled.wait()
             self.reserved[of] = most

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from manifests.errors import WrongUse
 from manifests.locations import Location, cache_folder
 from manifests.source import Need, Place
+from manifests.tally import Tally
 from shards.models.engines import EngineSettings
 from shards.models.on_device import OnDevice, check_installed
 
@@ -36,6 +37,11 @@ class LanguageModelSettings(EngineSettings, ABC):
     max_tokens: int = Field(default=350, ge=1, le=100_000)
 
     local: ClassVar[bool]
+
+    @property
+    def metered(self) -> bool:
+        """As `EngineSettings.metered`."""
+        return True
 
     @abstractmethod
     def open(self) -> LanguageModel:
@@ -100,6 +106,12 @@ class OpenAI(LanguageModelSettings):
     def shards_at_a_time(self) -> int:
         """As `EngineSettings.shards_at_a_time`: one has enough requests to keep the server busy."""
         return 1
+
+    def cost(self, spent: Tally) -> float | None:
+        """As `EngineSettings.cost`."""
+        if not (self.price_in or self.price_out):
+            return None
+        return (spent.prompt_tokens * self.price_in + spent.completion_tokens * self.price_out) / 1e6
 
     @property
     def answers_folder(self) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol, Self, TypeVar
 
 from manifests.source import Need, PlacedSettings, Pool
+from manifests.tally import Tally
 from shards.contracts import Context, Generator, Source
 
 
@@ -48,6 +49,15 @@ class EngineSettings(PlacedSettings):
     def check_device(self, key: str) -> None:
         """As `shards.contracts.Source.check_device`."""
 
+    @property
+    def metered(self) -> bool:
+        """As `manifests.source.SourceSettings.metered`."""
+        return False
+
+    def cost(self, spent: Tally) -> float | None:
+        """As `manifests.source.SourceSettings.cost`."""
+        return None
+
 
 class EngineSource(Source):
     """A source whose work is done where its engine runs.
@@ -66,6 +76,15 @@ class EngineSource(Source):
     def shards_at_a_time(self) -> int:
         """As `SourceSettings.shards_at_a_time`: what the engine says."""
         return self.engine.shards_at_a_time
+
+    @property
+    def metered(self) -> bool:
+        """As `SourceSettings.metered`."""
+        return self.engine.metered
+
+    def cost(self, spent: Tally) -> float | None:
+        """As `SourceSettings.cost`."""
+        return self.engine.cost(spent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; also what the engine needs."""

@@ -23,7 +23,9 @@ from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage
+from manifests.tally import Tally
 from shards.contracts import OutOfMemory
+from shards.metering import metered, total
 from shards.records import planned_stage, read_planned, read_receipt, read_stage
 from shards.rows import KEPT, REJECTED
 from shards.storage import layout
@@ -109,7 +111,7 @@ def make_shard(
 def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker) -> Receipt:
     began = time.time()
     with store.spool() as spool:
-        with TarWriter(spool / "tar") as tar:
+        with TarWriter(spool / "tar") as tar, metered() as tallies:
             write = write_table if maker.generator.columns is not None else write_samples
             shard: Shard = write(candidates, maker, tar, spool / "rows")
         if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
@@ -131,7 +133,7 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
             tar_size=tar.size,
             missing=dict(sorted(shard.missing.items())),
         )
-    _log_shard(store, layout.log(maker.home, planned.shard), began)
+    _log_shard(store, layout.log(maker.home, planned.shard), began, total(tallies))
     return receipt
 
 
@@ -186,9 +188,11 @@ def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]],
     return receipt
 
 
-def _log_shard(store: Store, path: str, began: float) -> None:
-    """Write who made a shard and how long it took. began: seconds since 1970."""
+def _log_shard(store: Store, path: str, began: float, spent: Tally) -> None:
+    """Write who made a shard, how long it took and what language models took. began: seconds since 1970."""
     log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
+    if spent.answers:
+        log |= spent._asdict()
     # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
     with contextlib.suppress(OSError):
         store.write(path, json.dumps(log).encode())

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from generators.language_models.answers import FILE, Answers, Tally
+from generators.language_models.answers import FILE, Answers
 from generators.language_models.model import REFUSED, Answer
 from manifests.errors import BuildFailed
+from manifests.tally import Tally
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WRITER = """

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from generators.language_models.answers import Answers, Tally
+from generators.language_models.answers import Answers
 from generators.language_models.model import REFUSED, Answer, Message, Request
 from generators.language_models.server_faults import BrokenAnswer, parsed
 from generators.language_models.server_model import ServerModel
 from generators.language_models.settings import OpenAI
 from manifests.errors import BuildFailed
+from manifests.tally import Tally
 from tests.generators.language_models.chat_server import Body, ChatServer, Reply, completion, failure, serving
 
 SCHEMA = {"type": "object"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import twinset
 from generators.contract import check_source
 from generators.language_models.answers import Answers
 from generators.negative_captions.kinds import KINDS
@@ -113,6 +114,13 @@ def test_the_ceiling_on_cost_ends_a_build_and_a_higher_one_resumes_it(captions: 
         assert 0 < len(server.bodies) < 28
         build_here(recipe(raw(captions, server.url, **{**prices, "max_cost": 1})), str(tmp_path / "out"), 1)
         assert len(server.bodies) == 28 == Answers(tmp_path / "answers").spent("m").answers
+    # In the logs of the shards, and from there on the card; in nothing that is hashed.
+    took, paid = twinset.status(str(tmp_path / "out"))["subsets"]["negatives"]["spent"], Answers(tmp_path / "answers")
+    assert took == {**paid.spent("m")._asdict(), "cost": pytest.approx(0.0319, abs=1e-3)}
+    said = (
+        f"Language models: 28 answers, {took['prompt_tokens']:,} tokens read and {took['completion_tokens']:,} written"
+    )
+    assert f"{said}, cost 0.03.\n" in (tmp_path / "out/negatives/README.md").read_text()
 
 
 def test_where_and_how_fast_a_server_is_asked_decides_nothing(captions: Path) -> None:
