@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from generators.language_models.settings import OpenAI, Transformers
 from generators.negative_captions.changes import CHANGE_REASONS
+from generators.negative_captions.graph_changes import GRAPH_REASONS
 from generators.negative_captions.instructions import ANSWER_REASONS
 from generators.papers import BIVLC
 from generators.scene_graphs.captions import CAPTION_REASONS
@@ -35,13 +36,15 @@ class Rules(EngineSettings):
 class NegativeCaptions(ParsedCaptions, EngineSource):
     """One negative caption of each kind for every caption, written by rules or a language model.
 
-    captions, pipeline, licence: as `ParsedCaptions`; only the rules use the pipeline. kinds: that are written, in this
-    order. engine: what writes them.
+    captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
+    written, in this order. engine: what writes them. graph_check: whether what a language model replaces or adds must
+    be one object, attribute or relation of the scene graph.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[Rules | OpenAI | Transformers, Field(discriminator="kind")] = Rules()
+    graph_check: bool = False
 
     paper = BIVLC
     verb = "written for"
@@ -49,19 +52,28 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
         **CAPTION_REASONS,
         **CHANGE_REASONS,
         **ANSWER_REASONS,
+        **GRAPH_REASONS,
         "nothing-to-change": "the engine finds nothing in the caption that this kind could change",
     }
+
+    @model_validator(mode="after")
+    def _checks_answers(self) -> NegativeCaptions:
+        if self.graph_check and isinstance(self.engine, Rules):
+            raise ValueError("graph_check is for language models; rules change one thing of the parse, leave it out")
+        return self
 
     @property
     def incidental(self) -> tuple[str, ...]:
         """As `PlacedSettings.incidental`; also what the engine does not use."""
         # Rules are what there was before other engines: what they wrote stays as it is.
-        unused = "engine" if isinstance(self.engine, Rules) else "pipeline"
-        return tuple(dict.fromkeys((*super().incidental, unused)))
+        unused = ["engine"] if isinstance(self.engine, Rules) else [] if self.graph_check else ["pipeline"]
+        # A table that was made before there was this check stays valid.
+        unused += [] if self.graph_check else ["graph_check"]
+        return tuple(dict.fromkeys((*super().incidental, *unused)))
 
     def check_parser(self, key: str) -> None:
-        """As `ParsedCaptions.check_parser`; a language model does without."""
-        if isinstance(self.engine, Rules):
+        """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
+        if isinstance(self.engine, Rules) or self.graph_check:
             super().check_parser(key)
 
     def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
@@ -70,6 +82,8 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
             from generators.negative_captions.generator import NegativeGenerator
 
             return NegativeGenerator(self, context)
-        from generators.negative_captions.written import LocallyWrittenGenerator, WrittenGenerator
+        from generators.negative_captions.written import CheckedGenerator, LocallyWrittenGenerator, WrittenGenerator
 
+        if self.graph_check:
+            return CheckedGenerator(self, context)
         return (LocallyWrittenGenerator if self.engine.local else WrittenGenerator)(self, context)

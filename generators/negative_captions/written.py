@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from generators.language_models.model import LanguageModel, Request
 from generators.language_models.settings import LanguageModelSettings
-from generators.negative_captions.instructions import SCHEMA, instructions, judged
-from generators.negative_captions.kinds import COLUMNS, NegativeCandidate, planned
+from generators.negative_captions.graph_changes import graph_of, things_changed
+from generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
+from generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
 from generators.negative_captions.source import NegativeCaptions
-from generators.scene_graphs.generator import CaptionGenerator
+from generators.scene_graphs.generator import CaptionGenerator, ParsedCaptionGenerator
+from generators.scene_graphs.relations import LIBRARIES
 from manifests.candidate import Candidate
 from manifests.canonical import generator_for
 from shards.contracts import Context
@@ -24,7 +26,7 @@ class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[Negat
     version = 1
     engine: LanguageModel
     candidate = NegativeCandidate
-    libraries = ("numpy",)
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
     columns = COLUMNS
 
     def __init__(self, source: NegativeCaptions, context: Context) -> None:
@@ -48,9 +50,15 @@ class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[Negat
         requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
         for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
             written = judged(one.negative_kind, one.caption, answer)
+            if not written.reason and (reason := self.objection(one, written.negative)):
+                written = Judged(reason=reason, detail=written.negative)
             yield (
                 Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)
             )
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """Why a negative caption that counting words accepts is not taken after all; empty where it is."""
+        return ""
 
     def _seed(self, key: str) -> int:
         return int(generator_for(self.seed, self.name, key).integers(2**31))
@@ -60,3 +68,23 @@ class LocallyWrittenGenerator(WrittenGenerator):
     """With a model in this process."""
 
     isolation = "process"  # torch's number of threads is its process's
+
+
+class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions]):
+    """Parses what is written: more than one thing of the scene graph must not change."""
+
+    libraries = LIBRARIES
+
+    def device(self) -> str:
+        """The model's; the parser is a network on the CPU."""
+        return super().device() or "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Those of the model too."""
+        return {**super().weights(), **self.engine.weights()}
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """As `WrittenGenerator.objection`: one of `GRAPH_REASONS`."""
+        with self.parser.nlp.memory_zone():
+            caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
+            return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""

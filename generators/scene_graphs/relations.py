@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -153,6 +153,10 @@ class SceneGraphParser:
                 docs = self.nlp.pipe(captions[start : start + ZONE], batch_size=BATCH)
                 zone = [_relations(doc, self._rules(doc)) for doc in docs]
             yield from zone
+
+    def graphs(self, captions: Sequence[str]) -> list[tuple[Doc, Mapping[str, Any]]]:
+        """The document of each of a few captions, and what `sng_parser` makes of it."""
+        return [(doc, self._rules(doc)) for doc in self.nlp.pipe(captions, batch_size=BATCH)]
 
 
 @cache
