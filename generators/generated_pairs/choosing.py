@@ -30,7 +30,7 @@ class Choice:
     ambiguous: Bools
 
 
-def best_of(captions: Sequence[str], scores: Floats, numbers: Ints) -> Ints:
+def best_of(captions: Sequence[str] | Ints, scores: Floats, numbers: Ints) -> Ints:
     """The row of the best image of each caption, in the order in which captions first occur.
 
     Args:
@@ -45,7 +45,7 @@ def best_of(captions: Sequence[str], scores: Floats, numbers: Ints) -> Ints:
         raise WrongUse(f"choose: {len(captions)} captions, {len(scores)} scores, {len(numbers)} numbers; give as many")
     if not len(captions):
         return np.zeros(0, np.int64)
-    code = pc.dictionary_encode(pa.array(captions, pa.large_string())).indices.to_numpy()
+    code = pc.dictionary_encode(pa.array(captions)).indices.to_numpy()
     # Last key first: by caption, then by score from the highest (NaN is sorted to the end), then by number.
     order = np.lexsort((numbers, -scores, code))
     sorted_codes = code[order]
@@ -74,7 +74,7 @@ def is_ambiguous(scores: Floats, originals: Floats, limit: float | None = 1.0, c
 
 
 def choose(
-    captions: Sequence[str],
+    captions: Sequence[str] | Ints,
     scores: Floats,
     originals: Floats,
     numbers: Ints,

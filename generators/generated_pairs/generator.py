@@ -5,20 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from generators.generated_pairs.choosing import choose
+from generators.generated_pairs.choosing import Ints
+from generators.generated_pairs.joining import NONE, Chosen, Images, best_images, first_images, images_of
 from generators.generated_pairs.source import GeneratedPairs
 from generators.image_files import ImageFiles, UnusableImage, rgb
 from generators.negative_captions.kinds import COLUMNS, kind_name
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import digest, identity_of, sample_key
 from manifests.errors import WrongUse
-from shards.contracts import Generator, LeftOut
+from shards.contracts import EXAMPLES, Generator, LeftOut
 from shards.earlier import Earlier
 from shards.kinds.kind import Stored
 from shards.kinds.pair import Pair
@@ -26,7 +29,8 @@ from shards.kinds.samples import Frame, Rejected, Source
 from shards.media.decode import decode
 
 UNSCORED = -1.0
-_IMAGES = ("key", "identity", "tar", "caption", "image_sha256")
+SLICE = 4096  # candidates that are Python objects at a time
+PHOTOS = 32  # pairs that are made together: their images are looked for in each tar once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,23 +62,13 @@ class GeneratedPairCandidate(CaptionedCandidate):
         return kind_name(self.type, self.subtype)
 
 
-@dataclass(frozen=True, slots=True)
-class _Image:
-    """An image of the earlier stage that was chosen."""
-
-    tar: str
-    key: str
-    number: int
-    score: float = UNSCORED
-    score_original: float = UNSCORED
-
-
 class GeneratedPairGenerator(Generator[GeneratedPairs]):
     """One pair a negative caption; those of a photo are a group."""
 
     version = 1
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
+    micro_batch = PHOTOS
 
     def inputs(self) -> str:
         """Digest of the earlier stages."""
@@ -86,18 +80,43 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
         """
         self.excluded = LeftOut()
-        chosen, ambiguous = self._chosen()
-        originals = {} if self.source.photos is not None else self._originals()
-        by_photo: dict[str, list[GeneratedPairCandidate]] = {}
-        for batch in self.context.earlier(self.source.negatives).batches(["key", "identity", *COLUMNS.names]):
-            for row in batch.to_pylist():
-                if problem := self._problem(row, chosen, ambiguous, originals):
-                    self.excluded.add(problem, f"{row['key']} ({row['caption_id'][:100]})")
-                    continue
-                planned = self._planned(row, chosen[row["identity"]], originals.get(row["identity"]))
-                by_photo.setdefault(planned.group, []).append(planned)
-        for same in by_photo.values():
-            yield from same
+        negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
+        images = images_of(self._images, negatives, "negative_caption")
+        verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
+        chosen = best_images(images, len(negatives), verified, self.source.ambiguous, self.source.compared)
+        photos = pc.if_else(pc.not_equal(negatives["image"], ""), negatives["image"], negatives["image_id"])
+        originals = None if self.source.photos is not None else self._originals(negatives)
+        kept = self._left_in(negatives, chosen, photos, originals)
+        codes = photos.take(pa.array(kept)).combine_chunks().dictionary_encode().indices.to_numpy()
+        order = kept if originals is not None else kept[np.argsort(codes, kind="stable")]
+        for start in range(0, len(order), SLICE):
+            rows = order[start : start + SLICE]
+            read = negatives.take(pa.array(rows)).to_pylist()
+            own = _taken(images, chosen.image[rows])
+            others = [("", "", 0)] * len(rows)
+            if originals is not None:
+                others = _taken(originals[0], originals[1][rows])
+            scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
+            for row, image, other, *both in zip(read, own, others, *scores, strict=True):
+                yield self._planned(row, image, other, *(UNSCORED if np.isnan(one) else float(one) for one in both))
+
+    def _left_in(
+        self, negatives: pa.Table, chosen: Chosen, photos: pa.ChunkedArray, originals: tuple[Images, Ints] | None
+    ) -> Ints:
+        """Rows of negative captions that give a pair; the others are counted in `excluded`."""
+        reasons = [
+            ("ambiguous", chosen.ambiguous),
+            ("no-image" if self.source.verified is None else "not-verified", chosen.image == NONE),
+            ("no-photo", pc.equal(photos, "").to_numpy()) if originals is None else ("no-image", originals[1] == NONE),
+        ]
+        reason = np.select([lost for _, lost in reasons], range(len(reasons)), NONE)
+        lost = np.flatnonzero(reason != NONE)
+        shown = negatives.select(["key", "caption_id"]).take(pa.array(lost[:EXAMPLES])).to_pylist()
+        for code, row in zip(reason[lost], shown, strict=False):
+            self.excluded.add(reasons[code][0], f"{row['key']} ({row['caption_id'][:100]})")
+        for code in reason[lost[EXAMPLES:]]:
+            self.excluded[reasons[code][0]] += 1
+        return np.flatnonzero(reason == NONE)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs, or why there is none.
@@ -152,8 +171,10 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
                 found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
         return found
 
-    def _planned(self, row: Mapping[str, str], image: _Image, original: _Image | None) -> GeneratedPairCandidate:
-        photo = "" if original is not None else row["image"] or row["image_id"]
+    def _planned(
+        self, row: Mapping[str, str], image: _Place, original: _Place, score: float, score_original: float
+    ) -> GeneratedPairCandidate:
+        photo = "" if original[1] else row["image"] or row["image_id"]
         identity = json.loads(row["identity"])
         return GeneratedPairCandidate(
             key=sample_key(self.name, *identity),
@@ -164,80 +185,24 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             captions1=(row["negative_caption"],),
             **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
             photo=photo,
-            tar0=original.tar if original is not None else "",
-            key0=original.key if original is not None else "",
-            tar1=image.tar,
-            key1=image.key,
-            number=image.number,
-            score=image.score,
-            score_original=image.score_original,
+            tar0=original[0],
+            key0=original[1],
+            tar1=image[0],
+            key1=image[1],
+            number=image[2],
+            score=score,
+            score_original=score_original,
         )
 
-    def _problem(
-        self, row: Mapping[str, str], chosen: Mapping[str, _Image], ambiguous: set[str], originals: Mapping[str, _Image]
-    ) -> str:
-        """Why a negative caption gives no pair; empty when it does."""
-        if row["identity"] in ambiguous:
-            return "ambiguous"
-        if row["identity"] not in chosen:
-            return "no-image" if self.source.verified is None else "not-verified"
-        if self.source.photos is None:
-            return "" if row["identity"] in originals else "no-image"
-        return "" if row["image"] or row["image_id"] else "no-photo"
-
-    def _chosen(self) -> tuple[dict[str, _Image], set[str]]:
-        """The image of each negative caption by the caption's identity, and the captions that are ambiguous."""
-        images = self._of_side("negative_caption")
-        if self.source.verified is None:
-            first: dict[str, _Image] = {}
-            for group, image in images:
-                if group not in first or image.number < first[group].number:
-                    first[group] = image
-            return first, set()
-        table = self.context.earlier(self.source.verified).read(["image_key", "caption_score", "original_score"])
-        scores = dict(zip(*(table[name].to_pylist() for name in ("image_key", "caption_score")), strict=True))
-        others = dict(zip(*(table[name].to_pylist() for name in ("image_key", "original_score")), strict=True))
-        scored = [
-            (group, replace(image, score=scores[image.key], score_original=_number(others[image.key])))
-            for group, image in images
-            if image.key in scores
-        ]
-        groups = [group for group, _ in scored]
-        result = choose(
-            groups,
-            np.array([image.score for _, image in scored]),
-            np.array([np.nan if image.score_original == UNSCORED else image.score_original for _, image in scored]),
-            np.array([image.number for _, image in scored], np.int64),
-            self.source.ambiguous,
-            self.source.compared,
-        )
-        kept = {group: image for (group, image), taken in zip(scored, result.chosen, strict=True) if taken}
-        return kept, {group for group, dropped in zip(groups, result.ambiguous, strict=True) if dropped}
-
-    def _originals(self) -> dict[str, _Image]:
-        """The image that was generated from the original caption, by the identity of the negative caption."""
-        found = dict(reversed(self._of_side("caption")))
-        if not found:
+    def _originals(self, negatives: pa.Table) -> tuple[Images, Ints]:
+        """Images that were generated from original captions, and the first of each negative caption."""
+        images = images_of(self._images, negatives, "caption")
+        if not len(images):
             raise WrongUse(
                 f"{self._images.where}: holds no image of an original caption; name a folder with photos, or set "
                 "sides of its source to [caption, negative_caption]"
             )
-        return found
-
-    def _of_side(self, side: str) -> list[tuple[str, _Image]]:
-        """Images that were generated from the captions of a side, each with the identity of its negative caption."""
-        said = self.context.earlier(self.source.negatives).read(["identity", side])
-        captions = dict(zip(said["identity"].to_pylist(), said[side].to_pylist(), strict=True))
-        found = []
-        for row in self._images.read(_IMAGES).to_pylist():
-            *identity, drawn_side, number = json.loads(row["identity"])
-            negative = identity_of(*identity)
-            if drawn_side != side or captions.get(negative) != row["caption"]:
-                continue
-            if not row["image_sha256"]:
-                raise WrongUse(f"{self._images.where}: {row['key']} has no image; name a stage that draws")
-            found.append((negative, _Image(row["tar"], row["key"], int(number))))
-        return found
+        return images, first_images(images, len(negatives))
 
     @cached_property
     def _images(self) -> Earlier:
@@ -248,5 +213,11 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         return None if self.source.photos is None else ImageFiles(self.source.photos, upright=True)
 
 
-def _number(value: float | None) -> float:
-    return UNSCORED if value is None else float(value)
+#: Tar, key and number of an image.
+_Place = tuple[str, str, int]
+
+
+def _taken(images: Images, places: Ints) -> list[_Place]:
+    at = pa.array(places)
+    tars, keys = images.tars.take(at).to_pylist(), images.keys.take(at).to_pylist()
+    return list(zip(tars, keys, images.numbers[places].tolist(), strict=True))

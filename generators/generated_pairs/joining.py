@@ -1,0 +1,133 @@
+"""Which image goes with which negative caption: tables of earlier stages joined as columns, some 100 bytes a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from generators.generated_pairs.choosing import Bools, Floats, Ints, best_of, choose
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+
+NONE = -1
+BLOCK = 250_000  # images that are looked at together
+#: The identity of an image: that of its negative caption, the side that it was generated from, and a number.
+_IDENTITY = r'^(?P<own>.*),"(?P<side>caption|negative_caption)",(?P<number>\d+)\]$'
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The images of one side, in the order of their stage.
+
+    keys, tars: where they lie. negatives: the row of each one's negative caption. numbers: among those of its caption.
+    """
+
+    keys: pa.Array
+    tars: pa.Array
+    negatives: Ints
+    numbers: Ints
+
+    def __len__(self) -> int:
+        return len(self.negatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The image of each negative caption, by its row. image: its place in `Images`, `NONE` where it has none.
+
+    ambiguous: whether it has none because the best one fits the original caption too. score, original: of each image of
+    `Images`; NaN without verification, or where nothing could be asked.
+    """
+
+    image: Ints
+    ambiguous: Bools
+    score: Floats
+    original: Floats
+
+
+def images_of(earlier: Earlier, negatives: pa.Table, side: str) -> Images:
+    """Images that were generated from the captions of a side; those of other captions are left out.
+
+    Args:
+        earlier: the stage of images.
+        negatives: columns ``identity`` and that of the side, all rows.
+
+    Raises:
+        WrongUse: one has no image.
+    """
+    parts, known = [], pc.cast(negatives["identity"], pa.large_string()).combine_chunks()
+    captions = negatives[side].cast(pa.large_string()).combine_chunks()
+    for block in _blocks(earlier.batches(("key", "identity", "tar", "caption", "image_sha256"))):
+        read = pc.extract_regex(block["identity"], _IDENTITY)
+        own = pc.binary_join_element_wise(pc.struct_field(read, "own"), "]", "").cast(pa.large_string())
+        rows = pc.index_in(own, known)
+        same = pc.equal(pc.take(captions, rows), block["caption"].cast(pa.large_string()))
+        wanted = pc.fill_null(pc.and_(same, pc.equal(pc.struct_field(read, "side"), side)), False)
+        found = block.append_column("row", rows).append_column("number", pc.struct_field(read, "number"))
+        parts.append(found.filter(wanted).select(["key", "tar", "image_sha256", "row", "number"]))
+    if not parts:
+        nothing = pa.array([], pa.string())
+        return Images(nothing, nothing, *(np.zeros(0, np.int64) for _ in range(2)))
+    table = pa.concat_tables(parts)
+    lacking = table.filter(pc.equal(table["image_sha256"], ""))["key"]
+    if len(lacking):
+        raise WrongUse(f"{earlier.where}: {lacking[0]} has no image; name a stage that draws")
+    keys, tars = (table[name].combine_chunks() for name in ("key", "tar"))
+    return Images(keys, tars, _numbers(table["row"]), _numbers(table["number"]))
+
+
+def first_images(images: Images, negatives: int) -> Ints:
+    """The image with the smallest number of each negative caption, by its row; `NONE` without one.
+
+    Args:
+        negatives: how many there are.
+    """
+    found = np.full(negatives, NONE, np.int64)
+    best = best_of(images.negatives, np.zeros(len(images)), images.numbers)
+    found[images.negatives[best]] = best
+    return found
+
+
+def best_images(
+    images: Images, negatives: int, verified: Earlier | None, limit: float | None, compared: bool
+) -> Chosen:
+    """As `generators.generated_pairs.choosing.choose`; the first image of each where nothing was verified."""
+    score, original = (np.full(len(images), np.nan) for _ in range(2))
+    ambiguous = np.zeros(negatives, np.bool_)
+    if verified is None:
+        return Chosen(first_images(images, negatives), ambiguous, score, original)
+    table = verified.read(["image_key", "caption_score", "original_score"])
+    rows = pc.index_in(images.keys, table["image_key"].combine_chunks())
+    scored = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
+    at = pa.array(_numbers(rows.drop_null()))
+    score[scored], original[scored] = (
+        table[name].take(at).cast(pa.float64()).to_numpy() for name in ("caption_score", "original_score")
+    )
+    owners = images.negatives[scored]
+    result = choose(owners, score[scored], original[scored], images.numbers[scored], limit, compared)
+    image = np.full(negatives, NONE, np.int64)
+    image[owners[result.chosen]] = scored[result.chosen]
+    ambiguous[owners[result.ambiguous]] = True
+    return Chosen(image, ambiguous, score, original)
+
+
+def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches joined to some `BLOCK` rows: a table that rows are looked up in is hashed once for each."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= BLOCK:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held = []
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _numbers(values: Any) -> npt.NDArray[np.int64]:
+    return np.asarray(pc.cast(values, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
