@@ -21,8 +21,8 @@ def rows_by_caption(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Rows of a table, those of one caption one after the other, with a name of the caption for each.
 
-    Captions come in the order of their first rows, rows of a caption in the order of the table. Memory: 40 bytes a row
-    of the table, and ``held`` rows where the captions are scattered. Rows of captions that are together already are
+    Captions come in the order of their first rows, rows of a caption in the order of the table. Memory: 13 bytes a row
+    of the table, 35 and ``held`` rows where the captions are scattered. Rows of captions that are together already are
     read in one pass.
 
     Args:
@@ -31,12 +31,10 @@ def rows_by_caption(
         held: rows that memory may hold.
     """
     hashes = _hashes(table)
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int32)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)  # of captions, by their first rows
-    ranks = rank[inverse]
-    del first, inverse, rank
-    if (np.diff(ranks) >= 0).all():
+    if not len(hashes):
+        return
+    ranks = _ranks(hashes)
+    if ranks is None:
         at = 0
         for batch in table.batches(columns):
             yield from _named(batch, hashes[at : at + len(batch)])
@@ -59,6 +57,25 @@ def _hashes(table: Earlier) -> NDArray[np.uint64]:
         codes = b"".join(blake2b(text.encode(), digest_size=8).digest() for text in texts)
         found.append(np.frombuffer(codes, dtype="<u8")[encoded.indices.to_numpy()])
     return np.concatenate(found)
+
+
+def _ranks(hashes: NDArray[np.uint64]) -> NDArray[np.int32] | None:
+    """The place of each row's caption among all, by their first rows; None where the rows of each are together."""
+    begins = np.concatenate(([True], hashes[1:] != hashes[:-1]))
+    runs = hashes[begins]  # rows of one caption that are together, of which there are far fewer than rows as a rule
+    order = np.argsort(runs, kind="stable").astype(np.int32)
+    runs = runs[order]
+    new = np.concatenate(([True], runs[1:] != runs[:-1]))
+    del runs
+    if new.all():
+        return None
+    first = order[new]  # the first run of each caption, in the order of their hashes
+    rank = np.empty(len(first), np.int32)
+    rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = rank[np.cumsum(new, dtype=np.int32) - 1]
+    del order, new, first, rank
+    return np.repeat(ranks, np.diff(np.flatnonzero(begins), append=len(hashes)))
 
 
 def _collected(
