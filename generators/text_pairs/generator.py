@@ -25,7 +25,8 @@ from shards.earlier import Earlier
 from shards.kinds.samples import Frame, Rejected
 from shards.kinds.text_pair import TEXT_SCORES, TextPair
 
-BLOCK = 250_000  # rows that are put in order together
+BLOCK = 100_000  # rows that are put in order together
+SLICE = 10_000  # rows that are Python objects at a time
 TRAIN = "train"
 
 
@@ -99,15 +100,23 @@ class TextPairGenerator(Generator[TextPairs]):
         return self.context.earlier(self.source.negatives)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Rows of the table image by image; memory holds a number a row, and `BLOCK` rows or those of an image."""
+        """Rows of the table image by image.
+
+        Memory holds a number a row, and where the images are scattered `BLOCK` rows or those of an image.
+        """
         there = self._negatives.columns()
         columns = ["key", "identity", *COLUMNS.names, *(name for name in TEXT_SCORES if name in there)]
         codes, blocks = self._images_in_blocks()
+        if (codes[1:] >= codes[:-1]).all():
+            for batch in self._negatives.batches(columns):
+                for start in range(0, len(batch), SLICE):
+                    yield from batch.slice(start, SLICE).to_pylist()
+            return
         for first, last in blocks:
             chosen = (codes >= first) & (codes < last)
             whole = pa.Table.from_batches(self._negatives.batches(columns, None if chosen.all() else chosen))
             order = np.argsort(codes[chosen], kind="stable")
-            for batch in whole.take(pa.array(order)).to_batches(max_chunksize=10_000):
+            for batch in whole.take(pa.array(order)).to_batches(max_chunksize=SLICE):
                 yield from batch.to_pylist()
 
     def _images_in_blocks(self) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
