@@ -36,8 +36,8 @@ Count = Annotated[int, Field(ge=0, lt=1 << 63)]  # what a column of Parquet hold
 Word = Annotated[str, Field(pattern=r"^[ -~]*$")]
 
 
-class Receipt(Model):
-    """What a finished shard holds.
+class Made(Model):
+    """What is known of a shard before its candidates are counted.
 
     content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
     requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
@@ -56,14 +56,19 @@ class Receipt(Model):
     micro_batch: Count = 0
     slice: Word
     planned: Count
-    kept: Count
-    rejected: dict[str, Count]
     tar_sha256: Word
     tar_size: Count
-    rows_sha256: Word
-    rows_size: Count
     missing: dict[str, int | None]
     duplicates: dict[str, str] = {}
+
+
+class Receipt(Made):
+    """What a finished shard holds."""
+
+    kept: Count
+    rejected: dict[str, Count]
+    rows_sha256: Word
+    rows_size: Count
 
     @property
     def machine(self) -> str:

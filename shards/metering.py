@@ -46,7 +46,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
 
 def spent(store: Store, home: str) -> Tally:
     """What the logs of a stage's shards say; shards whose log cannot be read count as nothing."""
-    names = sorted(store.listing(layout.meta(home, "log")))
+    names = [name for name in store.listing(layout.meta(home, "log")) if layout.shard_number(name, "json") >= 0]
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         return total(pool.map(lambda name: _logged(store, layout.meta(home, f"log/{name}")), names))
 

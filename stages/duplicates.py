@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from manifests.parquet import compact, read_parquet
-from manifests.receipt import Receipt
+from manifests.receipt import Made, Receipt
 from shards.rows import DUPLICATE, KEPT, REJECTED, read_rows, write_rows
 from shards.storage import layout
 from shards.storage.store import Store
@@ -98,6 +98,6 @@ def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str])
                     for name, content in read_members(stream, path):
                         if name.partition(".")[0] not in drop:
                             tar.add(name, content)
-        known = receipt.model_dump(exclude={"kept", "rejected", "rows_sha256", "rows_size"})
+        known = receipt.model_dump(include={*Made.model_fields})
         known |= {"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)}
-        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, **known)
+        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, Made(**known))

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from manifests.candidate import Candidate
 from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
 from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt, parse_receipt
+from manifests.receipt import Made, Receipt, parse_receipt
 from manifests.stage import ANY_RUNTIME, Stage
 from manifests.tally import Tally
 from shards.contracts import OutOfMemory
@@ -121,17 +120,19 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
             maker.home,
             shard.verdicts,
             spool,
-            shard=planned.shard,
-            split=planned.split,
-            content=stage.content,
-            runtime=maker.runtime,
-            requested_runtime=maker.requested_runtime,
-            micro_batch=maker.generator.micro_batch,
-            slice=planned.slice,
-            planned=len(candidates),
-            tar_sha256=tar.sha256,
-            tar_size=tar.size,
-            missing=dict(sorted(shard.missing.items())),
+            Made(
+                shard=planned.shard,
+                split=planned.split,
+                content=stage.content,
+                runtime=maker.runtime,
+                requested_runtime=maker.requested_runtime,
+                micro_batch=maker.generator.micro_batch,
+                slice=planned.slice,
+                planned=len(candidates),
+                tar_sha256=tar.sha256,
+                tar_size=tar.size,
+                missing=dict(sorted(shard.missing.items())),
+            ),
         )
     _log_shard(store, layout.log(maker.home, planned.shard), began, total(tallies))
     return receipt
@@ -156,16 +157,15 @@ def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Ma
     return receipt if holds else None
 
 
-def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, **known: Any) -> Receipt:
+def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, made: Made) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 
-    verdicts: verdict and reason of each candidate. known: fields of the receipt, besides those of counts and rows. A
-    shard without samples has no tar.
+    verdicts: verdict and reason of each candidate. A shard without samples has no tar.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
     receipt = Receipt(
-        **known,
+        **made.model_dump(),
         kept=sum(verdict == KEPT for verdict, _ in verdicts),
         rejected=dict(sorted(rejected.items())),
         rows_sha256=rows_sha256,
