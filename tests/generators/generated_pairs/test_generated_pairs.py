@@ -14,6 +14,7 @@ from PIL import Image
 import twinset
 from generators.builtin.miniature.small_world import COLUMNS, write_small_world
 from generators.contract import check_source
+from generators.generated_pairs.generator import GeneratedPairGenerator
 from manifests.recipe import Recipe, parse_recipe
 from shards.contracts import Context
 from shards.earlier import Earlier
@@ -50,7 +51,11 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
     }
 
 
-def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path) -> None:
+def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    together, make = list[int](), GeneratedPairGenerator.make
+    monkeypatch.setattr(
+        GeneratedPairGenerator, "make", lambda self, some: together.append(len(some)) or make(self, some)
+    )
     source = {
         "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
         "photos": str(world / "photos"), "licence": "CC0-1.0",
@@ -60,6 +65,7 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path) -> 
     counts = twinset.build(recipe, out)["subsets"]["bivlc"]
     assert counts["planned"] == 3 - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
     assert counts["rejected"] == {"missing-media": 1}
+    assert together == [counts["planned"]], "a tar is opened once for the pairs of many photos"
     table = Earlier(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
     samples = list(twinset.load(out, "bivlc"))
     assert samples
