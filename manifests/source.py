@@ -22,8 +22,6 @@ class Settings(BaseModel):
 
 #: What a step of a build needs: annotations to plan, media to make shards, models to name weights and to make shards.
 Need = Literal["annotations", "media", "models"]
-
-
 #: Work pools, by what their workers have.
 Pool = Literal["cpu", "render", "gpu"]
 
@@ -190,7 +188,7 @@ class SourceSettings(PlacedSettings):
     @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
-        files = (str(path) for _, place, path in self.places() if place.need == "annotations")
+        files = [str(path) for _, place, path in self.places() if place.need == "annotations"]
         return ", ".join((*self.reads, *files)) or self.kind
 
     @property
@@ -242,15 +240,11 @@ def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
     }
 
 
-def _types(annotation: Any) -> Iterator[Any]:
+def _types(annotation: Any) -> list[Any]:
     """All types within a type, such as those of a union or of a tuple."""
-    yield annotation
-    for one in get_args(annotation):
-        yield from _types(one)
+    return [annotation, *(one for inner in get_args(annotation) for one in _types(inner))]
 
 
-def _metadata(annotation: Any) -> Iterator[Any]:
+def _metadata(annotation: Any) -> list[Any]:
     """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
-    yield from getattr(annotation, "__metadata__", ())
-    for inner in get_args(annotation):
-        yield from _metadata(inner)
+    return [one for inner in _types(annotation) for one in getattr(inner, "__metadata__", ())]
