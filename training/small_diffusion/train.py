@@ -71,20 +71,24 @@ def main() -> None:
             training.keep(vae)
 
 
-def rate_at(step: int, steps: int, fall: int) -> float:
-    """The learning rate of a step."""
-    return RATE * min(1.0, (step + 1) / WARM_UP, (steps - step) / max(fall, 1))
+def rate_at(step: int, steps: int, fall: int, rate: float = RATE) -> float:
+    """The learning rate of a step. rate: the highest; fall: last steps, in which it falls to zero."""
+    return rate * min(1.0, (step + 1) / WARM_UP, (steps - step) / max(fall, 1))
 
 
 class Training:
     """Text encoder, UNet and their running averages; what they need to go on lies in ``training.pt``."""
 
-    def __init__(self, tokenizer: Any, seed: int, device: str, folder: Path) -> None:
+    def __init__(
+        self, tokenizer: Any, seed: int, device: str, folder: Path, start: tuple[Any, Any] | None = None
+    ) -> None:
+        """start: UNet and text encoder to begin with; without them, new ones."""
         torch.manual_seed(seed)
         self.tokenizer = tokenizer
         self.seed, self.device, self.folder = seed, device, folder
-        self.unet: Any = new_unet().to(device)
-        self.text: Any = new_text_encoder(tokenizer).to(device)
+        unet, text = start or (new_unet(), new_text_encoder(tokenizer))
+        self.unet: Any = unet.to(device)
+        self.text: Any = text.to(device)
         self.models = torch.nn.ModuleList([self.unet, self.text])
         self.average = copy.deepcopy(self.models).requires_grad_(False)
         self.optimizer = torch.optim.AdamW(self.models.parameters(), lr=RATE, betas=(0.9, 0.99), weight_decay=0.01)

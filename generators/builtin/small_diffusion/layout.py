@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,14 @@ LENGTH = 24  # tokens of a caption, with its start and end
 WIDTH = 128  # of the text encoder
 
 
-def new_tokenizer(folder: Path) -> Any:
-    """A byte-pair tokenizer in CLIP's manner: the words of the small world are tokens, others fall into letters."""
+def new_tokenizer(folder: Path, captions: Collection[str] = ()) -> Any:
+    """A byte-pair tokenizer in CLIP's manner: the words of the small world are tokens, others fall into letters.
+
+    Args:
+        captions: what it learns its words from; without any, captions of `sample_scene`.
+    """
     rng = np.random.default_rng(0)
-    captions = sorted({sample_scene(rng).caption() + "." for _ in range(4000)})
+    captions = captions or sorted({sample_scene(rng).caption() + "." for _ in range(4000)})
     tokenizer = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -47,15 +52,15 @@ def new_tokenizer(folder: Path) -> Any:
     return CLIPTokenizer(str(folder / "vocab.json"), str(folder / "merges.txt"), model_max_length=LENGTH)
 
 
-def new_text_encoder(tokenizer: Any) -> Any:
-    """Two layers; learned with the UNet, from nothing."""
+def new_text_encoder(tokenizer: Any, layers: int = 2) -> Any:
+    """A few layers, learned with the UNet from nothing."""
     return CLIPTextModel(
         CLIPTextConfig(
             vocab_size=len(tokenizer),
             hidden_size=WIDTH,
             intermediate_size=2 * WIDTH,
             projection_dim=WIDTH,
-            num_hidden_layers=2,
+            num_hidden_layers=layers,
             num_attention_heads=4,
             max_position_embeddings=LENGTH,
             bos_token_id=tokenizer.bos_token_id,

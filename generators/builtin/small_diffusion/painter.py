@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.builtin.small_diffusion.relations import RELATIONS, Arrangement, Thing
 from generators.builtin.small_diffusion.scenes import COLOURS, Scene
 from shards.kinds.samples import Pixels
 
@@ -86,20 +87,32 @@ _GROUPS: dict[int, tuple[tuple[tuple[float, float], ...], float]] = {
     3: (((13, 36), (32, 36), (51, 36)), 15),
     4: (((20, 20), (44, 20), (20, 45), (44, 45)), 17),
 }
+#: Of two things, in pixels: from the middle of the picture to their places, and how far they may stand from these.
+_APART, _ALONG, _ACROSS = 15.5, 0.8, 3.0
 
 
 def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
     """The picture of a scene, (64, 64, 3) uint8 RGB. rng: for what the caption leaves open."""
-    canvas = _background(scene, rng)
-    colour = COLOURS[scene.colour or str(rng.choice(tuple(COLOURS)))]
+    canvas = _background(scene.place, scene.time, rng)
+    thing = Thing(scene.colour or str(rng.choice(tuple(COLOURS))), scene.object)
     for x, y, extent in _layout(scene, rng):
-        for outline in SILHOUETTES[scene.object]:
-            corners = ((outline * extent + (x, y)) * _FINER).round().astype(np.int32)
-            cv2.fillPoly(canvas, [corners], colour)
+        _put(canvas, thing, x, y, extent)
     if scene.style == "painting":
         _frame(canvas)
-    small = cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
-    return np.asarray(np.clip(small + 0.5, 0, 255), np.uint8)
+    return _pixels(canvas)
+
+
+def paint_arrangement(scene: Arrangement, rng: np.random.Generator) -> Pixels:
+    """The picture of two things, (64, 64, 3) uint8 RGB. rng: for how far they stand from their places."""
+    across, down = RELATIONS[scene.relation]
+    canvas = _background(scene.place, "", rng)
+    for thing, side in ((scene.first, 1), (scene.second, -1)):
+        # Along their axis things keep clear of each other and of the border; across it they have more room.
+        loose = (_ALONG, _ACROSS) if across else (_ACROSS, _ALONG)
+        x = 32 + side * across * _APART + rng.uniform(-loose[0], loose[0])
+        y = (34 if across else 32) + side * down * _APART + rng.uniform(-loose[1], loose[1])
+        _put(canvas, thing, x, y, 24 + rng.uniform(-1, 1))
+    return _pixels(canvas)
 
 
 def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, float]]:
@@ -118,26 +131,38 @@ def _layout(scene: Scene, rng: np.random.Generator) -> list[tuple[float, float, 
     return [(*near(x, y, 1.0), extent + rng.uniform(-0.7, 0.7)) for x, y in places]
 
 
-def _background(scene: Scene, rng: np.random.Generator) -> NDArray[np.float32]:
+def _put(canvas: NDArray[np.float32], thing: Thing, x: float, y: float, extent: float) -> None:
+    """Paint a thing; centre and extent in pixels of the finished picture."""
+    for outline in SILHOUETTES[thing.object]:
+        corners = ((outline * extent + (x, y)) * _FINER).round().astype(np.int32)
+        cv2.fillPoly(canvas, [corners], COLOURS[thing.colour])
+
+
+def _pixels(canvas: NDArray[np.float32]) -> Pixels:
+    small = cv2.resize(canvas, (SIZE, SIZE), interpolation=cv2.INTER_AREA)
+    return np.asarray(np.clip(small + 0.5, 0, 255), np.uint8)
+
+
+def _background(place: str, time: str, rng: np.random.Generator) -> NDArray[np.float32]:
     canvas = np.empty((SIZE * _FINER, SIZE * _FINER, 3), np.float32)
     horizon = (HORIZON + rng.uniform(-1.5, 1.5)) * _FINER
     rows = np.arange(len(canvas), dtype=np.float32)[:, None]
-    if not scene.place:
+    if not place:
         canvas[:] = np.where(rows < horizon, np.asarray(WALL, np.float32), np.asarray(FLOOR, np.float32))[:, None]
         return canvas
-    above, below, tint, share = (np.asarray(part, np.float32) for part in SKY[scene.time])
+    above, below, tint, share = (np.asarray(part, np.float32) for part in SKY[time])
     down = np.clip(rows / horizon, 0, 1)
     canvas[:] = (above * (1 - down) + below * down)[:, None]
-    if scene.time == "at night":
+    if time == "at night":
         _disc(canvas, 54, 11, 4, (240, 240, 215))
         for x, y in ((12, 9), (24, 24), (42, 7), (8, 30)):
             _disc(canvas, x, y, 0.9, (235, 235, 235))
-    elif scene.time == "at sunset":
+    elif time == "at sunset":
         _disc(canvas, 54, horizon / _FINER, 6, (255, 240, 190))
     else:
         for x, y, radius in ((9, 12, 3.5), (14, 10, 4.5), (19, 12, 3.5)):
             _disc(canvas, x, y, radius, (252, 252, 252))
-    ground = np.asarray(GROUND[scene.place], np.float32) * (1 - share) + tint * share
+    ground = np.asarray(GROUND[place], np.float32) * (1 - share) + tint * share
     canvas[round(horizon) :] = ground
     return canvas
 

@@ -78,7 +78,7 @@ def read_picture(pixels: Pixels) -> Seen:
     if pixels.shape != (SIZE, SIZE, 3) or pixels.dtype != np.uint8:
         raise ValueError(f"pictures here are ({SIZE}, {SIZE}, 3) uint8, not {pixels.shape} {pixels.dtype}")
     backdrop = read_backdrop(pixels)
-    things = _things(pixels, backdrop)
+    things = read_things(pixels, backdrop)
     size = position = None
     if len(things) == 1:
         size = SIZE_WORDS[np.digitize(things[0].extent, EXTENTS)]
@@ -114,7 +114,8 @@ def stated(scene: Scene) -> frozenset[str]:
     return frozenset({"style", "count", "shape"} | {name for name in optional if getattr(scene, name)})
 
 
-def _things(pixels: Pixels, backdrop: Backdrop) -> list[Thing]:
+def read_things(pixels: Pixels, backdrop: Backdrop) -> list[Thing]:
+    """The objects of a picture, in no particular order."""
     number, labels, stats, _ = cv2.connectedComponentsWithStats(backdrop.objects.astype(np.uint8), connectivity=4)
     things: list[Thing] = []
     for label in range(1, number):

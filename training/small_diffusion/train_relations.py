@@ -1,0 +1,110 @@
+"""Train the small model of two things: ``python -m training.small_diffusion.train_relations --out FOLDER``.
+
+It begins with the small model, which knows shapes, colours and places already, and keeps its autoencoder as it is. The
+text encoder has two layers more: which colour belongs to which thing, and where each thing stands, must be found out
+from the order of words. They begin without effect (their outputs are zero). Words that the small model does not know are
+new tokens; the others keep what they mean.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from diffusers import AutoencoderTiny, UNet2DConditionModel
+from transformers import CLIPTextModel, CLIPTokenizer
+
+from generators.builtin.small_diffusion.layout import LENGTH, new_text_encoder, new_tokenizer
+from generators.builtin.small_diffusion.painter import paint_arrangement
+from generators.builtin.small_diffusion.relations import is_held_out, sample_arrangement
+from manifests.locations import small_model_folder
+from shards.kinds.samples import Pixels
+from training.small_diffusion.autoencoder import as_tensor
+from training.small_diffusion.train import Examples, Training, rate_at
+
+RATE = 5e-4
+LAYERS = 4  # of the text encoder
+KEPT_EVERY = 250  # steps
+
+
+def main() -> None:
+    """Train, or go on with training, and save the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="OUT/model is the model; the rest is there to go on")
+    parser.add_argument("--model", type=Path, default=small_model_folder(), help="the model to begin with")
+    parser.add_argument("--pictures", type=int, default=30_000)
+    parser.add_argument("--steps", type=int, default=8000, help="the fall included")
+    parser.add_argument("--fall", type=int, default=3000, help="last steps, in which the learning rate falls to zero")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    given.out.mkdir(parents=True, exist_ok=True)
+    vae: Any = AutoencoderTiny.from_pretrained(given.model / "vae", torch_dtype=torch.float32).to(given.device)
+    tokenizer = relation_tokenizer(given.out / "tokenizer")
+    training = Training(tokenizer, given.seed, given.device, given.out, beginning(given.model, tokenizer))
+    examples = relation_examples(vae, tokenizer, given.pictures, given.seed, given.device)
+    while training.step < given.steps:
+        training.advance(examples, rate_at(training.step, given.steps, given.fall, RATE))
+        if training.step % KEPT_EVERY == 0 or training.step == given.steps:
+            training.keep(vae)
+
+
+def relation_tokenizer(folder: Path) -> Any:
+    """The tokenizer of captions of two things."""
+    rng = np.random.default_rng(0)
+    return new_tokenizer(folder, sorted({sample_arrangement(rng).caption() + "." for _ in range(4000)}))
+
+
+def beginning(model: Path, tokenizer: Any) -> tuple[Any, Any]:
+    """UNet and text encoder that say with known words what a model does, and have room for new ones."""
+    unet = UNet2DConditionModel.from_pretrained(model / "unet", torch_dtype=torch.float32, use_safetensors=True)
+    known: Any = CLIPTextModel.from_pretrained(model / "text_encoder", torch_dtype=torch.float32, use_safetensors=True)
+    text = new_text_encoder(tokenizer, LAYERS)
+    names = CLIPTokenizer.from_pretrained(model / "tokenizer").get_vocab()
+    with torch.no_grad():
+        for layer in text.text_model.encoder.layers if hasattr(text, "text_model") else text.encoder.layers:
+            for last in (layer.self_attn.out_proj, layer.mlp.fc2):
+                last.weight.zero_()
+                last.bias.zero_()
+        words = {name: part for name, part in known.state_dict().items() if "token_embedding" not in name}
+        text.load_state_dict(words, strict=False)
+        old, new = known.get_input_embeddings().weight, text.get_input_embeddings().weight
+        for word, index in tokenizer.get_vocab().items():
+            if word in names:
+                new[index] = old[names[word]]
+    return unet, text
+
+
+def arrangements(rng: np.random.Generator, number: int) -> tuple[list[str], list[Pixels]]:
+    """Captions and pictures (64, 64, 3) that training may see."""
+    captions: list[str] = []
+    drawn: list[Pixels] = []
+    while len(drawn) < number:
+        scene = sample_arrangement(rng)
+        if not is_held_out(scene):
+            captions.append(scene.caption())
+            drawn.append(paint_arrangement(scene, rng))
+    return captions, drawn
+
+
+@torch.no_grad()
+def relation_examples(vae: Any, tokenizer: Any, number: int, seed: int, device: str) -> Examples:
+    """Latents and tokens of so many pictures, with and without a full stop."""
+    rng = np.random.default_rng([seed, 4])
+    latents, captions = [], []
+    for _ in range(0, number, 500):
+        said, drawn = arrangements(rng, 500)
+        captions += [caption + ("." if index % 2 else "") for index, caption in enumerate(said)]
+        latents.append(vae.encode(as_tensor(np.stack(drawn)).to(device)).latents.cpu())
+    settings = {"padding": "max_length", "max_length": LENGTH, "truncation": True, "return_tensors": "pt"}
+    tokens = tokenizer(captions, **settings).input_ids
+    return Examples(torch.cat(latents), tokens, tokenizer([""], **settings).input_ids[0])
+
+
+if __name__ == "__main__":
+    main()
