@@ -14,6 +14,7 @@ PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 3  # likewise for the procedural assets
 VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
 SMALL = "small"  # the text-to-image model that comes with twinset
+SMALL_RELATIONS = "small-relations"  # its sister, which draws two things and how they stand to each other
 
 
 def cache_folder() -> Path:
@@ -36,15 +37,25 @@ def small_model_folder() -> Path:
     return Path(__file__).parents[1] / "generators" / "builtin" / "small_diffusion" / "model"
 
 
+def relations_model_folder() -> Path:
+    """The same for its sister."""
+    return small_model_folder().with_name("relations_model")
+
+
+def built_in_models() -> dict[str, Path]:
+    """Folders of the models that come with twinset, by their names in recipes."""
+    return {SMALL: small_model_folder(), SMALL_RELATIONS: relations_model_folder()}
+
+
 def model_name(model: str) -> str:
-    """A model of a recipe as its folder or its id on the Hugging Face hub: what `SMALL` is, is known here."""
-    return str(small_model_folder()) if model == SMALL else model
+    """A model of a recipe as its folder or its id on the Hugging Face hub: what is built in is known here."""
+    return str(built_in_models().get(model, model))
 
 
 def is_model_folder(model: str) -> bool:
     """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
 
-    Else it is `SMALL` or an id of the Hugging Face hub, whose files lie in the local cache.
+    Else it is one of `built_in_models` or an id of the Hugging Face hub, whose files lie in the local cache.
     """
     return model.startswith((".", "/", "~"))
 

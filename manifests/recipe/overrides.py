@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from manifests.errors import WrongUse
-from manifests.locations import SMALL, is_model_folder, is_symbolic
+from manifests.locations import built_in_models, is_model_folder, is_symbolic
 from manifests.recipe.strict_yaml import load_yaml
 from manifests.registry import FILTERS, SOURCES
 from manifests.source import PlacedSettings
@@ -49,7 +49,7 @@ def _located(within: type[PlacedSettings] | None, key: str, value: Any, base: Pa
         return path if "/" in value and "://" not in value else value
     if what == "model":
         # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-        return path if is_model_folder(value) or (value != SMALL and os.path.exists(path)) else value
+        return path if is_model_folder(value) or (value not in built_in_models() and os.path.exists(path)) else value
     return value if is_symbolic(value) else path
 
 

@@ -86,6 +86,9 @@ class Training:
         torch.manual_seed(seed)
         self.tokenizer = tokenizer
         self.seed, self.device, self.folder = seed, device, folder
+        # Of several processes (`torch.distributed`), each takes its rows of every batch.
+        together = torch.distributed.is_initialized()
+        self.rank, self.ranks = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if together else (0, 1)
         unet, text = start or (new_unet(), new_text_encoder(tokenizer))
         self.unet: Any = unet.to(device)
         self.text: Any = text.to(device)
@@ -114,8 +117,10 @@ class Training:
         latents = examples.latents[chosen].to(self.device)
         tokens = examples.tokens[chosen]
         tokens = torch.where(torch.rand(BATCH, 1, generator=rng) < WITHOUT_CAPTION, examples.nothing, tokens)
-        times = torch.randint(len(self.alphas), (BATCH,), generator=rng).to(self.device)
+        times = self.timesteps(rng).to(self.device)
         noise = torch.randn(latents.shape, generator=rng).to(self.device)
+        mine = slice(self.rank, None, self.ranks)
+        latents, tokens, times, noise = latents[mine], tokens[mine], times[mine], noise[mine]
 
         signal = self.alphas[times].sqrt().view(-1, 1, 1, 1)
         disturbance = (1 - self.alphas[times]).sqrt().view(-1, 1, 1, 1)
@@ -127,6 +132,7 @@ class Training:
             group["lr"] = rate
         self.optimizer.zero_grad()
         loss.backward()
+        self._average_gradients()
         torch.nn.utils.clip_grad_norm_(self.models.parameters(), 1.0)
         self.optimizer.step()
         with torch.no_grad():
@@ -135,13 +141,28 @@ class Training:
             for average, weight in zip(self.average.parameters(), self.models.parameters(), strict=True):
                 average.lerp_(weight, 1 - share)
         self.step += 1
-        if self.step % 50 == 0:
+        if self.step % 50 == 0 and self.rank == 0:
             seconds = time.monotonic() - self.began
             self.log.append({"step": self.step, "loss": loss.item(), "rate": rate})
             print(f"step {self.step} loss {loss.item():.4f} rate {rate:.5f} after {seconds:.0f} s", flush=True)
 
+    def timesteps(self, rng: torch.Generator) -> torch.Tensor:
+        """Timesteps of a batch, (BATCH,) int64: all are as likely."""
+        return torch.randint(len(self.alphas), (BATCH,), generator=rng)
+
+    def _average_gradients(self) -> None:
+        if self.ranks == 1:
+            return
+        gradients = [part.grad for part in self.models.parameters() if part.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(flat)
+        for gradient, summed in zip(gradients, flat.split([one.numel() for one in gradients]), strict=True):
+            gradient.copy_(summed.view_as(gradient) / self.ranks)
+
     def keep(self, vae: Any) -> None:
-        """Save the averaged model for use, and all of it to go on."""
+        """Save the averaged model for use, and all of it to go on; of several processes the first one does."""
+        if self.rank:
+            return
         unet, text = copy.deepcopy(self.average)
         save(self.folder / "model", unet, text, self.tokenizer, copy.deepcopy(vae))
         state = {name: part.state_dict() for name, part in self.parts.items()}
