@@ -16,6 +16,7 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 
 from evaluation.small_diffusion.report import Cell, Share, options, write
+from generators.builtin.small_diffusion.relations import Arrangement
 from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from generators.image_verification.small_world.checker import ATTRIBUTES, judge, read_picture, stated
 from manifests.errors import WrongUse
@@ -63,7 +64,7 @@ def held_out_scenes(number: int, seed: int) -> list[Scene]:
 
 
 def draw(
-    model: Path, scenes: Sequence[Scene], steps: int, guidance: float, seed: int, batch: int, device: str
+    model: Path, scenes: Sequence[Scene | Arrangement], steps: int, guidance: float, seed: int, batch: int, device: str
 ) -> NDArray[np.uint8]:
     """(n, 64, 64, 3) RGB, one picture a scene. The noise of the n-th depends on the seed and n alone."""
     pipeline = StableDiffusionPipeline.from_pretrained(

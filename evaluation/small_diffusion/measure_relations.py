@@ -44,9 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     began = time.monotonic()
     verdicts, sheet = [], []
     for drawn_scenes in [scenes, *([[swap(scene) for scene in scenes]] if given.swaps else [])]:
-        pictures = draw(
-            given.model, drawn_scenes, given.steps, given.guidance, given.seed, given.batch, given.device
-        )
+        pictures = draw(given.model, drawn_scenes, given.steps, given.guidance, given.seed, given.batch, given.device)
         sheet.append(pictures)
         seen = [read_arrangement_picture(picture) for picture in pictures]
         verdicts.append([judge_arrangement(*both) for both in zip(seen, drawn_scenes, strict=True)])

@@ -88,7 +88,9 @@ class Training:
         self.seed, self.device, self.folder = seed, device, folder
         # Of several processes (`torch.distributed`), each takes its rows of every batch.
         together = torch.distributed.is_initialized()
-        self.rank, self.ranks = (torch.distributed.get_rank(), torch.distributed.get_world_size()) if together else (0, 1)
+        self.rank, self.ranks = (
+            (torch.distributed.get_rank(), torch.distributed.get_world_size()) if together else (0, 1)
+        )
         unet, text = start or (new_unet(), new_text_encoder(tokenizer))
         self.unet: Any = unet.to(device)
         self.text: Any = text.to(device)

@@ -1,9 +1,11 @@
 """Train the small model of two things: ``python -m training.small_diffusion.train_relations --out FOLDER``.
 
 It begins with the small model, which knows shapes, colours and places already, and keeps its autoencoder as it is. The
-text encoder has two layers more: which colour belongs to which thing, and where each thing stands, must be found out
-from the order of words. They begin without effect (their outputs are zero). Words that the small model does not know are
-new tokens; the others keep what they mean.
+text encoder has two layers more, since the order of words must tell which colour belongs to which thing and where each
+one stands; they begin without effect (their outputs are zero). Words that the small model does not know are new tokens,
+the others keep what they mean.
+
+Several processes share each batch: ``torchrun --standalone --nproc-per-node 2 -m training.small_diffusion...``.
 """
 
 from __future__ import annotations

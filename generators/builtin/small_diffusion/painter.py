@@ -103,14 +103,20 @@ def paint(scene: Scene, rng: np.random.Generator) -> Pixels:
 
 
 def paint_arrangement(scene: Arrangement, rng: np.random.Generator) -> Pixels:
-    """The picture of two things, (64, 64, 3) uint8 RGB. rng: for how far they stand from their places."""
+    """The picture of two things, (64, 64, 3) uint8 RGB; the same whichever of them the caption names first.
+
+    rng: for how far they stand from their places.
+    """
+    if sum(RELATIONS[scene.relation]) > 0:
+        scene = scene.said_otherwise()  # the left or upper one first
     across, down = RELATIONS[scene.relation]
     canvas = _background(scene.place, "", rng)
+    # Along their axis things keep clear of each other and of the border; across it they have more room.
+    loose_x, loose_y = (_ALONG, _ACROSS) if across else (_ACROSS, _ALONG)
+    middle_y = 34 if across else 32
     for thing, side in ((scene.first, 1), (scene.second, -1)):
-        # Along their axis things keep clear of each other and of the border; across it they have more room.
-        loose = (_ALONG, _ACROSS) if across else (_ACROSS, _ALONG)
-        x = 32 + side * across * _APART + rng.uniform(-loose[0], loose[0])
-        y = (34 if across else 32) + side * down * _APART + rng.uniform(-loose[1], loose[1])
+        x = 32 + side * across * _APART + rng.uniform(-loose_x, loose_x)
+        y = middle_y + side * down * _APART + rng.uniform(-loose_y, loose_y)
         _put(canvas, thing, x, y, 24 + rng.uniform(-1, 1))
     return _pixels(canvas)
 

@@ -73,9 +73,7 @@ def things_swapped(scene: Arrangement) -> Arrangement:
 def colours_swapped(scene: Arrangement) -> Arrangement:
     """The things change colours; of one kind, that is as `things_swapped`, and of one colour it changes nothing."""
     first, second = scene.first, scene.second
-    return replace(
-        scene, first=replace(first, colour=second.colour), second=replace(second, colour=first.colour)
-    )
+    return replace(scene, first=replace(first, colour=second.colour), second=replace(second, colour=first.colour))
 
 
 def relation_reversed(scene: Arrangement) -> Arrangement:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from generators.builtin.small_diffusion.painter import SIZE
+from generators.builtin.small_diffusion.relations import RELATIONS
 from generators.builtin.small_diffusion.scenes import COLOURS, COUNTS, OBJECTS, PLACES, POSITIONS, SIZES, STYLES, TIMES
 from generators.image_files import rgb
 from generators.image_verification.engine import Answers, Inquiry, Unanswered
 from generators.image_verification.small_world.checker import Seen, read_picture
+from generators.image_verification.small_world.relations import SeenThings, read_arrangement_picture, relation_between
 from manifests.errors import WrongUse
 from shards.kinds.samples import Pixels
 from shards.media.decode import decode
@@ -33,7 +35,9 @@ def _words() -> dict[str, tuple[str, str]]:
 class SmallWorldChecker:
     """An engine (`generators.image_verification.engine.VisualQuestionAnswering`) for 64 × 64 pictures.
 
-    A question is answered yes where all that its words name is seen, as in "Is the star on the left?".
+    A question is answered yes where all that its words name is seen, as in "Is the star on the left?". Where one of an
+    image's questions names two things, as in "Is the star above the box?", all are about pictures of two things:
+    "Is the box red?" is true where one of them is a red box, and not only where all are.
     """
 
     micro_batch, threads = 1, 1
@@ -61,13 +65,24 @@ class SmallWorldChecker:
                 f"{SIZE} x {SIZE}; name another engine, or images that the small model drew"
             )
         seen = read_picture(pixels)
+        named = [self._named(question) for question in one.questions]
+        several = any(len(_values(asked, "shape")) > 1 for asked in named)
+        things = read_arrangement_picture(pixels) if several else None
         answers = []
-        for question in one.questions:
-            asked = [self._vocabulary[word] for word in _asked(question) if word in self._vocabulary]
-            if not asked:
+        for question, asked in zip(one.questions, named, strict=True):
+            of_two = len(_values(asked, "shape")) > 1
+            relation = next((phrase for phrase in RELATIONS if of_two and phrase in question.lower()), None)
+            if not asked or (of_two and relation is None):
                 return Unanswered("no-answer", f"the small world has no word for {question[:100]!r}")
-            answers.append(float(all(_holds(seen, name, value) for name, value in asked)))
+            if things is None:
+                answers.append(float(all(_holds(seen, name, value) for name, value in asked)))
+            else:
+                answers.append(float(_true_of(things, seen, question, asked, relation)))
         return answers
+
+    def _named(self, question: str) -> list[tuple[str, str]]:
+        """What the words of a question ask for, in their order."""
+        return [self._vocabulary[word] for word in _asked(question) if word in self._vocabulary]
 
     @cached_property
     def _vocabulary(self) -> dict[str, tuple[str, str]]:
@@ -80,3 +95,31 @@ def _asked(question: str) -> Iterator[str]:
 
 def _holds(seen: Seen, name: str, value: str) -> bool:
     return bool(getattr(seen, name) == value)
+
+
+def _values(asked: Sequence[tuple[str, str]], name: str) -> list[str]:
+    return [value for attribute, value in asked if attribute == name]
+
+
+def _true_of(
+    seen: SeenThings, whole: Seen, question: str, asked: Sequence[tuple[str, str]], relation: str | None
+) -> bool:
+    """Whether a question is true of a picture of two things.
+
+    "The other ball" is any ball: of two balls a question does not tell which one it means.
+    """
+    shapes, colours = _values(asked, "shape"), _values(asked, "colour")
+    if relation is not None:
+        pairs = ((one, other) for one in seen.things for other in seen.things if one is not other)
+        return any(
+            [one.shape, other.shape] == shapes and relation_between(one, other) == relation for one, other in pairs
+        )
+    if not all(_holds(whole, name, value) for name, value in asked if name not in ("shape", "colour")):
+        return False
+    fit = [
+        thing
+        for thing in seen.things
+        if all(thing.shape == shape for shape in shapes) and all(thing.colour == colour for colour in colours)
+    ]
+    wanted = 2 if "another" in _asked(question) else 1
+    return len(fit) >= (wanted if shapes or colours else 0)
