@@ -12,6 +12,7 @@ from PIL import Image
 
 from generators.builtin.small_diffusion.painter import SIZE, paint, paint_arrangement
 from generators.builtin.small_diffusion.relations import (
+    RELATIONS,
     Arrangement,
     Thing,
     colours_swapped,
@@ -25,6 +26,7 @@ from generators.image_verification.questions.asking import questions_of
 from generators.image_verification.small_world.checker import Thing as SeenThing
 from generators.image_verification.small_world.engine import SmallWorldChecker
 from generators.image_verification.small_world.relations import (
+    SeenThings,
     judge_arrangement,
     read_arrangement_picture,
     relation_between,
@@ -36,25 +38,29 @@ from tests.generators.image_verification.small_world.test_picture_checker import
 SCENE = Arrangement(Thing("red", "ball"), "to the left of", Thing("blue", "box"), "in the snow")
 
 
+def amiss(seen: SeenThings, scene: Arrangement) -> set[str]:
+    return {name for name, right in judge_arrangement(seen, scene).items() if not right}
+
+
 def wrong(picture: Pixels, scene: Arrangement) -> set[str]:
-    return {name for name, right in judge_arrangement(read_arrangement_picture(picture), scene).items() if not right}
+    return amiss(read_arrangement_picture(picture), scene)
 
 
 @pytest.mark.parametrize("noise", (0, 8, 12))
 def test_painted_pictures_are_read_as_they_were_painted_and_not_as_a_swap(noise: int) -> None:
     missed: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(100):
         rng = np.random.default_rng([noise, seed])
         scene = sample_arrangement(rng)
         picture = paint_arrangement(scene, rng)
-        picture = worn(picture, rng, noise, 0.7) if noise else picture
-        missed.update(wrong(picture, scene))
-        missed.update(wrong(picture, scene.said_otherwise()))
-        assert "relation" in wrong(picture, things_swapped(scene))
-        assert "relation" in wrong(picture, relation_reversed(scene))
+        seen = read_arrangement_picture(worn(picture, rng, noise, 0.7) if noise else picture)
+        missed.update(amiss(seen, scene))
+        missed.update(amiss(seen, scene.said_otherwise()))
+        assert "relation" in amiss(seen, things_swapped(scene))
+        assert "relation" in amiss(seen, relation_reversed(scene))
         if scene.first.colour != scene.second.colour and scene.first.object != scene.second.object:
-            assert wrong(picture, colours_swapped(scene)) >= {"binding"}
-    assert all(times <= 1 for times in missed.values()), missed  # 99.5 % of 2 x 150
+            assert "binding" in amiss(seen, colours_swapped(scene))
+    assert all(times <= 2 for times in missed.values()), missed  # one picture of 100, said in two ways
 
 
 def test_what_differs_is_what_is_wrong() -> None:
@@ -90,31 +96,34 @@ def test_a_relation_needs_distance_and_one_axis() -> None:
     assert relation_between(at(30, 32), at(36, 32)) is None
 
 
-def _answers(picture: Pixels, caption: str) -> list[float] | Unanswered:
+def _answers(picture: Pixels, *captions: str) -> list[list[float] | Unanswered]:
+    """Of each caption the answers to its questions."""
     stream = io.BytesIO()
     Image.fromarray(picture).save(stream, "PNG")
-    questions = tuple(one.question for one in questions_of(parser_of(find_pipeline(EMBEDDED)).nlp(caption)))
-    (found,) = SmallWorldChecker().answers([Inquiry("k", stream.getvalue(), "image/png", questions)])
-    return found
+    parser = parser_of(find_pipeline(EMBEDDED)).nlp
+    asked = [tuple(one.question for one in questions_of(doc)) for doc in parser.pipe(captions)]
+    checker = SmallWorldChecker()
+    return list(checker.answers([Inquiry("k", stream.getvalue(), "image/png", questions) for questions in asked]))
 
 
 def test_questions_about_two_things_tell_a_picture_from_its_swaps() -> None:
-    for relation in ("to the left of", "to the right of", "above", "below"):
+    for relation in RELATIONS:
         scene = replace(SCENE, relation=relation)
+        same = (scene, scene.said_otherwise())
+        others = (things_swapped(scene), colours_swapped(scene), replace(scene, place="on the grass"))
         picture = paint_arrangement(scene, np.random.default_rng(1))
-        found = _answers(picture, scene.caption())
-        assert isinstance(found, list) and len(found) >= 6 and all(found)
-        assert all(_answers(picture, scene.said_otherwise().caption()))  # type: ignore[arg-type]
-        for other in (things_swapped(scene), colours_swapped(scene), replace(scene, place="on the grass")):
-            answers = _answers(picture, other.caption())
-            assert isinstance(answers, list) and not all(answers), other
+        for said, answers in zip(
+            (*same, *others), _answers(picture, *(said.caption() for said in (*same, *others))), strict=True
+        ):
+            assert isinstance(answers, list) and len(answers) >= 6
+            assert all(answers) == (said in same), said
 
 
 def test_another_thing_of_a_kind_is_counted_and_other_relations_have_no_word() -> None:
     two = Arrangement(Thing("red", "ball"), "above", Thing("blue", "ball"))
-    assert all(_answers(paint_arrangement(two, np.random.default_rng(2)), two.caption()))  # type: ignore[arg-type]
+    (answers,) = _answers(paint_arrangement(two, np.random.default_rng(2)), two.caption())
+    assert isinstance(answers, list) and all(answers)
     one = paint_arrangement(replace(SCENE, relation="above", place=""), np.random.default_rng(2))
-    answers = _answers(one, two.caption())
+    answers, unanswered = _answers(one, two.caption(), "a red ball near a blue box")
     assert isinstance(answers, list) and answers[:2] == [1.0, 0.0]
-    found = _answers(one, "a red ball near a blue box")
-    assert isinstance(found, Unanswered) and "near" in found.detail
+    assert isinstance(unanswered, Unanswered) and "near" in unanswered.detail
