@@ -158,7 +158,7 @@ class Training:
         gradients = [part.grad for part in self.models.parameters() if part.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         torch.distributed.all_reduce(flat)
-        for gradient, summed in zip(gradients, flat.split([one.numel() for one in gradients]), strict=True):
+        for gradient, summed in zip(gradients, torch.split(flat, [one.numel() for one in gradients]), strict=True):
             gradient.copy_(summed.view_as(gradient) / self.ranks)
 
     def keep(self, vae: Any) -> None:
