@@ -18,16 +18,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from diffusers import AutoencoderTiny, UNet2DConditionModel
 from safetensors.torch import load_file, save_file
 from transformers import CLIPTextModel, CLIPTokenizer
 
-from generators.builtin.small_diffusion.layout import LENGTH, new_text_encoder, new_tokenizer
+from generators.builtin.small_diffusion.layout import LENGTH, new_text_encoder, new_tokenizer, new_unet
 from generators.builtin.small_diffusion.painter import paint_arrangement
 from generators.builtin.small_diffusion.relations import is_held_out, sample_arrangement
 from manifests.locations import small_model_folder
 from shards.kinds.samples import Pixels
-from training.small_diffusion.autoencoder import as_tensor
+from training.small_diffusion.autoencoder import as_tensor, new_autoencoder
 from training.small_diffusion.train import BATCH, Examples, Training, rate_at
 
 RATE = 5e-4
@@ -52,7 +51,7 @@ def main() -> None:
     if "WORLD_SIZE" in os.environ:  # set by torchrun
         torch.distributed.init_process_group("gloo")
     given.out.mkdir(parents=True, exist_ok=True)
-    vae: Any = AutoencoderTiny.from_pretrained(given.model / "vae", torch_dtype=torch.float32).to(given.device)
+    vae = _with_weights(new_autoencoder(fine=True), given.model / "vae").to(given.device)
     with TemporaryDirectory() as folder:  # of each process its own
         tokenizer = relation_tokenizer(Path(folder))
     training = RelationTraining(tokenizer, given.seed, given.device, given.out, beginning(given.model, tokenizer))
@@ -80,7 +79,7 @@ def relation_tokenizer(folder: Path) -> Any:
 
 def beginning(model: Path, tokenizer: Any) -> tuple[Any, Any]:
     """UNet and text encoder that say with known words what a model does, and have room for new ones."""
-    unet = UNet2DConditionModel.from_pretrained(model / "unet", torch_dtype=torch.float32, use_safetensors=True)
+    unet = _with_weights(new_unet(), model / "unet")
     known: Any = CLIPTextModel.from_pretrained(model / "text_encoder", torch_dtype=torch.float32, use_safetensors=True)
     text = new_text_encoder(tokenizer, LAYERS)
     names = CLIPTokenizer.from_pretrained(model / "tokenizer").get_vocab()
@@ -96,6 +95,12 @@ def beginning(model: Path, tokenizer: Any) -> tuple[Any, Any]:
             if word in names:
                 new[index] = old[names[word]]
     return unet, text
+
+
+def _with_weights(part: Any, folder: Path) -> Any:
+    """A new part with saved weights; `from_pretrained` would have it name the folder wherever it is saved."""
+    part.load_state_dict(load_file(folder / "diffusion_pytorch_model.safetensors"))
+    return part.eval()
 
 
 def arrangements(rng: np.random.Generator, number: int) -> tuple[list[str], list[Pixels]]:

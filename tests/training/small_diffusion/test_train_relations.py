@@ -76,6 +76,7 @@ def _gradients(training: train.Training, tokens: int) -> torch.Tensor:
 
 def _one_of_two(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
+    train.BATCH = 4
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     tokenizer = relation_tokenizer(folder / f"tokenizer{rank}")
     training = train.Training(tokenizer, 0, "cpu", folder)
@@ -85,7 +86,8 @@ def _one_of_two(rank: int, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_find_the_gradients_of_one(tmp_path: Path) -> None:
+def test_two_processes_find_the_gradients_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "BATCH", 4)
     torch.multiprocessing.spawn(_one_of_two, (tmp_path,), nprocs=2)
     tokenizer = relation_tokenizer(tmp_path / "tokenizer")
     (tmp_path / "alone").mkdir()
