@@ -84,12 +84,12 @@ def beginning(model: Path, tokenizer: Any) -> tuple[Any, Any]:
     text = new_text_encoder(tokenizer, LAYERS)
     names = CLIPTokenizer.from_pretrained(model / "tokenizer").get_vocab()
     with torch.no_grad():
-        for layer in text.text_model.encoder.layers if hasattr(text, "text_model") else text.encoder.layers:
+        for layer in text.encoder.layers:
             for last in (layer.self_attn.out_proj, layer.mlp.fc2):
                 last.weight.zero_()
                 last.bias.zero_()
         words = {name: part for name, part in known.state_dict().items() if "token_embedding" not in name}
-        text.load_state_dict(words, strict=False)
+        text.load_state_dict({**text.state_dict(), **words})
         old, new = known.get_input_embeddings().weight, text.get_input_embeddings().weight
         for word, index in tokenizer.get_vocab().items():
             if word in names:
