@@ -1,8 +1,8 @@
 """Measure what the small model of two things draws: ``python -m evaluation.small_diffusion.measure_relations``.
 
 As `evaluation.small_diffusion.measure`, by `generators.image_verification.small_world.relations`. With ``--swaps`` each
-caption is drawn beside its swap, from the same noise: a pair of pictures is good where each is as its own caption says
-and not as the other one.
+caption is drawn beside its swap, from the same noise, and the share of pairs is counted of which each picture is as its
+own caption says. Then it is not as the other one: no picture is right for both.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from generators.image_verification.small_world.relations import ATTRIBUTES, judg
 from manifests.errors import WrongUse
 from manifests.locations import relations_model_folder
 
+BETWEEN = 3  # white pixels between a picture and that of the swap
 SWAPS = {"things": things_swapped, "colours": colours_swapped}
 
 
@@ -62,7 +63,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         wrong = sorted({name for judged in verdicts for name, right in judged[number].items() if not right})
         remark = f"not right: {', '.join(wrong)}" if wrong else "right"
         said = scene.caption() + (f" / {swap(scene).caption()}" if given.swaps else "")
-        cells.append(Cell([pictures[number] for pictures in sheet], said, remark, bool(wrong)))
+        first, *second = (pictures[number] for pictures in sheet)
+        if second:
+            first = np.pad(first, ((0, 0), (0, BETWEEN), (0, 0)), constant_values=255)
+        cells.append(Cell([first, *second], said, remark, bool(wrong)))
     write(given, "fidelity", {"shares": shares}, cells, columns=5 if given.swaps else 10)
 
 
