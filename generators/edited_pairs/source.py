@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from generators.papers import EQBEN
 from generators.text_to_image.diffusion.model_settings import OF_SMALL, DiffusionModel
-from manifests.locations import SMALL, is_model_folder, small_model_folder
+from manifests.locations import SMALL, SMALL_RELATIONS, is_model_folder, small_model_folder
 from manifests.source import Need, Reference
 from shards.contracts import Context, Source
 from shards.media.media_folder import Media, MediaFolder
@@ -87,6 +87,8 @@ class StableDiffusion(DiffusionModel, Source):
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:
         # It spells words that it does not know, and would draw something else for them.
+        if self.model == SMALL_RELATIONS:
+            raise ValueError(f"{SMALL_RELATIONS} draws two things a picture, and no vocabulary here has such captions")
         if self.model == SMALL and self.vocabulary != "small-world":
             raise ValueError("the small model knows only the words of vocabulary small-world; leave vocabulary out")
         return self

@@ -12,7 +12,7 @@ from manifests.locations import SMALL, model_name
 from manifests.source import Place
 from shards.models.on_device import OnDevice
 
-#: What goes with the small model.
+#: What goes with the small models.
 OF_SMALL: dict[str, Any] = {
     "scheduler": "dpm-solver++",
     "steps": 20,
@@ -24,8 +24,9 @@ OF_SMALL: dict[str, Any] = {
 class DiffusionModel(OnDevice):
     """A base that stands before the others.
 
-    model: ``small`` (comes with twinset), an id of the Hugging Face hub whose files are in the local cache, or a folder
-    in diffusers' layout: one that is there, or a path that is absolute or begins with ``.`` or ``~``.
+    model: ``small`` or ``small-relations`` (they come with twinset), an id of the Hugging Face hub whose files are in
+    the local cache, or a folder in diffusers' layout: one that is there, or a path that is absolute or begins with
+    ``.`` or ``~``.
     resolution: side of an image as it is drawn, in pixels; what the UNet was trained at when absent. steps: of
     denoising. micro_batch: images, or pairs of them, that are drawn at a time; halved for a shard when memory runs out.
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from generators.text_to_image.diffusion.model_settings import OF_SMALL, DiffusionModel
 from generators.text_to_image.engine import ImageEngineSettings
 from manifests.errors import WrongUse
-from manifests.locations import SMALL
+from manifests.locations import SMALL, SMALL_RELATIONS
 from manifests.source import Need, Place, Reference
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
 
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         SMALL: OF_SMALL,
+        SMALL_RELATIONS: OF_SMALL,
         SDXL: {
             "licence": (
                 "CreativeML Open RAIL++-M: no rights are claimed in what is drawn, restrictions of use go with it"
