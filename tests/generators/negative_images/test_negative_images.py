@@ -155,7 +155,7 @@ def test_settings_are_those_of_the_engine(model: str) -> None:
 
 @pytest.mark.slow
 def test_a_swap_is_drawn_and_told_from_its_original(tmp_path: Path) -> None:
-    """By the model of two things: both sides from one seed, judged by the questions of both captions."""
+    """By the model of two things, both sides from one seed."""
     scene = read_arrangement("a red ball to the left of a blue box")
     swap = things_swapped(scene)
     records = {"0": {"filename": "", "caption": scene.caption() + ".", "negative_caption": swap.caption() + "."}}
@@ -168,6 +168,7 @@ def test_a_swap_is_drawn_and_told_from_its_original(tmp_path: Path) -> None:
         negatives="prompts",
         engine={"kind": "diffusion", "model": SMALL_RELATIONS},  # type: ignore[arg-type]
         sides=["caption", "negative_caption"],
+        suffix="",
     )
     generator = drawing.open(Context("swaps", earlier=finished(tmp_path, "prompts")))
     for made, said, unsaid in zip(generator.make(list(generator.plan())), (scene, swap), (swap, scene), strict=True):
