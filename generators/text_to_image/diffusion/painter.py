@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from generators.builtin.small_diffusion.relations import read_arrangement
 from generators.text_to_image.diffusion.model_files import model_digest
 from generators.text_to_image.diffusion.settings import DiffusionImages
-from generators.text_to_image.engine import Drawn, Request, TextToImage
-from manifests.locations import is_model_folder, model_name
+from generators.text_to_image.engine import Drawn, Rejection, Request, TextToImage
+from manifests.locations import SMALL_RELATIONS, is_model_folder, model_name
 from shards.kinds.samples import Json, Pixels, Rejected, Source
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ class DiffusionPainter(TextToImage):
         other = copy.copy(self)
         other.micro_batch = micro_batch
         return other
+
+    def refuses(self, caption: str) -> Rejection | None:
+        """As `TextToImage.refuses`: the model of two things would draw two things for any other caption too."""
+        if self.settings.model == SMALL_RELATIONS:
+            try:
+                read_arrangement(caption)
+            except ValueError as error:
+                return Rejection("not-in-grammar", str(error)[:200])
+        return None
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """As `TextToImage.draw`; rejected are prompts that are too long, and what is plainly broken.

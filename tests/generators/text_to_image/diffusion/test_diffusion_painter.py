@@ -16,6 +16,7 @@ from diffusers import StableDiffusionPipeline, StableDiffusionXLPipeline
 from PIL import Image
 
 from generators.text_to_image.diffusion import model
+from generators.text_to_image.diffusion.settings import DiffusionImages
 from generators.text_to_image.engine import Drawn
 from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
@@ -184,3 +185,12 @@ def test_settings_that_do_not_fit_the_model_or_machine_are_said(
     if not torch.cuda.is_available():
         with pytest.raises(WrongUse, match=r"source.engine.device is gpu, but torch finds no CUDA device here"):
             painter(device="gpu").device()
+
+
+def test_the_model_of_two_things_refuses_other_captions() -> None:
+    engine = DiffusionImages(kind="diffusion", model="small-relations").open()
+    assert engine.refuses("A red ball to the left of a blue box.") is None
+    refusal = engine.refuses("A red ball to the left of a blue crate.")
+    assert refusal is not None and refusal.reason == "not-in-grammar" and "blue crate" in refusal.detail
+    assert refusal.reason in DiffusionImages.reasons
+    assert DiffusionImages(kind="diffusion").open().refuses("A blue crate.") is None
