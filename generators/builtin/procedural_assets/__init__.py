@@ -129,14 +129,14 @@ def build(folder: Path) -> None:
     """Build all assets into ``folder``, which appears complete or not at all."""
     with atomic_folder(folder) as unfinished:
         entries: dict[str, Any] = {}
-        names = ids()
-        for name, (entry, packed) in zip(names, in_processes(_archive, names), strict=True):
+        assets = catalogue()
+        for name, (entry, packed) in zip(assets, in_processes(_archive, assets.items()), strict=True):
             entries[name] = entry
             (unfinished / f"{name}.tar.gz").write_bytes(packed)
         manifest = {"name": "procedural-assets", "version": str(PROCEDURAL_VERSION), "assets": entries}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def _archive(name: str) -> tuple[dict[str, Any], bytes]:
-    asset = _ASSETS[name]
+def _archive(named: tuple[str, Asset]) -> tuple[dict[str, Any], bytes]:
+    name, asset = named
     return archive(name, name.replace("-", " "), asset.category, asset.model())

@@ -85,10 +85,11 @@ def test_ensure_builds_once_below_the_cache(tmp_path: Path, monkeypatch: pytest.
         procedural_assets.ensure()
 
 
-def test_an_asset_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(model: Model) -> None:
-        raise ValueError("no such shape")
+def broken(model: Model) -> None:
+    raise ValueError("no such shape")
 
+
+def test_an_asset_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"first": procedural_assets.catalogue()["red-coffee-mug"], "second": Asset("Broken", broken)}
     monkeypatch.setattr("generators.builtin.procedural_assets.catalogue", lambda: names)
     with pytest.raises(ValueError, match="no such shape"):
