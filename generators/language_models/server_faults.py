@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import openai
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from generators.language_models.model import Answer
 from manifests.errors import BuildFailed
@@ -30,6 +30,10 @@ class BrokenAnswer(Exception):
     """What came is not a chat completion."""
 
 
+class Uncounted(BrokenAnswer):
+    """What came does not say how many tokens it took."""
+
+
 class _Said(BaseModel):
     content: str | None = None
 
@@ -40,8 +44,9 @@ class _Choice(BaseModel):
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int
-    completion_tokens: int
+    # A number below 0 would lift the ceiling on cost; one that no model reads would not fit into the file of answers.
+    prompt_tokens: int = Field(ge=0, le=10**9)
+    completion_tokens: int = Field(ge=0, le=10**9)
 
 
 class _Completion(BaseModel):
@@ -53,7 +58,7 @@ def parsed(content: bytes, counted: bool) -> Answer:
     """The answer in the body of a response; raises `BrokenAnswer` where it holds none.
 
     Args:
-        counted: whether tokens must be counted, since their cost is.
+        counted: whether tokens must be counted, since their cost is; raises `Uncounted` where they are not.
     """
     try:
         completion = _Completion.model_validate(json.loads(content))
@@ -61,11 +66,15 @@ def parsed(content: bytes, counted: bool) -> Answer:
     except (ValueError, ValidationError, IndexError, RecursionError) as error:
         raise BrokenAnswer(f"not a chat completion: {content[:SHOWN].decode('utf-8', 'replace')!r}") from error
     if counted and completion.usage is None:
-        raise BrokenAnswer("the server does not count tokens (`usage`), so their cost is unknown; leave max_cost out")
+        raise Uncounted("the server does not count tokens (`usage`), so their cost is unknown; leave max_cost out")
     usage = completion.usage or _Usage(prompt_tokens=0, completion_tokens=0)
-    # Half a surrogate pair can be in JSON, and in no file.
-    text = (choice.message.content or "").encode("utf-8", "replace").decode("utf-8")
-    return Answer(text, choice.finish_reason or "", usage.prompt_tokens, usage.completion_tokens)
+    text, finish = _as_text(choice.message.content or ""), _as_text(choice.finish_reason or "")[:SHOWN]
+    return Answer(text, finish, usage.prompt_tokens, usage.completion_tokens)
+
+
+def _as_text(said: str) -> str:
+    """It without half surrogate pairs, which can be in JSON, and in no file."""
+    return said.encode("utf-8", "replace").decode("utf-8")
 
 
 async def patiently(
@@ -100,6 +109,12 @@ async def patiently(
             status, said = error.status_code, f"{error.status_code}: {_message(error)}"
             if status in _OF_THE_REQUEST:
                 raise Refused(said) from error
+            if status < 400:  # a redirect, or nothing new
+                onward = _as_text(error.response.headers.get("location", "nowhere"))[:SHOWN]
+                raise BuildFailed(
+                    f"{where} sends requests on ({status}) to {onward}, which are not sent there; set base_url to an "
+                    "address that answers itself"
+                ) from error
             if status not in _LATER and status < 500:
                 remedy = "correct base_url, model or the key in api_key_variable"
                 raise BuildFailed(f"{where} refuses requests ({said}); {remedy}") from error
@@ -108,6 +123,8 @@ async def patiently(
             problem = f"no answer within {timeout:g} seconds"
         except openai.APIConnectionError as error:
             problem = f"{error} ({error.__cause__ or 'no cause given'})"
+        except Uncounted as error:  # so would be the next one, which costs as well
+            raise BuildFailed(f"{where}: {error}") from error
         except (BrokenAnswer, openai.APIError, UnicodeDecodeError) as error:
             problem = str(error)
         if attempt == retries or hopeless():
@@ -120,7 +137,7 @@ async def patiently(
 def _message(error: openai.APIStatusError) -> str:
     body: Any = error.body
     said = body.get("message") if isinstance(body, dict) else None
-    return str(said or error.response.text or error)[:SHOWN]
+    return _as_text(str(said or error.response.text or error)[:SHOWN])
 
 
 def _asked_wait(error: openai.APIStatusError, otherwise: float) -> float:

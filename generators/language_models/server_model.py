@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,6 +13,7 @@ import openai
 
 from generators.language_models.answers import Answers
 from generators.language_models.model import REFUSED, Answer, Request, Schema, tally_of
+from generators.language_models.server_client import BoundedClient
 from generators.language_models.server_faults import Refused, parsed, patiently
 from generators.language_models.settings import OpenAI
 from manifests.canonical import canonical_json, digest
@@ -136,7 +136,6 @@ class _Batch:
     async def ask(self, wanted: Mapping[str, Request]) -> None:
         """Ask and keep; raises `BuildFailed` when the server or the ceiling on cost ends it."""
         settings = self.settings
-        key = os.environ.get(settings.api_key_variable or "") or "none"
         queue = deque(wanted.items())
 
         async def work(client: openai.AsyncOpenAI) -> None:
@@ -148,7 +147,13 @@ class _Batch:
                     self.failure = self.failure or error
 
         # Retries are this module's own, and a try ends by the clock, not when a server falls silent.
-        async with openai.AsyncOpenAI(base_url=settings.base_url, api_key=key, max_retries=0, timeout=None) as client:
+        async with openai.AsyncOpenAI(
+            base_url=settings.base_url,
+            api_key=settings.api_key(),
+            max_retries=0,
+            timeout=None,
+            http_client=BoundedClient(),
+        ) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:
             raise self.failure

@@ -102,6 +102,24 @@ class OpenAI(LanguageModelSettings):
             raise ValueError("max_cost needs price_in and price_out, the prices of a million tokens")
         return self
 
+    def api_key(self) -> str:
+        """The server's key; ``none`` for a server without one. Raises `WrongUse` where the variable holds no key."""
+        if self.api_key_variable is None:
+            return "none"
+        # Files of secrets end with a line break, which no header can hold.
+        found = os.environ.get(self.api_key_variable, "").strip()
+        if not found:
+            raise WrongUse(
+                f"api_key_variable: there is no environment variable {self.api_key_variable}; set it to the "
+                "server's key, or leave the setting out for a server without one"
+            )
+        if not found.isascii() or not found.isprintable():
+            raise WrongUse(
+                f"api_key_variable: the environment variable {self.api_key_variable} holds other characters than "
+                "printable ASCII, so that it is not a key; set it again"
+            )
+        return found
+
     @property
     def shards_at_a_time(self) -> int:
         """As `EngineSettings.shards_at_a_time`: one has enough requests to keep the server busy."""
@@ -124,11 +142,10 @@ class OpenAI(LanguageModelSettings):
             return
         if find_spec("openai") is None:
             raise WrongUse(f"{key}: openai is not installed; servers are asked with it: {REMEDY}")
-        if self.api_key_variable is not None and not os.environ.get(self.api_key_variable):
-            raise WrongUse(
-                f"{key}.api_key_variable: there is no environment variable {self.api_key_variable}; set it to the "
-                "server's key, or leave the setting out for a server without one"
-            )
+        try:
+            self.api_key()
+        except WrongUse as error:
+            raise WrongUse(f"{key}.{error}") from None
 
     def open(self) -> LanguageModel:
         """As `LanguageModelSettings.open`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from generators.language_models.model import REFUSED, Answer, Message, Request
 from generators.language_models.server_faults import BrokenAnswer, parsed
 from generators.language_models.server_model import ServerModel
 from generators.language_models.settings import OpenAI
-from manifests.errors import BuildFailed
+from manifests.errors import BuildFailed, WrongUse
 from manifests.tally import Tally
 from tests.generators.language_models.chat_server import Body, ChatServer, Reply, completion, failure, serving
 
@@ -232,5 +233,80 @@ def test_a_cost_that_cannot_be_counted_is_not_paid(tmp_path: Path) -> None:
         parsed(body, counted=True)
 
 
-def test_half_a_surrogate_pair_does_not_reach_the_disk() -> None:
-    assert parsed(b'{"choices": [{"message": {"content": "x\\ud800"}}]}', counted=False).text == "x?"
+@pytest.mark.parametrize("tokens", [(-(10**9), 5), (10, -5), (10**30, 5)])
+def test_tokens_that_no_answer_has_are_not_counted(tmp_path: Path, tokens: tuple[int, int]) -> None:
+    # Taken as they are, they would lift the ceiling on cost, or not fit into the file of answers.
+    with (
+        serving(lambda body, number: completion("x", tokens=tokens)) as server,
+        pytest.raises(BuildFailed, match="tried 2 times, last: not a chat completion"),
+    ):
+        model(server, tmp_path, retries=1, concurrency=1).answers(requests(1), SCHEMA)
+
+
+def test_a_server_that_does_not_count_is_asked_once(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "x"}}]}'
+    with serving(lambda _, number: Reply(body)) as server:
+        with pytest.raises(BuildFailed, match=r"\(m\): the server does not count tokens"):
+            model(server, tmp_path, concurrency=1, price_in=1.0, max_cost=1.0).answers(requests(3), SCHEMA)
+        assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_requests_are_sent_to_the_named_server_alone(tmp_path: Path, status: int) -> None:
+    with serving(echo) as other:
+        onward = {"location": f"{other.url}/chat/completions"}
+        with (
+            serving(lambda body, number: Reply(b"", status, onward)) as server,
+            pytest.raises(BuildFailed, match=rf"sends requests on \({status}\) to {other.url}.*; set base_url"),
+        ):
+            model(server, tmp_path, concurrency=1).answers(requests(3), SCHEMA)
+        assert (len(server.bodies), other.bodies) == (1, [])
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_without_end_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, packed: bool
+) -> None:
+    monkeypatch.setattr("generators.language_models.server_client.LONGEST_ANSWER", 10_000)
+    content = gzip.compress(b" " * 1_000_000) if packed else b" " * 1_000_000
+    headers = {"content-encoding": "gzip"} if packed else {}
+    with (
+        serving(lambda body, number: Reply(content, status, headers)) as server,
+        pytest.raises(BuildFailed, match=r"tried 2 times, last: .*an answer of more than 10,000 bytes"),
+    ):
+        model(server, tmp_path, retries=1).answers(requests(1), SCHEMA)
+
+
+def test_a_packed_answer_is_read(tmp_path: Path) -> None:
+    def packed(body: Body, number: int) -> Reply:
+        return Reply(gzip.compress(echo(body, number).content), 200, {"content-encoding": "gzip"})
+
+    with serving(packed) as server:
+        assert model(server, tmp_path).answers(requests(1), SCHEMA)[0].text == "to caption 0"
+
+
+def test_a_key_may_end_with_a_line_break_and_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "sesame\n")
+    with serving(echo) as server:
+        model(server, tmp_path, api_key_variable="A_KEY").answers(requests(1), SCHEMA)
+        assert server.keys == ["Bearer sesame"]
+        for key in ("séssame", "ses\name"):
+            monkeypatch.setenv("A_KEY", key)
+            settings = model(server, tmp_path / "new", api_key_variable="A_KEY")
+            with pytest.raises(WrongUse, match="variable A_KEY holds other characters") as shown:
+                settings.answers(requests(1), SCHEMA)
+            assert key not in str(shown.value)
+            with pytest.raises(WrongUse, match=r"^source\.engine\.api_key_variable: .* A_KEY"):
+                settings.settings.check_inputs("source.engine", ["media"])
+
+
+def test_half_a_surrogate_pair_does_not_reach_the_disk(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "x\\ud800"}, "finish_reason": "\\udfff"}]}'
+    assert parsed(body, counted=False) == Answer("x?", "?")
+
+    def half(_: Body, number: int) -> Reply:
+        return Reply(b'{"error": {"message": "bad \\ud800"}}', 400) if number else Reply(body)
+
+    with serving(half) as server:
+        assert model(server, tmp_path, concurrency=1).answers(requests(2), SCHEMA)[1].text.endswith("bad ?")
