@@ -99,7 +99,7 @@ def _alternatives(completion: Any) -> list[tuple[str, float]]:
     try:
         first = completion["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
         return [(str(one["token"]), float(one["logprob"])) for one in first]
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         return []
 
 

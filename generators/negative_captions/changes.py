@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 _WORD = re.compile(r"\w+(?:[-'’]\w+)*")
@@ -59,6 +60,7 @@ CHANGE_REASONS = {
 }
 
 REPLACED, ADDED = 4, 6  # words that a replacement and an addition may have
+COMPARED = 300  # words between the first change and the last; comparing more, of few different ones, takes minutes
 _ARTICLES = ("a", "an", "the")
 
 
@@ -68,6 +70,8 @@ def problem(type_: str, caption: str, negative: str) -> str:
         return "unchanged"
     if type_ == "swap":
         return "" if same_words(caption, negative) else "other-words"
+    if _span_of_all(words(caption), words(negative)) > COMPARED:
+        return "changed-elsewhere"
     changed = [
         tuple([word for word in side if word not in _ARTICLES] for side in one) for one in spans(caption, negative)
     ]
@@ -76,3 +80,12 @@ def problem(type_: str, caption: str, negative: str) -> str:
         return "changed-elsewhere"
     most = REPLACED if type_ == "replace" else ADDED
     return "too-much-changed" if max(map(len, changed[0])) > most else ""
+
+
+def _span_of_all(first: Sequence[str], second: Sequence[str]) -> int:
+    """Words of the longer caption from the first change to the last."""
+    shorter = min(len(first), len(second))
+    same = next((n for n in range(shorter) if first[n] != second[n]), shorter)
+    rest = shorter - same
+    same += next((n for n in range(rest) if first[-1 - n] != second[-1 - n]), rest)
+    return max(len(first), len(second)) - same

@@ -6,12 +6,12 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotation_files import Skipped, read_json
+from generators.annotation_files import LONGEST_LINE, Skipped, read_json
 from generators.negative_captions.changes import CHANGE_REASONS, unchanged
 from generators.negative_captions.kinds import KINDS, NegativeKind
 from generators.scene_graphs.captions import LONGEST_CAPTION
@@ -28,6 +28,7 @@ REASONS = {
 }
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
+_COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype")
 _FORMS = "name a folder of SugarCrepe's JSON files (replace_obj.json, …) or of Parquet files, or files of these or CSV"
 
 
@@ -124,8 +125,12 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
     """Rows under a line of column names, UTF-8."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows = csv.DictReader(stream)
-            _check_columns(path, rows.fieldnames or ())
+            rows = csv.DictReader(_lines(stream))
+            try:
+                names = rows.fieldnames or ()
+            except csv.Error as error:
+                raise WrongUse(f"{path}: line 1 has no names of columns ({error}); {_FORMS}") from error
+            _check_columns(path, names)
             number = 0
             while True:
                 number += 1
@@ -139,13 +144,23 @@ def _csv(path: Path) -> Iterator[tuple[str, Any]]:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); save it as UTF-8 or fetch it again") from error
 
 
+def _lines(stream: TextIO) -> Iterator[str]:
+    """Lines with their ends; for one that is not held, one whose field is too long for the module."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
+            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(("\n", "\r")):
+                pass
+            line = "x" * (csv.field_size_limit() + 1) + "\n"
+        yield line
+
+
 def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
     number = 0
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
             names = file.schema_arrow.names
             _check_columns(path, names)
-            wanted = [name for name in (*_IMAGE, "caption", "negative_caption", "type", "subtype") if name in names]
+            wanted = [name for name in _COLUMNS if name in names]
             # A picture may lie in the column that is called image: it is no name.
             wanted = [name for name in wanted if not pa.types.is_nested(file.schema_arrow.field(name).type)]
             for batch in file.iter_batches(columns=wanted, use_threads=False):
@@ -160,6 +175,8 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
     for name in ("caption", "negative_caption"):
         if name not in names:
             raise WrongUse(f"{path}: no column {name!r} (it has {', '.join(names)[:200]}); name it so")
+    if repeated := next((name for name in names if name in _COLUMNS and names.count(name) > 1), None):
+        raise WrongUse(f"{path}: two columns are called {repeated!r}, of which only one would be read; rename one")
 
 
 _READERS = {".json": _json, ".csv": _csv, ".parquet": _parquet}

@@ -72,6 +72,7 @@ def test_images_and_questions_are_sent_and_each_once(tmp_path: Path) -> None:
         (completion(None), None),
         (completion("I cannot see it"), None),
         (likely("no", Yes=1e-30, no=1.0), [pytest.approx(1e-30)]),
+        (Reply(likely("yes", yes=0.9).content.replace(b"-0.1", b"-1" + b"0" * 400)), [1.0]),
     ],
 )
 def test_how_an_answer_is_read(tmp_path: Path, sent: Reply, expected: list[float] | None) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from generators.annotation_files import Skipped
 from generators.contract import check_source
 from generators.negative_captions.kinds import KINDS
 from generators.negative_captions.prompts import NegativePrompts
@@ -86,6 +88,20 @@ def test_a_csv_with_a_field_of_10_mb_reads_on(tmp_path: Path) -> None:
     assert isinstance(second, Released) and second.record == "a/2"
 
 
+def test_a_csv_with_a_line_without_end_is_not_held(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.csv", "caption,negative_caption\nA dog.,A cat.\n")
+    with path.open("r+b") as stream:
+        stream.truncate(100 << 20)  # a hole, read as NULs
+    tracemalloc.start()
+    try:
+        first, second = read_released(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert isinstance(first, Released) and second == Skipped("a.csv 2", "too-long")
+    assert peak < 20 << 20
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -93,6 +109,8 @@ def test_a_csv_with_a_field_of_10_mb_reads_on(tmp_path: Path) -> None:
         ("a.json", "{}", "no negative caption in it can be used"),
         ("a.json", '{"0": {}}', r"\(a.json 0: no-caption\)"),
         ("a.csv", "caption\nA dog.\n", "no column 'negative_caption'"),
+        ("a.csv", "caption,negative_caption,caption\nA dog.,A cat.,\n", "two columns are called 'caption'"),
+        ("a.csv", f"{'x' * 200_000}\nA dog.\n", r"line 1 has no names of columns \(field larger"),
         ("a.parquet", "PAR1", "not a Parquet file"),
     ],
 )
