@@ -16,6 +16,13 @@ from manifests.tally import Tally
 FILE = "answers.sqlite"
 WAIT_SECONDS = 60.0  # for another process that writes
 _AT_A_TIME = 500  # digests of one query
+_ROOM = 1 << 20  # bytes: of more answers than are on their way
+_SHOWN = 200  # characters of an error
+#: Kinds of errors that are no fault of the file's content.
+_OF_THE_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
+)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -104,6 +111,13 @@ class Answers:
                 with self._explained():
                     self._write(batch)
 
+    def make_room(self) -> None:
+        """See that the disk has room for answers; raises `BuildFailed` where it has none, before any is paid for."""
+        with self._work, self._explained():
+            # Pages of what is deleted stay in the file, for the answers that come.
+            self._database.execute("INSERT OR REPLACE INTO answers VALUES ('', '', zeroblob(?), '', 0, 0)", (_ROOM,))
+            self._database.execute("DELETE FROM answers WHERE digest = ''")
+
     def _write(self, batch: list[_Kept]) -> None:
         self._database.execute("BEGIN IMMEDIATE")
         try:
@@ -138,9 +152,11 @@ class Answers:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.OperationalError as error:
-            remedy = "see that it can be written and that its disk has room, and run the same command again"
-            raise BuildFailed(f"{self.path}: {error}; {remedy}") from error
         except sqlite3.DatabaseError as error:
-            remedy = "move it away: what it holds is asked for again"
-            raise BuildFailed(f"{self.path}: not a file of answers ({error}); {remedy}") from error
+            said = str(error)[:_SHOWN]
+            # The lowest byte is the kind of error; one of Python's own, such as of text that is not UTF-8, has none.
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _OF_THE_DISK:
+                remedy = "see that it can be written and that its disk has room, and run the same command again"
+                raise BuildFailed(f"{self.path}: {said}; {remedy}") from error
+            remedy = "recover it with sqlite3's .recover, or move it away: what it holds is asked and paid for again"
+            raise BuildFailed(f"{self.path}: not a file of answers ({said}); {remedy}") from error

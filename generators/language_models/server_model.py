@@ -59,6 +59,7 @@ class ServerModel:
         known = self._answers.find(dict.fromkeys(digests))
         wanted = {of: one for of, one in zip(digests, requests, strict=True) if of not in known}
         if wanted:
+            self._answers.make_room()
             batch = _Batch(self, self._answers, parameters)
             asyncio.run(batch.ask(wanted))
             known |= self._answers.find(wanted)

@@ -127,3 +127,14 @@ def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"hello, this is not a database at all" * 100)
     with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*move it away"):
         Answers(tmp_path)
+
+
+@pytest.mark.parametrize("changed", ["DROP TABLE tally; CREATE TABLE tally (a)", "UPDATE answers SET text = x'ff'"])
+def test_a_file_that_is_damaged_is_not_taken_for_a_full_disk(tmp_path: Path, changed: str) -> None:
+    answers = Answers(tmp_path)
+    answers.keep("a", "m", "{}", Answer("first"))
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.executescript(changed.replace("x'ff'", "CAST(x'ff' AS TEXT)"))
+    with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*\.recover, or move it away"):
+        answers.find(["a"])
+        answers.keep("b", "m", "{}", Answer("second"))

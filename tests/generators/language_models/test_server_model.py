@@ -301,6 +301,17 @@ def test_a_key_may_end_with_a_line_break_and_is_never_shown(tmp_path: Path, monk
                 settings.settings.check_inputs("source.engine", ["media"])
 
 
+def test_nothing_is_paid_for_while_the_disk_is_full(tmp_path: Path) -> None:
+    with serving(echo) as server:
+        full = model(server, tmp_path)
+        full._answers._database.execute("PRAGMA max_page_count = 20")
+        with pytest.raises(BuildFailed, match=r"answers\.sqlite: database or disk is full; see that"):
+            full.answers(requests(3), SCHEMA)
+        assert server.bodies == []
+        assert len(model(server, tmp_path).answers(requests(3), SCHEMA)) == 3
+        assert Answers(tmp_path).find([""]) == {}
+
+
 def test_half_a_surrogate_pair_does_not_reach_the_disk(tmp_path: Path) -> None:
     body = b'{"choices": [{"message": {"content": "x\\ud800"}, "finish_reason": "\\udfff"}]}'
     assert parsed(body, counted=False) == Answer("x?", "?")
