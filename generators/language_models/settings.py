@@ -49,12 +49,14 @@ class LanguageModelSettings(EngineSettings, ABC):
 
 
 def _server(url: str) -> str:
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("an address of printable ASCII without spaces; write other names of hosts as xn--...")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # a port above 65535 raises
         raise ValueError("write the address of a server, such as http://127.0.0.1:8000/v1")
     # A recipe lies beside the dataset.
-    if parts.username or parts.password or parts.query:
-        raise ValueError("an address without user, password and query; a key comes from api_key_variable")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError("an address without user, password, query and #; a key comes from api_key_variable")
     return url
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from generators.negative_captions.prompts import SUFFIX
 from generators.papers import BIVLC
@@ -47,6 +47,13 @@ class NegativeImages(EngineSource):
     reasons: ClassVar[Mapping[str, str]] = {
         reason: meaning for engine in ENGINES for reason, meaning in engine.reasons.items()
     }
+
+    @field_validator("sides")
+    @classmethod
+    def _once(cls, sides: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(sides)) < len(sides):
+            raise ValueError("name each side once")
+        return sides
 
     @model_validator(mode="before")
     @classmethod

@@ -123,12 +123,12 @@ _REMEDIES = {
     "too-short": "look at its negative captions",
     "question": "look at its negative captions",
     "no-final-punctuation": "bring the captions into one format first, with negative-prompts",
-    "unbalanced": "all gaps lie on one side; see what scores {where} has, or set refine to []",
+    "unbalanced": "no gap has an opposite one; lower grid, now {grid}, lower quantile, or set refine to []",
 }
 
 
 def _nothing_left(stage: str, where: str, reason: str, before: int, source: SelectedNegatives) -> str:
-    remedy = _REMEDIES[reason].format(where=where, quantile=source.quantile)
+    remedy = _REMEDIES[reason].format(where=where, quantile=source.quantile, grid=source.grid)
     return (
         f"{stage}: of the {before:,} negative captions of {where} that came so far, every one is left out as "
         f"{reason} ({source.reasons[reason]}); {remedy}"

@@ -118,6 +118,6 @@ def _refuse_absent(scored: Scored, where: str, source: SelectedNegatives, name: 
         if np.isnan(values).all():
             instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
             raise WrongUse(
-                f"{name}: source.{setting} needs scores that {where} lacks: its {score} is null in all rows. Name "
+                f"{name}: source.{setting} needs scores that {where} lacks: its {score} is no number in any row. Name "
                 f"{score} among that stage's scorers, or {instead}"
             )

@@ -174,7 +174,11 @@ subsets:
     ("engine", "problem"),
     [
         ({"base_url": "localhost:8000"}, "write the address of a server"),
-        ({"base_url": "http://me:secret@host/v1"}, "without user, password and query"),
+        ({"base_url": "http://me:secret@host/v1"}, "without user, password, query"),
+        ({"base_url": "http://host:99999/v1"}, "base_url.*0-65535"),
+        ({"base_url": "http://host/v1\n"}, "printable ASCII without spaces"),
+        ({"base_url": "http://höst/v1"}, "printable ASCII without spaces"),
+        ({"base_url": "http://host/v1#part"}, "without user, password, query and #"),
         ({"max_cost": 3}, "max_cost needs price_in and price_out"),
         ({"modle": "x"}, "Extra inputs"),
         ({"kind": "gpt"}, "does not match any of the expected tags"),

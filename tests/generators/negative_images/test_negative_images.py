@@ -112,6 +112,11 @@ def test_both_sides_are_drawn_from_one_seed(earlier: Callable[[str], Earlier], m
     assert original.provenance["seed"] == negative.provenance["seed"] != other.provenance["seed"]
 
 
+def test_a_side_is_named_once(model: str) -> None:
+    with pytest.raises(ValueError, match="name each side once"):
+        source(model, sides=["caption", "caption"])
+
+
 def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     records = {"0": {"filename": "", "caption": "A photo of a blue box.", "negative_caption": "A photo of a red ball."}}
     (tmp_path / "replace_att.json").write_text(json.dumps(records))

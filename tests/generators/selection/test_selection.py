@@ -161,17 +161,21 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
         (
             {"vera_negative": None},
             {},
-            r"source\.quality needs scores that .*scores lacks: its vera is null in all rows",
+            r"source\.quality needs scores that .*scores lacks: its vera is no number in any row",
         ),
         ({"cola_caption": math.nan}, {"quality": ["vera"]}, r"source\.refine needs .* leave cola out of refine"),
         ({"similarity": None}, {}, r"source\.similarity needs .* or set it to null"),
-        ({"lm_caption": None}, {"refine": ["lm"]}, r"its lm is null .*Name lm among that stage's scorers"),
+        ({"lm_caption": None}, {"refine": ["lm"]}, r"its lm is no number .*Name lm among that stage's scorers"),
         ({"similarity": 0.9995}, {}, r"left out as same-meaning \(.*raise similarity"),
         ({"negative_caption": "A bus"}, {}, r"left out as no-full-stop .*rules: paper"),
         ({"negative_caption": "Short one."}, {}, "left out as too-short"),
         ({"negative_caption": "Is it?"}, {"rules": "paper"}, "left out as question"),
         ({"negative_caption": "A bus"}, {"rules": "paper"}, "left out as no-final-punctuation"),
-        ({"vera_caption": 0.9}, {}, r"left out as unbalanced .*all gaps lie on one side.* set refine to \[\]"),
+        (
+            {"vera_caption": 0.9},
+            {},
+            r"left out as unbalanced .*no gap has an opposite one; lower grid, now 50, .*set refine to \[\]",
+        ),
     ],
 )
 def test_what_leaves_nothing_names_the_setting(
