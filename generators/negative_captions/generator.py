@@ -20,7 +20,7 @@ from shards.kinds.samples import Rejected, TableRows
 class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
     """One negative caption a candidate; those of a caption are a group."""
 
-    version = 1
+    version = 2
     candidate = NegativeCandidate
     libraries = (*LIBRARIES, "inflect")
     columns = COLUMNS

@@ -30,7 +30,10 @@ def negative(kind: str, doc: Doc, words: Vocabulary, random: np.random.Generator
     """One negative of a parsed caption; None where the rules of the kind find nothing to change.
 
     First one of the places is drawn, then one of the changes there: a place with many substitutes weighs no more.
+    In captions that are mostly in another script there is none: parse and words are English.
     """
+    if not _mostly_latin(doc.text):
+        return None
     places: dict[tuple[int, ...], list[Proposal]] = {}
     for proposal in RULES[kind](doc, words):
         places.setdefault(tuple(edit.start for edit in proposal), []).append(proposal)
@@ -38,3 +41,8 @@ def negative(kind: str, doc: Doc, words: Vocabulary, random: np.random.Generator
         return None
     choices = list(places.values())[random.integers(len(places))]
     return edited(doc.text, choices[random.integers(len(choices))])
+
+
+def _mostly_latin(text: str) -> bool:
+    letters = [ord(one) for one in text if one.isalpha()]
+    return 2 * sum(one < 0x250 or 0x1E00 <= one < 0x1F00 for one in letters) > len(letters)

@@ -126,3 +126,12 @@ def test_odd_captions_do_no_harm(parse: Any, caption: str) -> None:
     for kind in RULES:
         made = negative(kind, parse(caption), vocabulary(), np.random.default_rng(0))
         assert made is None or made != caption
+
+
+@pytest.mark.parametrize(
+    "caption", ["كلب أسود على مقعد أحمر", "一只猫坐在红色的垫子上。", "Собака на коврике", "😀 🐶"]
+)
+def test_nothing_is_added_to_captions_in_another_script(parse: Any, caption: str) -> None:
+    written = [negative(kind, parse(caption), vocabulary(), np.random.default_rng(0)) for kind in KINDS]
+    assert written == [None] * len(KINDS)
+    assert negative("add_obj", parse("A dog in the café sits on a mat."), vocabulary(), np.random.default_rng(0))
