@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotAppli
 from evaluation.scorers.kinds import open_model
 from manifests.canonical import digest
 from manifests.errors import WrongUse
+from shards.storage.whole_file import write_text
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
@@ -127,9 +127,7 @@ def read_and_run(
 
 def _record(path: Path, computed: int) -> None:
     """Keep what this run computed beside the scores, which are the same whether it came from the cache."""
-    beside = path.with_name(f".{path.stem}{RUN}.{os.getpid()}")
-    beside.write_text(json.dumps({"computed": computed}))
-    os.replace(beside, path.with_suffix(RUN))
+    write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
 
 
 def _unheard(benchmark: str, model: str, done: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from evaluation.report.plots import on_dark, plot
 from evaluation.report.result_tables import benchmark_tables, run_tables
 from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from evaluation.report.tables import as_csv, as_latex, decimals, differs, number
+from shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -64,15 +64,8 @@ def write_report(
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
         files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
     for path, text in files.items():
-        _write(path, text)
+        write_text(path, text)
     return list(files)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(beside, path)
 
 
 def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributions.Panel]]]:
