@@ -155,7 +155,7 @@ def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 
-def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int]:
+def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int | None]:
     """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
 
     ``entries`` and ``targets`` count those that are not excluded; targets are entries too.
@@ -170,6 +170,8 @@ def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: froze
         "tied": int((scores[wrong] == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
         "targets": int(target.sum()),
+        "tied_targets": int((scores[target] == best).sum()),
+        "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
     }
 
 

@@ -274,11 +274,16 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
     found = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded))
     best = max(scores[place] for place in targets - excluded)
     wrong = [score for place, score in enumerate(scores) if place not in targets | excluded]
+    top = max(wrong, default=None)
     assert found == {
         "higher": sum(score > best for score in wrong),
         "tied": sum(score == best for score in wrong),
         "entries": len(scores) - len(excluded),
         "targets": len(targets - excluded),
+        "tied_targets": sum(scores[place] == best for place in targets - excluded),
+        "best_wrong": next(
+            (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
+        ),
     }
 
 
