@@ -19,6 +19,7 @@ Asked = Literal["matching", "query", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
+OPTIONAL = {"tied_targets", "best_wrong"}  # columns
 COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
 
@@ -107,6 +108,6 @@ def _scored(path: Path) -> Scored:
     except (pydantic.ValidationError, json.JSONDecodeError) as error:
         raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
     for asked, expected in SCHEMAS.items():
-        if set(expected.names) <= set(schema.names):
+        if set(expected.names) - OPTIONAL <= set(schema.names):
             return Scored(path, asked, about)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
