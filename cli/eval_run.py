@@ -119,7 +119,8 @@ def progress() -> Iterator[Callable[[str, str, int], None]]:
 def _print(scores: Sequence[dict[str, Any]]) -> None:
     for one in scores:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
-        print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}")
+        cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
+        print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
         found = one["figures"]
         expected, interval = found["expected"], found["interval"]
         for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:

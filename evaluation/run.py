@@ -79,6 +79,8 @@ def run(
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
         facts = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        if scorer.threshold is not None:
+            facts["threshold"] = scorer.threshold
         try:
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, model)
@@ -118,9 +120,9 @@ def read_and_run(
     benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
     scores = []
     for one in run(benchmarks, models, out, cache, running, on_progress):
-        left_out = json.loads(pq.read_schema(one.path).metadata[b"twinset"])["left_out"]
-        figures = measure(one.path).as_json()["all"]
-        scores.append(asdict(one) | {"path": str(one.path), "left_out": left_out, "figures": figures})
+        said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
+        told = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
+        scores.append(asdict(one) | {"path": str(one.path), **told, "figures": measure(one.path).as_json()["all"]})
     report = write_report(out, {one.name: one for one in benchmarks})[0]
     return {"scores": scores, "report": str(report)}
 

@@ -32,6 +32,8 @@ class Similarities(ABC):
     def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
         self.name, self.store, self.pictures = model.name, store, Pictures()
         self.passes = Passes(model.name, store, batch)
+        self._encoder = model.encoder if isinstance(model, Composer) else model
+        self._cut: set[bytes] = set()  # names of texts; few, or the benchmark is not for this model
 
     @abstractmethod
     def prepare(self, examples: Sequence[Asked]) -> Left:
@@ -48,6 +50,18 @@ class Similarities(ABC):
     @abstractmethod
     def gallery(self, query: Query) -> Floats:
         """Similarity of a query with each entry of its gallery, shape (entries,)."""
+
+    def start_count(self) -> None:
+        """Begin to count what is asked for, for `counted`."""
+        self._cut.clear()
+        self.store.start_count()
+
+    def counted(self) -> dict[str, int]:
+        """How many images, texts and pairs were asked for, and how many texts the model sees only the beginning of."""
+        return self.store.counted() | ({"cut_texts": len(self._cut)} if self._cut else {})
+
+    def _count_cut(self, texts: Iterable[str]) -> None:
+        self._cut.update(text_name(text) for text in self._encoder.too_long(list(texts)))
 
     def close(self) -> None:
         """End the threads that decode."""
@@ -139,6 +153,7 @@ class ByFeatures(Similarities):
 
     def _encode_texts(self, texts: dict[str, str]) -> None:
         """texts: with the key of an example that has them."""
+        self._count_cut(texts)
         named = {text_name(text): (text, key) for text, key in texts.items()}
         inputs = [
             (name, f"the text {named[name][0][:_TEXT_SHOWN]!r} (example {named[name][1]})", named[name][0])
@@ -203,6 +218,7 @@ class ByPairs(Similarities):
             for picture, text in pairs_of(example):
                 if (name := self._name_or_none(picture)) is not None:
                     texts.setdefault(name, {})[pair_name(name, text_name(text))] = text
+        self._count_cut({text for pairs in texts.values() for text in pairs.values()})
         missing = set(self.store.missing(pair for pairs in texts.values() for pair in pairs))
         wanted = [name for name, pairs in texts.items() if not missing.isdisjoint(pairs)]
         decoded = self.pictures.decoded(

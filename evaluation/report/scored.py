@@ -31,7 +31,10 @@ class _Run(pydantic.BaseModel):
 
 
 class About(pydantic.BaseModel):
-    """What a score file says of itself. left_out: examples that were not asked, by reason. seconds: of scoring.
+    """What a score file says of itself.
+
+    left_out: examples that were not asked, by reason. seconds: of scoring. threshold: score above which the model says
+    that an image and a text match, where there is one.
 
     Whatever else it holds is what scoring cost, such as how many images were encoded.
     """
@@ -46,6 +49,7 @@ class About(pydantic.BaseModel):
     left_out: dict[str, int] = {}
     seconds: float | None = None
     device: str | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

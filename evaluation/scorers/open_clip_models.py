@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evaluation.scorers.checkpoints import Weights, fit, read_weights
-from evaluation.scorers.contract import DualEncoder, Floats, Running
+from evaluation.scorers.contract import DualEncoder, Floats, Running, maybe_longer
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from shards.models.files import ModelMissing, local_folder, read_json, sha256_once
@@ -95,6 +96,19 @@ class OpenClip(DualEncoder):
             )
         return features
 
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """As `Scorer.too_long`."""
+        most = int(self._network.context_length)
+        if not (some := maybe_longer(texts, most)):
+            return []
+        # More of a text is read where there is room for twice as many tokens; marks and filling do not count.
+        marks = self._tokens([""], most)[0].unique().tolist()
+        short, whole = (
+            [sum(token not in marks for token in row) for row in self._tokens(some, room).tolist()]
+            for room in (most, 2 * most)
+        )
+        return [text for text, read, there in zip(some, short, whole, strict=True) if there > read]
+
 
 def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     """``open_clip:NAME:TAG``, ``open_clip:NAME:FILE``, ``open_clip:CONFIG.json:FILE``, ``open_clip:FOLDER``."""
@@ -127,8 +141,14 @@ def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
         network, tokens = _build(architecture)
-    _LOG.warning("%s: random weights: its scores are those of chance, more or less", name)
+    _warn_random(parts[0])
     return OpenClip(name, architecture, f"random {seed}", network.to(running.start()).eval(), tokens)
+
+
+@cache
+def _warn_random(architecture: str) -> None:
+    """Once a process: rules such as image+text open the same encoder again."""
+    _LOG.warning("random:%s: random weights: its scores are those of chance, more or less", architecture)
 
 
 def find_architecture(name: str) -> Architecture:

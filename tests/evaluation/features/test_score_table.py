@@ -73,6 +73,21 @@ def test_each_image_and_text_is_read_and_encoded_once_over_runs_and_benchmarks(t
     assert (again.images, again.texts) == (1, 1)
 
 
+@pytest.mark.parametrize("make", [lambda: PlainEncoder(), lambda: PlainPairs()])
+def test_texts_that_are_cut_are_counted_once_and_told(
+    tmp_path: Path, make: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    scorer = make()
+    scorer.too_long = lambda texts: [text for text in texts if text in ("frame 1", "frame 3")]
+    kind: Any = ByFeatures if isinstance(scorer, DualEncoder) else ByPairs
+    similarities = kind(scorer, FeatureStore(tmp_path, scorer.digest()), 4)
+    for place in ("first", "cached"):
+        write_scores(SmallBenchmark(lambda: matchings(Shelf(), 9)), similarities, tmp_path / place, {})
+        assert json.loads(pq.read_schema(tmp_path / place).metadata[b"twinset"])["cut_texts"] == 2
+    similarities.close()
+    assert f"2 texts are longer than {scorer.name} reads" in caplog.text
+
+
 def test_a_matching_of_one_image_has_null_scores_for_the_other(tmp_path: Path) -> None:
     one = replace(matchings(Shelf(), 1)[0], images=(Shelf().picture(0),))
     (row,) = scored(lambda: [one], by_features(tmp_path), tmp_path / "s.parquet").to_pylist()

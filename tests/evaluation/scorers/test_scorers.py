@@ -142,6 +142,22 @@ def test_random_weights_come_from_their_seed_and_are_said_so(tmp_path: Path, cap
     assert "random weights" in caplog.text
 
 
+def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, saved: dict[str, Path]) -> None:
+    import transformers
+
+    # CLIP reads 77 tokens, two of which mark the ends: "a" is one token.
+    fits, longer = " ".join(["a"] * 75), " ".join(["a"] * 76)
+    assert encoder(f"random:{open_clip_config(tmp_path)}").too_long([fits, longer, "a", "é" * 400]) == [
+        longer,
+        "é" * 400,
+    ]
+    for kind, most in (("clip", 77), ("siglip", 64), ("vilt", 40)):
+        read = transformers.AutoTokenizer.from_pretrained(saved[kind])
+        whole = {text: len(read(text)["input_ids"]) for text in (" ".join(["a"] * n) for n in range(30, 80))}
+        found = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*whole])
+        assert found == [text for text, tokens in whole.items() if tokens > most] != [], kind
+
+
 # --- transformers ------------------------------------------------------------------------------------------------
 
 
