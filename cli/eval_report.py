@@ -26,9 +26,10 @@ def add(commands: Any) -> None:
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
-    from evaluation.benchmarks import open_benchmark
+    from evaluation.benchmarks import open_benchmarks
     from evaluation.report.page import write_report  # it draws
 
-    benchmarks = {name: open_benchmark(name, folder) for name, folder in named(asked.benchmark, [])}
+    opened = [one for name, folder in named(asked.benchmark, []) for one in open_benchmarks(name, folder)]
+    benchmarks = {one.name: one for one in opened}
     for path in write_report(asked.out, benchmarks):
         print(path)

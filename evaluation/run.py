@@ -78,7 +78,7 @@ def run(
     for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
-        facts = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        facts: dict[str, Any] = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
         if scorer.threshold is not None:
             facts["threshold"] = scorer.threshold
         try:
@@ -113,11 +113,11 @@ def read_and_run(
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from evaluation.benchmarks import open_benchmark
+    from evaluation.benchmarks import open_benchmarks
     from evaluation.metrics.measure import measure
     from evaluation.report.page import write_report
 
-    benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
+    benchmarks = [one for name, folder in places for one in open_benchmarks(name, folder, subsets)]
     scores = []
     for one in run(benchmarks, models, out, cache, running, on_progress):
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
