@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from evaluation.examples import Benchmark
 from evaluation.features.choices import ByChoices
+from evaluation.features.pairs import ByPairs
 from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
+from evaluation.features.similarities import ByFeatures, Similarities
 from evaluation.features.store import FeatureStore, default_cache
 from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
 from evaluation.scorers.kinds import open_model

@@ -16,8 +16,9 @@ from PIL import Image
 
 from evaluation.examples import GROUNDING_ERRORS, MATCHING_SCORES, QUERY_RANKS, Grounding, LeftOut, Matching, Query
 from evaluation.features import score_table
+from evaluation.features.pairs import ByPairs
 from evaluation.features.score_table import grounding_errors, ranks, write_scores
-from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
+from evaluation.features.similarities import ByFeatures, Similarities
 from evaluation.features.store import FeatureStore
 from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, unit
 from manifests.errors import WrongUse
