@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from cli.options import named_folder
 from cli.tables import print_columns
 from manifests.errors import WrongUse
 
@@ -20,7 +21,7 @@ def add(commands: Any) -> None:
     probing.add_argument(
         "benchmarks",
         nargs="+",
-        type=_placed,
+        type=named_folder,
         metavar="NAME=DIR",
         help="benchmark and its folder; twinset=OUT for yours",
     )
@@ -104,10 +105,3 @@ def _print_table(found: dict[str, Any]) -> None:
         print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
     for note in found["notes"]:
         print(f"{found['benchmark']}: {note}", file=sys.stderr)
-
-
-def _placed(text: str) -> tuple[str, str]:
-    name, equals, place = text.partition("=")
-    if not (name and equals and place):
-        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=DIR, such as sugarcrepe=data/sugarcrepe")
-    return name, place

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cli.eval_run import named
+from cli.options import named_folder
 
 
 def add(commands: Any) -> None:
@@ -19,6 +19,7 @@ def add(commands: Any) -> None:
         "--benchmark",
         action="append",
         default=[],
+        type=named_folder,
         metavar="NAME=DIR",
         help="a benchmark's folder, for pictures of mistakes that OUT does not hold yet; may be repeated",
     )
@@ -29,7 +30,7 @@ def report(asked: argparse.Namespace) -> None:
     from evaluation.benchmarks import open_benchmarks
     from evaluation.report.page import write_report  # it draws
 
-    opened = [one for name, folder in named(asked.benchmark, []) for one in open_benchmarks(name, folder)]
+    opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
     benchmarks = {one.name: one for one in opened}
     for path in write_report(asked.out, benchmarks):
         print(path)

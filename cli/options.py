@@ -19,3 +19,11 @@ def _number_from(least: int, text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < least:
         raise argparse.ArgumentTypeError(f"{text!r}: write a number, {least} or more")
     return int(text)
+
+
+def named_folder(text: str) -> tuple[str, str]:
+    """A benchmark and its folder, ``NAME=DIR``."""
+    name, equals, folder = text.partition("=")
+    if not (name and equals and folder):
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=DIR, such as sugarcrepe=data/sugarcrepe")
+    return name, folder

@@ -233,3 +233,9 @@ def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: p
     next(other.glob("scores/pairs/model-1.parquet")).unlink()
     with pytest.raises(WrongUse, match="not a report of blind probes"):
         write_report(other)
+
+
+def test_a_benchmark_without_its_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["eval", "report", str(tmp_path), "--benchmark", "genecis"])
+    assert "'genecis': write NAME=DIR" in capsys.readouterr().err
