@@ -40,6 +40,8 @@ def round_alike(threads: int) -> None:
 
     The fastest convolution is found by trying, which can end differently from run to run.
     """
+    import torch
+
     torch.set_num_threads(threads)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
@@ -51,6 +53,8 @@ def inference(threads: int) -> Iterator[None]:
 
     Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
     """
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -64,10 +64,10 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        inside = [tag for tag in self.tags if tag.strip("/") in ("td", "th", "h2", "h3")]
-        if inside and inside[-1] in ("td", "th"):
+        inside = next((tag for tag in reversed(self.tags) if tag.strip("/") in ("td", "th", "h2", "h3")), "")
+        if inside in ("td", "th"):
             self.rows[-1][-1] += data.strip()
-        elif inside and inside[-1] in ("h2", "h3"):
+        elif inside in ("h2", "h3"):
             self.headings[-1] += data
 
 
