@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
-    from evaluation.benchmarks import open_benchmarks
+    from evaluation.dataset_parts import open_benchmarks
     from evaluation.report.page import write_report  # it draws
 
     opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.benchmarks.parts import Part, parts_of
+from evaluation.dataset_parts import Part, parts_of
 from evaluation.examples import Benchmark
 from evaluation.report.page import write_report
 from evaluation.run import OnProgress, Scored, run

@@ -114,7 +114,7 @@ def read_and_run(
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from evaluation.benchmarks import open_benchmarks
+    from evaluation.dataset_parts import open_benchmarks
     from evaluation.metrics.measure import measure
     from evaluation.report.page import write_report
 

@@ -10,7 +10,8 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from evaluation.benchmarks import READERS, open_benchmarks
+from evaluation.benchmarks import READERS
+from evaluation.dataset_parts import open_benchmarks
 from evaluation.report.page import write_report
 from evaluation.report.result_tables import benchmark_tables
 from evaluation.report.results import measured_run

@@ -13,12 +13,10 @@ from evaluation.benchmarks.cirr import Cirr
 from evaluation.benchmarks.eqben import EqBen
 from evaluation.benchmarks.genecis import GeneCis
 from evaluation.benchmarks.mit_states import MitStates
-from evaluation.benchmarks.parts import parts_of
 from evaluation.benchmarks.reader import Reader, suggested
 from evaluation.benchmarks.sugarcrepe import SugarCrepe
 from evaluation.benchmarks.valse import Valse
 from evaluation.benchmarks.winoground import Winoground
-from evaluation.examples import Benchmark
 from manifests.errors import WrongUse
 
 #: Readers by name. A new one is a class here and a row of the table in docs/evaluation.md.
@@ -48,10 +46,3 @@ def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = (), cap
     opened = READERS[name](data, subsets)
     opened.captions_only = captions_only
     return opened
-
-
-def open_benchmarks(name: str, data: Path | str, subsets: Sequence[str] = ()) -> list[Benchmark]:
-    """As `open_benchmark`; a dataset of several kinds of samples becomes a benchmark for each kind (`parts.KINDS`)."""
-    opened = open_benchmark(name, data, subsets)
-    parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
-    return [*parts] if len(parts) > 1 else [opened]

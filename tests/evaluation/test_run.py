@@ -11,7 +11,7 @@ import pytest
 
 from cli.eval_run import named
 from cli.main import main
-from evaluation.benchmarks import open_benchmarks
+from evaluation.dataset_parts import open_benchmarks
 from evaluation.report.results import measured_run
 from evaluation.run import read_and_run, run, scores_path
 from evaluation.scorers.contract import NotApplicable, Running

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from evaluation.benchmarks import open_benchmark
 from evaluation.benchmarks.built_dataset import BuiltDataset
 from evaluation.benchmarks.reader import Item
+from evaluation.examples import Benchmark
 from shards.records import planned_stage
 
 #: By kind of sample: what follows in the name, and in the title.
@@ -54,3 +57,10 @@ def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
             part = BuiltDataset(dataset.place, subsets)
             parts.append(Part(f"{name}-{ending}", f"{title}: {asked}", part))
     return parts
+
+
+def open_benchmarks(name: str, data: Path | str, subsets: Sequence[str] = ()) -> list[Benchmark]:
+    """As `evaluation.benchmarks.open_benchmark`, but a dataset of several `KINDS` becomes a benchmark for each kind."""
+    opened = open_benchmark(name, data, subsets)
+    parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
+    return [*parts] if len(parts) > 1 else [opened]
