@@ -192,7 +192,7 @@ def evaluate(
         on_progress: called with benchmark, model and the number of examples done.
 
     Returns:
-        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "figures"}],
+        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "cut_texts", "figures"}],
         "report": PATH}``.
 
     Raises:

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.options import whole_number
+from cli.tables import print_columns
+
 if TYPE_CHECKING:
     from evaluation.answers.report import Read, SplitReport
     from evaluation.metrics.figures import Figure
@@ -24,9 +27,9 @@ def add(commands: Any) -> None:
     added.add_argument(
         "folder", type=Path, metavar="DIR", help="holds positive-first/SPLIT.json and negative-first/SPLIT.json"
     )
-    added.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap (default: 0)")
+    added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of the bootstrap (default: 0)")
     added.add_argument(
-        "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+        "--resamples", type=whole_number, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
     )
     added.add_argument(
         "--scores",
@@ -50,7 +53,7 @@ def answers(asked: argparse.Namespace) -> None:
         print(json.dumps(found.as_json()))
         return
     splits = found.splits if len(found.splits) == 1 else {**found.splits, ALL: found.all}
-    _print_table([row for name, split in splits.items() for row in _rows(name, split)])
+    print_columns(_HEADER, [row for name, split in splits.items() for row in _rows(name, split)])
     _print_answers("read in another way by the released evaluation", found.differences)
     _print_answers("unparsed", found.unparsed)
     for file, held in found.stray.items():
@@ -89,14 +92,6 @@ def _value(figure: Figure | None) -> tuple[str, str]:
     return f"{figure.value:.2f}", interval
 
 
-def _print_table(rows: Iterable[tuple[str, ...]]) -> None:
-    """In plain text, whatever the width of the terminal."""
-    lines = [_HEADER, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
 def _print_answers(title: str, some: Iterable[Read]) -> None:
     shown = [*some]
     if shown:
@@ -107,9 +102,3 @@ def _print_answers(title: str, some: Iterable[Read]) -> None:
         # As a literal: an answer can hold control characters. The whole text is in --json.
         literal = repr(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
         print(f"{one.file}: {one.answered.key}: {said or one.reading.reason}: {literal}")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
-    return int(text)

@@ -50,5 +50,4 @@ def demo(asked: argparse.Namespace) -> None:
             scored, page = score_demo(asked.data, asked.out, asked.cache, on_progress)
     for one in scored:
         print(f"{one.benchmark}, {one.model}: {one.rows:,} scored")
-    print("The models have random weights: they know nothing of what they are asked.")
     print(page)

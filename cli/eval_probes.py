@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cli.options import named_folder
+from cli.tables import print_columns
 from manifests.errors import WrongUse
 
 
@@ -20,7 +21,7 @@ def add(commands: Any) -> None:
     probing.add_argument(
         "benchmarks",
         nargs="+",
-        type=_placed,
+        type=named_folder,
         metavar="NAME=DIR",
         help="benchmark and its folder; twinset=OUT for yours",
     )
@@ -93,7 +94,7 @@ def _print_table(found: dict[str, Any]) -> None:
             lines.append(("", "", said, f"{one['expected']:.2f}", interval, f"{one['ties']:.2f}", flag))
         for detected, share in row["detectors"].items():
             lines.append(("", "", f"detectors: {detected}", f"{share:.2f}", "", "", ""))
-    _print_columns(lines)
+    print_columns(lines[0], lines[1:])
     print(
         f"Half of ties count as right. Flagged where the interval, clustered by group, begins above "
         f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what.\n"
@@ -104,16 +105,3 @@ def _print_table(found: dict[str, Any]) -> None:
         print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
     for note in found["notes"]:
         print(f"{found['benchmark']}: {note}", file=sys.stderr)
-
-
-def _print_columns(lines: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _placed(text: str) -> tuple[str, str]:
-    name, equals, place = text.partition("=")
-    if not (name and equals and place):
-        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=DIR, such as sugarcrepe=data/sugarcrepe")
-    return name, place

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cli.eval_run import named
+from cli.options import named_folder
 
 
 def add(commands: Any) -> None:
@@ -19,6 +19,7 @@ def add(commands: Any) -> None:
         "--benchmark",
         action="append",
         default=[],
+        type=named_folder,
         metavar="NAME=DIR",
         help="a benchmark's folder, for pictures of mistakes that OUT does not hold yet; may be repeated",
     )
@@ -26,9 +27,10 @@ def add(commands: Any) -> None:
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
-    from evaluation.benchmarks import open_benchmark
+    from evaluation.dataset_parts import open_benchmarks
     from evaluation.report.page import write_report  # it draws
 
-    benchmarks = {name: open_benchmark(name, folder) for name, folder in named(asked.benchmark, [])}
+    opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
+    benchmarks = {one.name: one for one in opened}
     for path in write_report(asked.out, benchmarks):
         print(path)

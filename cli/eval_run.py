@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from cli.options import positive_number, whole_number
 from manifests.errors import WrongUse
 
 
@@ -43,9 +44,11 @@ def add(commands: Any) -> None:
     )
     running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs the models (default: cpu)")
     running.add_argument(
-        "--batch", type=_positive, default=32, metavar="N", help="images, texts or pairs a pass (default: 32)"
+        "--batch", type=positive_number, default=32, metavar="N", help="images, texts or pairs a pass (default: 32)"
     )
-    running.add_argument("--threads", type=_count, default=0, metavar="N", help="of torch (default: 0, one a core)")
+    running.add_argument(
+        "--threads", type=whole_number, default=0, metavar="N", help="of torch (default: 0, one a core)"
+    )
     running.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
@@ -116,7 +119,8 @@ def progress() -> Iterator[Callable[[str, str, int], None]]:
 def _print(scores: Sequence[dict[str, Any]]) -> None:
     for one in scores:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
-        print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}")
+        cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
+        print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
         found = one["figures"]
         expected, interval = found["expected"], found["interval"]
         for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
@@ -124,15 +128,3 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
             line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
             print(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
         print(f"  {one['path']}")
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 1 or more")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
-    return int(text)

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from cli.options import whole_number
+from cli.tables import print_columns
+
 
 def add(commands: Any) -> None:
     """Add the two commands to the subparsers of ``twinset eval``."""
@@ -44,9 +47,9 @@ def add(commands: Any) -> None:
             metavar="COLUMN",
             help="source image or video; its rows are resampled together (default: the column group, else every row)",
         )
-        added.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap (default: 0)")
+        added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of the bootstrap (default: 0)")
         added.add_argument(
-            "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+            "--resamples", type=whole_number, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
         )
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
@@ -119,11 +122,8 @@ def _interval(low: float | None, high: float | None, digits: int = 2) -> str:
 
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """A table on stdout in plain text, whatever the width of the terminal; notes on stderr."""
-    lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    """A table on stdout, notes on stderr."""
+    print_columns(header, rows)
     for note in notes:
         print(note, file=sys.stderr)
 
@@ -133,12 +133,6 @@ def _names(text: str) -> tuple[str, ...]:
     if not all(names) or len({*names}) < len(names):
         raise argparse.ArgumentTypeError(f"{text!r}: write different names with a comma between them")
     return names
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
-    return int(text)
 
 
 def _number(text: str) -> float:

@@ -1,8 +1,9 @@
-"""Counts as tables for people."""
+"""Tables for people."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -58,6 +59,14 @@ def print_problems(found: dict[str, Any], counted: bool) -> int:
             counted_as = [f"{_number(number)} {what}{'s' * (number != 1)}" for what, number in numbers.items()]
             print(f"{name}:", ", ".join(counted_as))
     return problems
+
+
+def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of cells below a header, in plain text, whatever the width of the terminal."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _number(value: int | None) -> str:

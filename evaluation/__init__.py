@@ -1,1 +1,1 @@
-"""Judges pictures and galleries by measuring."""
+"""Tells whether models see what differs between twins: benchmarks, scorers, metrics, reports; and judges pictures."""

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 IDENTITY = (("key", pa.string()), ("subset", pa.string()), ("category", pa.string()), ("group", pa.string()))
 #: Of matchings: similarity of image i and caption j, float32; s10 and s11 are null where there is one image.
 MATCHING_SCORES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in ("s00", "s01", "s10", "s11"))])
-#: Of queries: how many wrong entries score higher than the best target, how many score the same, entries, targets.
-QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in ("higher", "tied", "entries", "targets"))])
+#: Of queries: how many wrong entries score higher than the best target, and how many the same; how many entries are
+#: ranked, and how many of them are targets; how many targets score as the best one does (1 or more); the place in the
+#: gallery of the wrong entry that scores highest, null where all are targets.
+RANKS = ("higher", "tied", "entries", "targets", "tied_targets", "best_wrong")
+QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS)])
 #: Of groundings: seconds from each of the best-scoring gaps between frames to the boundary; several where scores tie.
 GROUNDING_ERRORS = pa.schema([*IDENTITY, ("errors", pa.list_(pa.float32()))])
 

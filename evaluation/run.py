@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,13 +15,15 @@ import pyarrow.parquet as pq
 
 from evaluation.examples import Benchmark
 from evaluation.features.choices import ByChoices
+from evaluation.features.pairs import ByPairs
 from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
+from evaluation.features.similarities import ByFeatures, Similarities
 from evaluation.features.store import FeatureStore, default_cache
 from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
 from evaluation.scorers.kinds import open_model
 from manifests.canonical import digest
 from manifests.errors import WrongUse
+from shards.storage.whole_file import write_text
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
@@ -78,7 +79,9 @@ def run(
     for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
-        facts = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        facts: dict[str, Any] = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        if scorer.threshold is not None:
+            facts["threshold"] = scorer.threshold
         try:
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, model)
@@ -111,25 +114,23 @@ def read_and_run(
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from evaluation.benchmarks import open_benchmark
+    from evaluation.dataset_parts import open_benchmarks
     from evaluation.metrics.measure import measure
     from evaluation.report.page import write_report
 
-    benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
+    benchmarks = [one for name, folder in places for one in open_benchmarks(name, folder, subsets)]
     scores = []
     for one in run(benchmarks, models, out, cache, running, on_progress):
-        left_out = json.loads(pq.read_schema(one.path).metadata[b"twinset"])["left_out"]
-        figures = measure(one.path).as_json()["all"]
-        scores.append(asdict(one) | {"path": str(one.path), "left_out": left_out, "figures": figures})
+        said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
+        told = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
+        scores.append(asdict(one) | {"path": str(one.path), **told, "figures": measure(one.path).as_json()["all"]})
     report = write_report(out, {one.name: one for one in benchmarks})[0]
     return {"scores": scores, "report": str(report)}
 
 
 def _record(path: Path, computed: int) -> None:
     """Keep what this run computed beside the scores, which are the same whether it came from the cache."""
-    beside = path.with_name(f".{path.stem}{RUN}.{os.getpid()}")
-    beside.write_text(json.dumps({"computed": computed}))
-    os.replace(beside, path.with_suffix(RUN))
+    write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
 
 
 def _unheard(benchmark: str, model: str, done: int) -> None:

@@ -10,7 +10,8 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from evaluation.benchmarks import READERS, open_benchmark
+from evaluation.benchmarks import READERS
+from evaluation.dataset_parts import open_benchmarks
 from evaluation.report.page import write_report
 from evaluation.report.result_tables import benchmark_tables
 from evaluation.report.results import measured_run
@@ -32,10 +33,15 @@ from stages.run_here import RETRIES
     persist_result=False,
 )
 def score_task(
-    benchmark: str, data: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
+    benchmark: str, place: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
 ) -> str:
-    """Score one benchmark with one model; a retry goes on from what is in the cache. Returns the score file."""
-    reader = open_benchmark(benchmark, data, subsets)
+    """Score one benchmark with one model; a retry goes on from what is in the cache. Returns the score file.
+
+    Args:
+        benchmark: name of one that `open_benchmarks` finds in ``place``, which is ``NAME=DIR``.
+    """
+    name, _, folder = place.partition("=")
+    reader = next(one for one in open_benchmarks(name, folder, subsets) if one.name == benchmark)
     return str(run([reader], [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
 
 
@@ -74,12 +80,16 @@ def evaluate(
         raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
     if not named or not models:
         raise WrongUse(f"benchmarks, models: name at least one of each; benchmarks are {', '.join(READERS)}")
-    readers = {name: open_benchmark(name, folder, subsets or []) for name, folder in named}
+    opened = [
+        (place, one)
+        for place, (name, folder) in zip(benchmarks, named, strict=True)
+        for one in open_benchmarks(name, folder, subsets or [])
+    ]
     running = {"device": device, "batch": batch, "threads": threads}
     scored, failures = 0, []
     for model in models:
-        for name, folder in named:
-            state = score_task(name, folder, model, out, subsets or [], cache, running, return_state=True)
+        for place, name in [(place, one.name) for place, one in opened]:
+            state = score_task(name, place, model, out, subsets or [], cache, running, return_state=True)
             if state.is_completed():
                 scored += 1
                 continue
@@ -91,7 +101,7 @@ def evaluate(
                     f"{model} on {name}: {in_words(error) if isinstance(error, Exception) else state.message}"
                 )
     if scored:
-        page = write_report(Path(out), readers)[0]
+        page = write_report(Path(out), {one.name: one for _, one in opened})[0]
         _show(Path(out), page)
     if failures or not scored:
         raise BuildFailed("\n".join(failures) or "no model can answer any of the benchmarks; the log says why")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -87,3 +87,15 @@ class Passes:
                 "does not run in float32: get the checkpoint again"
             )
         return values
+
+
+def lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Inputs in lists of a size; the last may be shorter."""
+    lot: list[T] = []
+    for one in inputs:
+        lot.append(one)
+        if len(lot) == size:
+            yield lot
+            lot = []
+    if lot:
+        yield lot

@@ -43,9 +43,10 @@ def write_scores(
     """Score all examples of a benchmark.
 
     The file's metadata has, under ``twinset``, ``facts`` with ``data_digest``, ``left_out``, ``seconds`` and how many
-    different ``images``, ``texts`` or ``pairs`` of them the benchmark needs. Seconds
-    are those of the network for all that the benchmark needs, in whatever run it was encoded: so a run again, from
-    the cache, writes the same bytes. Examples that are left out are listed beside it, in ``NAME.left_out.jsonl``.
+    different ``images``, ``texts`` or ``pairs`` of them the benchmark needs; ``cut_texts``, where there are any, counts
+    texts of which the model reads only the beginning. Seconds are those of the network for all that the benchmark
+    needs, in whatever run it was encoded: so a run again, from the cache, writes the same bytes. Examples that are left
+    out are listed beside it, in ``NAME.left_out.jsonl``.
 
     Args:
         on_progress: called with the number of examples done.
@@ -59,7 +60,7 @@ def write_scores(
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary, listing = path.with_name(f".{path.name}.{os.getpid()}"), path.with_suffix(".left_out.jsonl")
     left_out, rows, writer = Counter[str](), 0, None
-    similarities.store.start_count()
+    similarities.start_count()
     listed = listing.with_name(f".{listing.name}.{os.getpid()}")
     try:
         with listed.open("w", encoding="utf-8") as lost:
@@ -97,7 +98,10 @@ def write_scores(
         if left_out.total() > NAMED:
             _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
         told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-        told |= similarities.store.counted() | {"seconds": round(similarities.store.seconds(), 3)}
+        counted = similarities.counted()
+        if cut := counted.get("cut_texts"):
+            _LOG.warning("%s: %d texts are longer than %s reads, and are cut", benchmark.name, cut, similarities.name)
+        told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
         writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
         writer.close()
         os.replace(temporary, path)
@@ -155,7 +159,7 @@ def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 
-def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int]:
+def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int | None]:
     """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
 
     ``entries`` and ``targets`` count those that are not excluded; targets are entries too.
@@ -170,6 +174,8 @@ def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: froze
         "tied": int((scores[wrong] == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
         "targets": int(target.sum()),
+        "tied_targets": int((scores[target] == best).sum()),
+        "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
     }
 
 

@@ -1,29 +1,26 @@
-"""How alike images and texts are to a scorer, from features or scores of pairs that are computed once."""
+"""How alike images and texts are to a scorer; by a dual encoder's features, each of which is computed once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
-from typing import TypeVar
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from evaluation.examples import Grounding, Matching, Picture, Query
-from evaluation.features.passes import Passes
+from evaluation.features.passes import Passes, lots
 from evaluation.features.pictures import Pictures, Unusable
-from evaluation.features.store import FeatureStore, pair_name, text_name
-from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, PairScorer, Scorer, unit
+from evaluation.features.store import FeatureStore, text_name
+from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, Scorer, unit
 from manifests.errors import WrongUse
 
-T = TypeVar("T")
 Asked = Matching | Query | Grounding
 Gallery = Sequence[Picture] | Sequence[str]
 Left = dict[str, Unusable]  # by the key of an example
 GALLERIES = 2  # whose features are held; queries that share a gallery come together
 AHEAD = 2  # passes whose images may be decoded before the network asks for them
-_TEXT_SHOWN = 60  # characters of a text in a message
+TEXT_SHOWN = 60  # characters of a text in a message
 
 
 class Similarities(ABC):
@@ -32,6 +29,8 @@ class Similarities(ABC):
     def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
         self.name, self.store, self.pictures = model.name, store, Pictures()
         self.passes = Passes(model.name, store, batch)
+        self._encoder = model.encoder if isinstance(model, Composer) else model
+        self._cut: set[bytes] = set()  # names of texts; few, or the benchmark is not for this model
 
     @abstractmethod
     def prepare(self, examples: Sequence[Asked]) -> Left:
@@ -49,13 +48,25 @@ class Similarities(ABC):
     def gallery(self, query: Query) -> Floats:
         """Similarity of a query with each entry of its gallery, shape (entries,)."""
 
+    def start_count(self) -> None:
+        """Begin to count what is asked for, for `counted`."""
+        self._cut.clear()
+        self.store.start_count()
+
+    def counted(self) -> dict[str, int]:
+        """How many images, texts and pairs were asked for, and how many texts the model sees only the beginning of."""
+        return self.store.counted() | ({"cut_texts": len(self._cut)} if self._cut else {})
+
+    def _count_cut(self, texts: Iterable[str]) -> None:
+        self._cut.update(text_name(text) for text in self._encoder.too_long(list(texts)))
+
     def close(self) -> None:
         """End the threads that decode."""
         self.pictures.close()
 
-    def _named(self, examples: Iterable[Asked], galleries: Iterable[tuple[Gallery, str]]) -> _Named:
+    def _named(self, examples: Iterable[Asked], galleries: Iterable[tuple[Gallery, str]]) -> Named:
         """The names of all pictures that can be read, each once."""
-        found: _Named = {}
+        found: Named = {}
         asked = [(picture, one.key) for one in examples for picture in own_pictures(one)]
         asked += [(entry, key) for gallery, key in galleries for entry in gallery if isinstance(entry, Picture)]
         for picture, key in asked:
@@ -92,7 +103,7 @@ class Similarities(ABC):
         return None
 
 
-_Named = dict[bytes, tuple[Picture, str]]  # by name: where to read it, and what it is for messages
+Named = dict[bytes, tuple[Picture, str]]  # by name: where to read it, and what it is for messages
 
 
 class ByFeatures(Similarities):
@@ -139,18 +150,19 @@ class ByFeatures(Similarities):
 
     def _encode_texts(self, texts: dict[str, str]) -> None:
         """texts: with the key of an example that has them."""
+        self._count_cut(texts)
         named = {text_name(text): (text, key) for text, key in texts.items()}
         inputs = [
-            (name, f"the text {named[name][0][:_TEXT_SHOWN]!r} (example {named[name][1]})", named[name][0])
+            (name, f"the text {named[name][0][:TEXT_SHOWN]!r} (example {named[name][1]})", named[name][0])
             for name in self.store.missing(named)
         ]
         self.passes.run(inputs, self.encoder.text_features)
 
-    def _encode_images(self, named: _Named) -> None:
+    def _encode_images(self, named: Named) -> None:
         missing = ((name, named[name][0]) for name in self.store.missing(named))
         decoded = self.pictures.decoded(missing, self.encoder.prepare, AHEAD * self.passes.batch)
         inputs = ((name, named[name][1], prepared) for name, _, prepared in decoded)
-        for some in _lots(inputs, self.passes.batch):
+        for some in lots(inputs, self.passes.batch):
             self.passes.run(some, self.encoder.image_features)
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
@@ -180,60 +192,6 @@ class ByFeatures(Similarities):
         return cosines(found[1], asked)[:, 0]
 
 
-class ByPairs(Similarities):
-    """Scores of a model that reads an image together with a text; each pair is scored once."""
-
-    def __init__(self, scorer: PairScorer, store: FeatureStore, batch: int) -> None:
-        super().__init__(scorer, store, batch)
-        self.scorer = scorer
-        self._window: dict[bytes, Floats] = {}
-
-    def prepare(self, examples: Sequence[Asked]) -> Left:
-        """As `Similarities.prepare`."""
-        for example in examples:
-            if isinstance(example, Query) and (example.image is None) == (example.text is None):
-                raise NotApplicable(
-                    f"{self.name}: scores an image with a text, and example {example.key} asks with both; name a "
-                    "dual encoder and a rule, such as --model image+text:open_clip:ViT-B-32:openai"
-                )
-        galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
-        named = self._named(examples, galleries.values())
-        texts: dict[bytes, dict[bytes, str]] = {}  # of each image by name: texts by the name of the pair
-        for example in examples:
-            for picture, text in pairs_of(example):
-                if (name := self._name_or_none(picture)) is not None:
-                    texts.setdefault(name, {})[pair_name(name, text_name(text))] = text
-        missing = set(self.store.missing(pair for pairs in texts.values() for pair in pairs))
-        wanted = [name for name, pairs in texts.items() if not missing.isdisjoint(pairs)]
-        decoded = self.pictures.decoded(
-            ((name, named[name][0]) for name in wanted), lambda image: image, AHEAD * self.passes.batch
-        )
-        inputs = (
-            (pair, f"{named[name][1]} with {text[:_TEXT_SHOWN]!r}", (image, text))
-            for name, _, image in decoded
-            for pair, text in texts[name].items()
-            if pair in missing
-        )
-        for some in _lots(inputs, self.passes.batch):
-            self.passes.run(some, lambda pairs: self.scorer.score(*zip(*pairs, strict=True)))
-        left_out = self._left_out(examples)
-        usable = [one for one in examples if one.key not in left_out]
-        self._window = self.store.find(self._pair(*pair) for one in usable for pair in pairs_of(one))
-        return left_out
-
-    def _pair(self, picture: Picture, text: str) -> bytes:
-        return pair_name(self.pictures.name(picture), text_name(text))
-
-    def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        """As `Similarities.matrix`."""
-        found = [self._window[self._pair(*pair)][0] for pair in product(images, texts)]
-        return np.array(found, np.float32).reshape(len(images), len(texts))
-
-    def gallery(self, query: Query) -> Floats:
-        """As `Similarities.gallery`."""
-        return np.array([self._window[self._pair(*pair)][0] for pair in pairs_of(query)], np.float32)
-
-
 def cosines(first: Floats, second: Floats) -> Floats:
     """Similarities of unit features, shape (n, m) of (n, d) and (m, d), as float32."""
     # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
@@ -255,28 +213,3 @@ def own_texts(example: Asked) -> Sequence[str]:
     if isinstance(example, Query):
         return () if example.text is None else (example.text,)
     return example.captions
-
-
-def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
-    """All pairs that an example asks about; of queries, those with the entries of the gallery, in order."""
-    if not isinstance(example, Query):
-        yield from product(own_pictures(example), own_texts(example))
-        return
-    for entry in example.gallery:
-        if isinstance(entry, Picture):
-            assert example.text is not None
-            yield entry, example.text
-        else:
-            assert example.image is not None
-            yield example.image, entry
-
-
-def _lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:
-    lot: list[T] = []
-    for one in inputs:
-        lot.append(one)
-        if len(lot) == size:
-            yield lot
-            lot = []
-    if lot:
-        yield lot

@@ -61,7 +61,7 @@ def measure(
     everything = found.measured(range(len(names)), seed, resamples, ALL)
     numbered = sorted((label, number) for number, label in enumerate(names)) if by else []
     values = {label: found.measured([number], seed, resamples, f"by {label}") for label, number in numbered}
-    return Results(everything, values, _notes(everything, question, column))
+    return Results(everything, values, _notes(everything, question, column, threshold is not None))
 
 
 class _Rows:
@@ -165,7 +165,7 @@ def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     return np.concatenate([array, np.zeros((size - len(array), *array.shape[1:]), array.dtype)])
 
 
-def _notes(everything: Measured, question: Question, group: str | None) -> tuple[str, ...]:
+def _notes(everything: Measured, question: Question, group: str | None, asked_threshold: bool) -> tuple[str, ...]:
     notes = []
     if group is None:
         notes.append("every row is its own group; where rows share an image or video, name its column with --group")
@@ -175,7 +175,7 @@ def _notes(everything: Measured, question: Question, group: str | None) -> tuple
         one = "accuracy" in everything.figures
         if one and question.threshold is None:
             notes.append(NO_THRESHOLD)
-        if not one and question.threshold is not None:
+        if not one and asked_threshold:
             notes.append("the threshold changes nothing: every row has two images, VALSE's have one")
         if one and "text" in everything.figures:
             notes.append("some rows have one image: accuracy is of these; text, image and group are of the others")

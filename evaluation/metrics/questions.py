@@ -5,12 +5,12 @@ from __future__ import annotations
 from evaluation.metrics.grounding import Groundings
 from evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
 from evaluation.metrics.outcomes import Question
-from evaluation.metrics.recall import RANKS, Queries
+from evaluation.metrics.recall import RANKS, TIED_TARGETS, Queries
 from evaluation.score_files.opening import ScoreFile
 from manifests.errors import WrongUse
 
 #: Columns of each kind; the first that a file has are read.
-KINDS = (SCORES, SCORES[:2], RANKS, Groundings.columns, *RELEASED, CORRECT)
+KINDS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT)
 NO_THRESHOLD = (
     "VALSE's acc, p_c, p_f and min are left out: they need a threshold. Name one with --threshold, such as 0.5 where "
     "scores are probabilities of a match; the similarities of models such as CLIP have none"
@@ -35,8 +35,8 @@ def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
         file.require(name, "")
     if threshold is not None and columns[0] not in SCORES:
         raise WrongUse(f"{file.where}: --threshold is about scores, and it has none; leave the option out")
-    if columns == RANKS:
-        return Queries()
+    if columns[: len(RANKS)] == RANKS:
+        return Queries(columns)
     if columns == Groundings.columns:
         return Groundings()
     if columns[0] in SCORES and threshold is None:

@@ -35,6 +35,12 @@ class Mistake:
     by: float
     scores: dict[str, float | list[float] | None]
 
+    @property
+    def best_wrong(self) -> int | None:
+        """Of a query, the place in the gallery of the wrong entry that scores highest, where it is known."""
+        place = self.scores.get("best_wrong")
+        return int(place) if isinstance(place, int | float) else None
+
 
 def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
     """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from cards.word_diff import mark_difference
 from evaluation.examples import Benchmark
 from evaluation.report import distributions
 from evaluation.report.mistakes import Mistake
-from evaluation.report.pictures import Shown, keep, kept, kept_file
+from evaluation.report.pictures import QUERY_ROLES, Shown, keep, kept, kept_file
 from evaluation.report.plots import on_dark, plot
 from evaluation.report.result_tables import benchmark_tables, run_tables
 from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from evaluation.report.tables import as_csv, as_latex, decimals, differs, number
+from shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -64,15 +64,8 @@ def write_report(
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
         files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
     for path, text in files.items():
-        _write(path, text)
+        write_text(path, text)
     return list(files)
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(beside, path)
 
 
 def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributions.Panel]]]:
@@ -105,10 +98,10 @@ def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None)
     path = kept_file(out, results.models[0].scored.folder)
     for model in results.models:
         digest = model.scored.about.data_digest
-        keys = [one.key for one in model.mistakes]
-        shown = kept(path, digest) if benchmark is None else keep(path, benchmark, keys, digest)
-        blocks = [(_block(one, shown.get(one.key)), one) for one in model.mistakes]
-        yield {"model": model.name, "blocks": blocks, "without": sum(one.key not in shown for one in model.mistakes)}
+        names = [(one.key, one.best_wrong) for one in model.mistakes]
+        shown = kept(path, digest) if benchmark is None else keep(path, benchmark, names, digest)
+        blocks = [(_block(one, shown.get(name)), one) for name, one in zip(names, model.mistakes, strict=True)]
+        yield {"model": model.name, "blocks": blocks, "without": sum(name not in shown for name in names)}
 
 
 def _block(mistake: Mistake, shown: Shown | None) -> Block:
@@ -121,6 +114,8 @@ def _block(mistake: Mistake, shown: Shown | None) -> Block:
         marked = dict(zip(texts, mark_difference(*pair), strict=True))
     else:
         marked = {label: words(text) for label, text in texts.items()}
+    if QUERY_ROLES[0] in {*texts, *dict(shown.images)}:
+        return Block(mistake.key, _roles(shown), len(QUERY_ROLES), note)
     images, captions = list(shown.images), list(marked)
     # Caption i below image i; where there is one image, both captions are its own cells.
     cells = []
@@ -131,3 +126,18 @@ def _block(mistake: Mistake, shown: Shown | None) -> Block:
         caption = marked[captions[place]] if place < len(captions) else ()
         cells.append(Cell(label, image, caption, side=place % 2))
     return Block(mistake.key, cells, 2, note)
+
+
+def _roles(shown: Shown) -> list[Cell]:
+    """What is shown of a query: an image, a text or both in the cell of its role; the target is outlined."""
+    images, texts = dict(shown.images), dict(shown.texts)
+    return [
+        Cell(
+            f"{role}: cannot be read" if role in images and images[role] is None else role,
+            images.get(role),
+            words(texts.get(role, "")),
+            outline="right" if role == QUERY_ROLES[1] else "",
+        )
+        for role in QUERY_ROLES
+        if role in images or role in texts
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +14,22 @@ import pyarrow.parquet as pq
 from cards.sheet import thumbnail
 from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
 from manifests.errors import TwinsetError
+from shards.storage.whole_file import whole_file
 
 PIXELS = (480, 480)
+QUERY_ROLES = ("query", "target", "best wrong entry")  # labels of what is shown of a query
 QUALITY = 85
 _SCHEMA = pa.schema(
     [
         ("key", pa.string()),
+        ("best_wrong", pa.int32()),
         ("images", pa.list_(pa.struct([("label", pa.string()), ("jpeg", pa.binary())]))),
         ("texts", pa.list_(pa.struct([("label", pa.string()), ("text", pa.string())]))),
     ]
 )
 _DIGEST = b"data_digest"
+#: Key of an example, and of a query the place in the gallery of the wrong entry that is shown too.
+Name = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,43 +45,44 @@ def kept_file(out: Path, benchmark: str) -> Path:
     return out / "mistakes" / f"{benchmark}.parquet"
 
 
-def keep(path: Path, benchmark: Benchmark, keys: Collection[str], data_digest: str) -> dict[str, Shown]:
-    """Read the examples of ``keys`` from a benchmark and keep them; returns them with those that were kept before."""
+def keep(path: Path, benchmark: Benchmark, names: Collection[Name], data_digest: str) -> dict[Name, Shown]:
+    """Read examples from a benchmark and keep them; returns them with those that were kept before."""
     found = kept(path, data_digest)
-    wanted = set(keys) - set(found)
+    wanted: dict[str, list[int | None]] = {}
+    for key, wrong in sorted(set(names) - set(found), key=str):
+        wanted.setdefault(key, []).append(wrong)
     if not wanted:
         return found
     for example in benchmark.examples():
         if not isinstance(example, LeftOut) and example.key in wanted:
-            found[example.key] = _shown(example)
-            wanted.discard(example.key)
+            for wrong in wanted.pop(example.key):
+                found[example.key, wrong] = _shown(example, wrong)
             if not wanted:
                 break
     rows = [
         {
             "key": key,
-            "images": [{"label": label, "jpeg": jpeg} for label, jpeg in found[key].images],
-            "texts": [{"label": label, "text": text} for label, text in found[key].texts],
+            "best_wrong": wrong,
+            "images": [{"label": label, "jpeg": jpeg} for label, jpeg in shown.images],
+            "texts": [{"label": label, "text": text} for label, text in shown.texts],
         }
-        for key in sorted(found)
+        for (key, wrong), shown in sorted(found.items(), key=lambda item: str(item[0]))
     ]
     table = pa.Table.from_pylist(rows, _SCHEMA.with_metadata({_DIGEST: data_digest.encode()}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, beside)
-    os.replace(beside, path)
+    with whole_file(path) as beside:
+        pq.write_table(table, beside)
     return found
 
 
-def kept(path: Path, data_digest: str) -> dict[str, Shown]:
-    """The examples that were kept of a benchmark with this digest, by key; none of another state of its files."""
+def kept(path: Path, data_digest: str) -> dict[Name, Shown]:
+    """The examples that were kept of a benchmark with this digest; none of another state of its files."""
     if not path.is_file():
         return {}
     table = pq.read_table(path)
     if (table.schema.metadata or {}).get(_DIGEST) != data_digest.encode():
         return {}
     return {
-        row["key"]: Shown(
+        (row["key"], row.get("best_wrong")): Shown(
             [(image["label"], image["jpeg"]) for image in row["images"]],
             [(text["label"], text["text"]) for text in row["texts"]],
         )
@@ -85,12 +90,12 @@ def kept(path: Path, data_digest: str) -> dict[str, Shown]:
     }
 
 
-def _shown(example: Matching | Query | Grounding) -> Shown:
+def _shown(example: Matching | Query | Grounding, wrong: int | None) -> Shown:
     if isinstance(example, Matching):
         images: Mapping[str, Picture] = {f"image {place}": image for place, image in enumerate(example.images)}
         texts = {f"caption {place}": text for place, text in enumerate(example.captions)}
     elif isinstance(example, Query):
-        images, texts = _query(example)
+        images, texts = _query(example, wrong)
     else:
         # The two frames between which the boundary lies.
         after = int(np.clip(np.searchsorted(example.times, example.boundary), 1, max(len(example.times) - 1, 1)))
@@ -100,15 +105,18 @@ def _shown(example: Matching | Query | Grounding) -> Shown:
     return Shown([(label, _jpeg(image, example.key)) for label, image in images.items()], list(texts.items()))
 
 
-def _query(example: Query) -> tuple[dict[str, Picture], dict[str, str]]:
-    images = {} if example.image is None else {"query": example.image}
-    texts = {} if example.text is None else {"query": example.text}
-    if example.targets:
-        target = example.gallery[min(example.targets)]
-        if isinstance(target, Picture):
-            images["target"] = target
+def _query(example: Query, wrong: int | None) -> tuple[dict[str, Picture], dict[str, str]]:
+    """What is asked, the first target, and the wrong entry that scores highest: the role of each is its label."""
+    images = {} if example.image is None else {QUERY_ROLES[0]: example.image}
+    texts = {} if example.text is None else {QUERY_ROLES[0]: example.text}
+    for role, place in zip(QUERY_ROLES[1:], (min(example.targets, default=None), wrong), strict=True):
+        if place is None or not place < len(example.gallery):
+            continue
+        entry = example.gallery[place]
+        if isinstance(entry, Picture):
+            images[role] = entry
         else:
-            texts["target"] = target
+            texts[role] = entry
     return images, texts
 
 

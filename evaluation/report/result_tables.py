@@ -13,6 +13,7 @@ from evaluation.report.tables import Cell, Row, Table
 
 COUNTS = ("n", "groups", "ties %")
 KINDS = ("chance", "human", "published")
+RANDOM = "chance: what random answers to these questions get, on average"
 
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
@@ -69,7 +70,7 @@ def _beside(results: BenchmarkResults) -> Iterator[Row]:
     rows = [row for row in results.published if row.figures.get("", {}).keys() & set(results.figures)]
     # Where a paper prints chance, it is what follows from the questions, and one row is enough.
     if results.chance and not any(row.kind == "chance" for row in rows):
-        yield _values(["chance"], results.chance[""], results.figures, "chance", "follows from the questions")
+        yield _values(["chance"], results.chance[""], results.figures, "chance", RANDOM)
     for row in rows:
         yield _values([row.name], row.figures[""], results.figures, row.kind, row.source)
 
@@ -91,8 +92,7 @@ def _by(results: BenchmarkResults, part: str) -> Table:
             if value in _parts(model, part):
                 rows.append(Row([value, model.name, *_cells(_parts(model, part)[value], results.figures)]))
         if value in results.chance and part == "subset":
-            source = "follows from the questions"
-            rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", source))
+            rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", RANDOM))
     name = "subset" if part == "subset" else "subset / category"
     heads = [name, "model", *COUNTS, *results.figures]
     return Table(f"{_folder(results)}-by-{part}", f"{results.title}: by {part}", heads, 2, rows)

@@ -19,6 +19,7 @@ Asked = Literal["matching", "query", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
+OPTIONAL = {"tied_targets", "best_wrong"}  # columns
 COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
 
@@ -30,7 +31,10 @@ class _Run(pydantic.BaseModel):
 
 
 class About(pydantic.BaseModel):
-    """What a score file says of itself. left_out: examples that were not asked, by reason. seconds: of scoring.
+    """What a score file says of itself.
+
+    left_out: examples that were not asked, by reason. seconds: of scoring. threshold: score above which the model says
+    that an image and a text match, where there is one.
 
     Whatever else it holds is what scoring cost, such as how many images were encoded.
     """
@@ -45,6 +49,7 @@ class About(pydantic.BaseModel):
     left_out: dict[str, int] = {}
     seconds: float | None = None
     device: str | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,6 @@ def _scored(path: Path) -> Scored:
     except (pydantic.ValidationError, json.JSONDecodeError) as error:
         raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
     for asked, expected in SCHEMAS.items():
-        if set(expected.names) <= set(schema.names):
+        if set(expected.names) - OPTIONAL <= set(schema.names):
             return Scored(path, asked, about)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")

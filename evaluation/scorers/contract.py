@@ -1,6 +1,6 @@
 """What a scorer is: the four ways in which models compare images with texts, and the machine that runs them.
 
-A scorer is recognised by its methods, so that one of another project need not inherit from these classes.
+A scorer inherits from one of these classes, which also declare what is optional, with its default.
 """
 
 from __future__ import annotations
@@ -68,13 +68,22 @@ class Running:
 
 @runtime_checkable
 class Scorer(Protocol):
-    """A loaded model. name: as ``--model`` names it."""
+    """A loaded model.
+
+    name: as ``--model`` names it.
+    threshold: score above which it says that an image and a text match; None for scores that only rank.
+    """
 
     name: str
+    threshold: float | None = None
 
     @abstractmethod
     def digest(self) -> str:
         """Of weights, transform, precision and versions of libraries: two of the same digest give the same scores."""
+
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """Those of some texts that are longer than the model reads: it sees only their beginning. Optional."""
+        return []
 
 
 @runtime_checkable
@@ -152,3 +161,8 @@ def unit(features: Floats) -> Floats:
     norms = np.sqrt(np.einsum("...d,...d->...", features, features, dtype=np.float64))[..., None]
     divided: Floats = (features / np.maximum(norms, 1e-12)).astype(np.float32)
     return divided
+
+
+def maybe_longer(texts: Sequence[str], most: int) -> list[str]:
+    """Texts that may have more tokens than ``most``: a token is a byte or more, besides three that mark the ends."""
+    return [text for text in texts if len(text.encode("utf-8", "surrogatepass")) + 3 > most]

@@ -22,7 +22,9 @@ LENGTHS = (32, 64, 128, 256, 512)  # tokens that texts are filled up to
 
 
 class FusionScorer(TransformersModel, PairScorer):
-    """Pairs in passes of one shape, by the length of their texts. most: tokens that the model reads."""
+    """Pairs in passes of one shape, by the length of their texts."""
+
+    threshold: float | None = 0.0  # log-odds of a match at probability 1/2
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         """As `PairScorer.score`."""
@@ -46,10 +48,6 @@ class FusionScorer(TransformersModel, PairScorer):
         buckets = [length for length in LENGTHS if length < most] + [most]
         counted = self.tokenizer(list(texts), truncation=True, max_length=most, padding=False)["input_ids"]
         return [next(length for length in buckets if len(ids) <= length) for ids in counted]
-
-    def most(self) -> int:
-        """Tokens that the model reads."""
-        return int(self.model.config.text_config.max_position_embeddings)
 
     def _log_odds(self, images: Sequence[Image], tokens: dict[str, Any]) -> torch.Tensor:
         raise NotImplementedError
@@ -98,9 +96,10 @@ class Vilt(FusionScorer):
 
     types = ("vilt",)
     network = "ViltForImageAndTextRetrieval"
+    threshold = None  # trained to rank: its 0 means nothing
 
     def most(self) -> int:
-        """As `FusionScorer.most`."""
+        """As `TransformersModel.most`."""
         return int(self.model.config.max_position_embeddings)
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:

@@ -85,6 +85,8 @@ class ServerYesNo(PairScorer):
         form: question with a place for the text, and instruction.
     """
 
+    threshold = 0.5  # yes is likelier than no
+
     def __init__(self, name: str, settings: Server, form: tuple[str, str]) -> None:
         self.name, self.settings, self.unanswered = name, settings, 0
         self.form, self.server = form, VisionServer(settings, form[1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.scorers.contract import DualEncoder, Floats, Running
+from evaluation.scorers.contract import DualEncoder, Floats, Running, maybe_longer
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from shards.models.files import TOKENIZERS, ModelMissing, files_digest, local_folder, pieces, read_json
@@ -81,6 +81,19 @@ class TransformersModel:
         """What the processor makes of images, as tensors on the model's device."""
         return {key: value.to(self.device) for key, value in self.processor(list(images), return_tensors="pt").items()}
 
+    def most(self) -> int:
+        """Tokens of a text that the model reads."""
+        return int(self.model.config.text_config.max_position_embeddings)
+
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """As `Scorer.too_long`."""
+        most = self.most()
+        some = maybe_longer(texts, most)
+        if not some:
+            return []
+        read = self.tokenizer(some, truncation=True, max_length=most + 1, padding=False)["input_ids"]
+        return [text for text, ids in zip(some, read, strict=True) if len(ids) > most]
+
     def tokens(self, texts: Sequence[str], length: int) -> dict[str, Any]:
         """Texts as tokens, cut or filled up to a length."""
         read = self.tokenizer(
@@ -112,7 +125,7 @@ class ClipEncoder(TransformersModel, DualEncoder):
         """As `DualEncoder.text_features`."""
         import torch
 
-        read = self.tokens(texts, self.model.config.text_config.max_position_embeddings)
+        read = self.tokens(texts, self.most())
         with torch.inference_mode():
             return _rows(self.model.get_text_features(**{key: read[key] for key in self.reads}))
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
-
 from manifests.errors import BuildFailed, WrongUse
 from shards.contracts import OutOfMemory
 
@@ -20,6 +18,8 @@ RAN_OUT = ("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate
 
 def check_gpu(setting: str = "source.device") -> None:
     """Raise `WrongUse`, naming the setting that asks for a GPU, where torch finds none; takes no memory of one."""
+    import torch
+
     if not torch.cuda.is_available():
         raise WrongUse(
             f"{setting} is gpu, but torch finds no CUDA device here; write `device: cpu`, or run this where "
@@ -29,6 +29,8 @@ def check_gpu(setting: str = "source.device") -> None:
 
 def gpu_name(setting: str = "source.device") -> str:
     """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    import torch
+
     check_gpu(setting)
     return str(torch.cuda.get_device_name(GPU))
 
@@ -38,6 +40,8 @@ def round_alike(threads: int) -> None:
 
     The fastest convolution is found by trying, which can end differently from run to run.
     """
+    import torch
+
     torch.set_num_threads(threads)
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
@@ -49,6 +53,8 @@ def inference(threads: int) -> Iterator[None]:
 
     Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
     """
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -60,13 +66,18 @@ def inference(threads: int) -> Iterator[None]:
 
 def ran_out(error: BaseException) -> bool:
     """Whether an error says that memory ran out: torch's or Python's own, or one that only its text tells."""
+    import torch
+
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(saying in str(error) for saying in RAN_OUT)
 
 
 def within_memory(work: Callable[[], T]) -> T:
-    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU."""
+    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU.
+
+    torch is imported where it is needed: a run that finds all in the cache does without.
+    """
     try:
         return work()
     except (RuntimeError, MemoryError) as error:
@@ -74,6 +85,8 @@ def within_memory(work: Callable[[], T]) -> T:
             raise
         problem = str(error)
     # Not within the except: the error holds all tensors of the work.
+    import torch
+
     torch.cuda.empty_cache()
     raise OutOfMemory(problem)
 

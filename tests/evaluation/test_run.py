@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 
 from cli.eval_run import named
 from cli.main import main
+from evaluation.dataset_parts import open_benchmarks
+from evaluation.report.results import measured_run
 from evaluation.run import read_and_run, run, scores_path
 from evaluation.scorers.contract import NotApplicable, Running
 from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import winoground
-from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, drawn, matchings
+from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, drawn, matchings
 from tests.evaluation.features.test_score_table import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.made_datasets import MadeDataset
 
 FAST = Running(batch=4, threads=1)
 
@@ -54,6 +58,36 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     before = [one.path.read_bytes() for one in found]
     again = run(benchmarks(), models, tmp_path / "out", tmp_path / "cache", FAST)
     assert [one.path.read_bytes() for one in again] == before and {one.computed for one in again} == {0}
+
+
+def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
+    tmp_path: Path,
+    model: str,
+    made_pairs: MadeDataset,
+    made_text_pairs: MadeDataset,
+    made_templates: MadeDataset,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("evaluation.report.page.write_report", lambda *_: [tmp_path])  # has tests of its own
+    assert made_pairs.root == made_text_pairs.root == made_templates.root
+    places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
+    found = read_and_run(places, models, tmp_path / "out", (), tmp_path / "cache", FAST)
+    asked = {(one["benchmark"], one["model"] == model): one["figures"].keys() for one in found["scores"]}
+    assert "group" in asked["twinset-pairs", True] and "accuracy" in asked["twinset-text-pairs", True]
+    assert "recall@1" in asked["twinset-galleries", False]
+    (alone,) = open_benchmarks("twinset", made_pairs.root, ["text"])
+    assert alone.name == "twinset"
+
+
+def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scorer = PlainPairs()
+    scorer.threshold = 40.0
+    monkeypatch.setattr("evaluation.run.open_model", lambda text, running: scorer)
+    one_image = [replace(one, images=one.images[:1]) for one in matchings(Shelf(), 9)]
+    run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
+    (results,) = measured_run(tmp_path, resamples=0)
+    assert [*results.figures] == ["accuracy", "acc", "p_c", "p_f", "min"]
+    assert "threshold" not in results.models[0].scored.cost
 
 
 def test_a_run_in_which_no_model_can_answer_says_why(tmp_path: Path, model: str) -> None:

@@ -18,7 +18,7 @@ RUNNING = {"device": "cpu", "batch": 4, "threads": 1}
 def test_a_task_scores_one_benchmark_with_one_model_and_a_retry_finds_it_cached(tmp_path: Path) -> None:
     sugarcrepe(tmp_path / "data")
     model, out, cache = f"random:{open_clip_config(tmp_path)}", str(tmp_path / "out"), str(tmp_path / "cache")
-    given = ("sugarcrepe", str(tmp_path / "data"), model, out, ["add_att"], cache, RUNNING)
+    given = ("sugarcrepe", f"sugarcrepe={tmp_path / 'data'}", model, out, ["add_att"], cache, RUNNING)
     path = Path(score_task.fn(*given))
     assert path.parent == tmp_path / "out" / "scores" / "sugarcrepe" and pq.read_table(path).num_rows == 3
     before = path.read_bytes()

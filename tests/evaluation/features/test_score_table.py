@@ -16,8 +16,9 @@ from PIL import Image
 
 from evaluation.examples import GROUNDING_ERRORS, MATCHING_SCORES, QUERY_RANKS, Grounding, LeftOut, Matching, Query
 from evaluation.features import score_table
+from evaluation.features.pairs import ByPairs
 from evaluation.features.score_table import grounding_errors, ranks, write_scores
-from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
+from evaluation.features.similarities import ByFeatures, Similarities
 from evaluation.features.store import FeatureStore
 from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, unit
 from manifests.errors import WrongUse
@@ -71,6 +72,21 @@ def test_each_image_and_text_is_read_and_encoded_once_over_runs_and_benchmarks(t
     again = PlainEncoder()
     scored(lambda: matchings(shelf, 30, distinct=7), by_features(tmp_path, again), tmp_path / "t.parquet")
     assert (again.images, again.texts) == (1, 1)
+
+
+@pytest.mark.parametrize("make", [lambda: PlainEncoder(), lambda: PlainPairs()])
+def test_texts_that_are_cut_are_counted_once_and_told(
+    tmp_path: Path, make: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    scorer = make()
+    scorer.too_long = lambda texts: [text for text in texts if text in ("frame 1", "frame 3")]
+    kind: Any = ByFeatures if isinstance(scorer, DualEncoder) else ByPairs
+    similarities = kind(scorer, FeatureStore(tmp_path, scorer.digest()), 4)
+    for place in ("first", "cached"):
+        write_scores(SmallBenchmark(lambda: matchings(Shelf(), 9)), similarities, tmp_path / place, {})
+        assert json.loads(pq.read_schema(tmp_path / place).metadata[b"twinset"])["cut_texts"] == 2
+    similarities.close()
+    assert f"2 texts are longer than {scorer.name} reads" in caplog.text
 
 
 def test_a_matching_of_one_image_has_null_scores_for_the_other(tmp_path: Path) -> None:
@@ -274,11 +290,16 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
     found = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded))
     best = max(scores[place] for place in targets - excluded)
     wrong = [score for place, score in enumerate(scores) if place not in targets | excluded]
+    top = max(wrong, default=None)
     assert found == {
         "higher": sum(score > best for score in wrong),
         "tied": sum(score == best for score in wrong),
         "entries": len(scores) - len(excluded),
         "targets": len(targets - excluded),
+        "tied_targets": sum(scores[place] == best for place in targets - excluded),
+        "best_wrong": next(
+            (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
+        ),
     }
 
 

@@ -17,35 +17,39 @@ from manifests.errors import WrongUse
 GALLERY = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=5)
 
 
-def ranks(galleries: list[list[float]]) -> pa.Table:
-    """The table of galleries whose first entry is the target."""
-    rows = [
-        {
-            "higher": sum(score > gallery[0] for score in gallery[1:]),
-            "tied": sum(score == gallery[0] for score in gallery[1:]),
-            "entries": len(gallery),
-            "targets": 1,
-        }
-        for gallery in galleries
-    ]
+def ranks(galleries: list[list[float]], targets: int = 1) -> pa.Table:
+    """The table of galleries whose first entries are the targets; as many as there are in a small one."""
+    rows = []
+    for gallery in galleries:
+        best, wrong = max(gallery[:targets]), gallery[targets:]
+        rows.append(
+            {
+                "higher": sum(score > best for score in wrong),
+                "tied": sum(score == best for score in wrong),
+                "entries": len(gallery),
+                "targets": len(gallery[:targets]),
+                "tied_targets": gallery[:targets].count(best),
+            }
+        )
     return pa.Table.from_pylist(rows)
 
 
-def found_at(gallery: list[float], k: int, noise: tuple[int, ...]) -> bool:
-    """Whether the target is among the first K when equal scores are in the order of their noise."""
+def found_at(gallery: list[float], k: int, noise: tuple[int, ...], targets: int) -> bool:
+    """Whether a target is among the first K when equal scores are in the order of their noise."""
     order = sorted(range(len(gallery)), key=lambda entry: (-gallery[entry], noise[entry]))
-    return 0 in order[:k]
+    return any(entry < targets for entry in order[:k])
 
 
-@given(st.lists(GALLERY, min_size=1, max_size=6))
-def test_recall_equals_sorting_every_gallery(galleries: list[list[float]]) -> None:
-    found = measure(ranks(galleries), resamples=0).all
+@given(st.lists(GALLERY, min_size=1, max_size=6), st.integers(1, 3))
+def test_recall_equals_sorting_every_gallery(galleries: list[list[float]], targets: int) -> None:
+    found = measure(ranks(galleries, targets), resamples=0).all
     assert [*found.figures] == ["recall@1", "recall@2", "recall@3"]
     orders = [[*permutations(range(len(gallery)))] for gallery in galleries]
     tied = set()
     for k in (1, 2, 3):
         each = [
-            [found_at(gallery, k, noise) for noise in noises] for gallery, noises in zip(galleries, orders, strict=True)
+            [found_at(gallery, k, noise, targets) for noise in noises]
+            for gallery, noises in zip(galleries, orders, strict=True)
         ]
         figure = found.figures[f"recall@{k}"]
         assert figure.value == pytest.approx(100 * np.mean([all(answers) for answers in each]))
@@ -63,6 +67,12 @@ def test_a_constant_scorer_finds_nothing_in_genecis_and_one_in_15_by_chance() ->
     ]
 
 
+def test_a_table_that_does_not_count_tied_targets_has_one() -> None:
+    table = ranks([[1.0, 1.0, 1.0]], 2)
+    expected = [measure(one).all.figures["recall@1"].expected for one in (table, table.drop_columns("tied_targets"))]
+    assert expected == [pytest.approx(200 / 3), pytest.approx(50)]
+
+
 def test_large_galleries_have_the_ks_of_retrieval() -> None:
     table = pa.table({"higher": [0, 7], "tied": [0, 0], "entries": [1000, 15], "targets": [5, 1], "at": ["big", "15"]})
     found = measure(table, ["at"])
@@ -77,6 +87,7 @@ def test_large_galleries_have_the_ks_of_retrieval() -> None:
         ({"targets": [1, 0]}, "row 2, column targets: 0; a query has one target"),
         ({"entries": [15, 3]}, "row 2, column entries: fewer than higher, tied and targets"),
         ({"higher": [0, -1]}, "row 2, column higher is -1. Write a count"),
+        ({"tied_targets": [1, 2]}, "row 2, column tied_targets: not 1 to targets"),
         ({"tied": [0.5, 0]}, "row 1, column tied is 0.5. Write a count"),
     ],
 )

@@ -66,7 +66,15 @@ def matchings(n: int, seed: int, lead: float, subsets: Sequence[str] = ("first",
 def ranks(n: int, entries: int = 15) -> list[dict[str, Any]]:
     """Queries of which number i has i wrong entries above its target, around and around."""
     return [
-        {**identity(number), "higher": number % entries, "tied": 0, "entries": entries, "targets": 1}
+        {
+            **identity(number),
+            "higher": number % entries,
+            "tied": 0,
+            "entries": entries,
+            "targets": 1,
+            "tied_targets": 1,
+            "best_wrong": 0,
+        }
         for number in range(n)
     ]
 

@@ -58,16 +58,28 @@ def test_groundings_are_wrong_by_seconds(tmp_path: Path) -> None:
 
 def test_only_what_is_not_kept_is_read_again(tmp_path: Path) -> None:
     path, made = tmp_path / "mistakes" / "pairs.parquet", Made("pairs", "matching", 9)
-    first = keep(path, made, ["key-001", "key-003"], made.digest())
+    one, three, five = ("key-001", None), ("key-003", None), ("key-005", None)
+    first = keep(path, made, [one, three], made.digest())
     assert made.read == 4, "reading ends with the last one that is wanted"
-    assert first["key-001"].images[1] == ("image 1", None), "a picture that cannot be read"
+    assert first[one].images[1] == ("image 1", None), "a picture that cannot be read"
     assert kept(path, made.digest()) == first
-    again = keep(path, made, ["key-003"], made.digest())
+    again = keep(path, made, [three], made.digest())
     assert made.read == 4 and again == first
-    more = keep(path, made, ["key-005"], made.digest())
-    assert set(more) == {"key-001", "key-003", "key-005"} and more["key-003"] == first["key-003"]
+    more = keep(path, made, [five], made.digest())
+    assert set(more) == {one, three, five} and more[three] == first[three]
     assert kept(path, "e" * 64) == {}, "the benchmark's files have changed"
-    assert [one.name for one in path.parent.iterdir()] == ["pairs.parquet"]
+    assert [file.name for file in path.parent.iterdir()] == ["pairs.parquet"]
+
+
+def test_a_query_is_shown_with_the_wrong_entry_that_each_model_ranked_highest(tmp_path: Path) -> None:
+    save(tmp_path, "galleries", "m", ranks(3), SCHEMAS["query"])
+    (worst, *_) = worst_mistakes(score_files(tmp_path)[0])
+    path, made = tmp_path / "mistakes" / "galleries.parquet", Made("galleries", "query", 9)
+    shown = keep(path, made, [(worst.key, worst.best_wrong), (worst.key, 1)], made.digest())
+    first, second = shown[worst.key, 0], shown[worst.key, 1]
+    assert [label for label, _ in first.images] == ["query", "target", "best wrong entry"]
+    assert first.images[0][1] == first.images[2][1] != second.images[2][1] == second.images[1][1]
+    assert kept(path, made.digest()) == shown
 
 
 def test_matchings_that_are_right_are_no_mistakes(tmp_path: Path) -> None:

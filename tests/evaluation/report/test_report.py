@@ -64,10 +64,10 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-        inside = [tag for tag in self.tags if tag.strip("/") in ("td", "th", "h2", "h3")]
-        if inside and inside[-1] in ("td", "th"):
+        inside = next((tag for tag in reversed(self.tags) if tag.strip("/") in ("td", "th", "h2", "h3")), "")
+        if inside in ("td", "th"):
             self.rows[-1][-1] += data.strip()
-        elif inside and inside[-1] in ("h2", "h3"):
+        elif inside in ("h2", "h3"):
             self.headings[-1] += data
 
 
@@ -233,3 +233,9 @@ def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: p
     next(other.glob("scores/pairs/model-1.parquet")).unlink()
     with pytest.raises(WrongUse, match="not a report of blind probes"):
         write_report(other)
+
+
+def test_a_benchmark_without_its_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["eval", "report", str(tmp_path), "--benchmark", "genecis"])
+    assert "'genecis': write NAME=DIR" in capsys.readouterr().err

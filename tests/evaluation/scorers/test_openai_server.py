@@ -138,6 +138,7 @@ def shades() -> list[Image.Image]:
     return [Image.new("RGB", (8, 6), (255, 0, number)) for number in range(6)]
 
 
+@pytest.mark.slow  # answers on disk and kills: tests/generators/language_models/test_answers.py
 def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Callable[..., None]) -> None:
     reached, killed = threading.Event(), threading.Event()
 

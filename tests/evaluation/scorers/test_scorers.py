@@ -119,17 +119,17 @@ def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
 def test_a_tag_brings_its_activation_and_is_looked_for_in_the_cache_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluation.scorers import open_clip_models
-    from evaluation.scorers.open_clip_models import find_architecture
+    from evaluation.scorers import open_clip_files
+    from evaluation.scorers.open_clip_files import find_architecture, tagged
 
     looked_up: list[str] = []
-    monkeypatch.setattr(open_clip_models, "local_folder", lambda name, layout: looked_up.append(name) or tmp_path)
+    monkeypatch.setattr(open_clip_files, "local_folder", lambda name, layout: looked_up.append(name) or tmp_path)
     (tmp_path / "open_clip_model.safetensors").touch()
-    found = open_clip_models._tagged(find_architecture("ViT-B-32"), "ViT-B-32", "openai")
+    found = tagged(find_architecture("ViT-B-32"), "ViT-B-32", "openai")
     assert found is not None and found[0].model["quick_gelu"] and found[1].parent == tmp_path
     assert looked_up == ["timm/vit_base_patch32_clip_224.openai"]
     assert "open_clip:ViT-B-32:openai: runs with QuickGELU" in caplog.text
-    other = open_clip_models._tagged(find_architecture("ViT-B-32-quickgelu"), "ViT-B-32-quickgelu", "openai")
+    other = tagged(find_architecture("ViT-B-32-quickgelu"), "ViT-B-32-quickgelu", "openai")
     assert other is not None and other[0].model["quick_gelu"]
 
 
@@ -140,6 +140,22 @@ def test_random_weights_come_from_their_seed_and_are_said_so(tmp_path: Path, cap
     assert first.digest() == again.digest() != other.digest()
     assert not np.array_equal(first.text_features(TEXTS), other.text_features(TEXTS))
     assert "random weights" in caplog.text
+
+
+def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, saved: dict[str, Path]) -> None:
+    import transformers
+
+    # CLIP reads 77 tokens, two of which mark the ends: "a" is one token.
+    fits, longer = " ".join(["a"] * 75), " ".join(["a"] * 76)
+    assert encoder(f"random:{open_clip_config(tmp_path)}").too_long([fits, longer, "a", "é" * 400]) == [
+        longer,
+        "é" * 400,
+    ]
+    for kind, most in (("clip", 77), ("siglip", 64), ("vilt", 40)):
+        read = transformers.AutoTokenizer.from_pretrained(saved[kind])
+        whole = {text: len(read(text)["input_ids"]) for text in (" ".join(["a"] * n) for n in range(30, 80))}
+        found = open_model(f"{kind}:{saved[kind]}", FAST).too_long([*whole])
+        assert found == [text for text, tokens in whole.items() if tokens > most] != [], kind
 
 
 # --- transformers ------------------------------------------------------------------------------------------------

@@ -1,0 +1,66 @@
+"""What twinset built as one benchmark for each kind of sample: a table of scores asks one kind of question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.benchmarks import open_benchmark
+from evaluation.benchmarks.built_dataset import BuiltDataset
+from evaluation.benchmarks.reader import Item
+from evaluation.examples import Benchmark
+from shards.records import planned_stage
+
+#: By kind of sample: what follows in the name, and in the title.
+KINDS: Mapping[str, tuple[str, str]] = {
+    "pair": ("pairs", "two images, two captions"),
+    "text-pair": ("text-pairs", "one image, two captions"),
+    "triplet": ("triplets", "an image and a text that modifies it, target or distractor"),
+    "template": ("galleries", "an image and a text that modifies it"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The subsets of one kind of a built dataset as a benchmark of its own."""
+
+    name: str
+    title: str
+    dataset: BuiltDataset
+
+    @property
+    def citation(self) -> str:
+        """As the dataset's."""
+        return self.dataset.citation
+
+    def examples(self) -> Iterator[Item]:
+        """As the dataset's."""
+        return self.dataset.examples()
+
+    def digest(self) -> str:
+        """As the dataset's, which depends on the subsets."""
+        return self.dataset.digest()
+
+
+def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
+    """The parts of a dataset, in the order of `KINDS`.
+
+    Args:
+        name, title: of the whole; those of a part are ``NAME-pairs`` and ``TITLE: two images, two captions``.
+    """
+    kind_of = {subset: planned_stage(dataset.store, subset).facts["makes"] for subset in dataset.subsets}
+    parts = []
+    for kind, (ending, asked) in KINDS.items():
+        subsets = [subset for subset, made in kind_of.items() if made == kind]
+        if subsets:
+            part = BuiltDataset(dataset.place, subsets)
+            parts.append(Part(f"{name}-{ending}", f"{title}: {asked}", part))
+    return parts
+
+
+def open_benchmarks(name: str, data: Path | str, subsets: Sequence[str] = ()) -> list[Benchmark]:
+    """As `evaluation.benchmarks.open_benchmark`, but a dataset of several `KINDS` becomes a benchmark for each kind."""
+    opened = open_benchmark(name, data, subsets)
+    parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
+    return [*parts] if len(parts) > 1 else [opened]
