@@ -202,6 +202,18 @@ class SourceSettings(PlacedSettings):
         return 0
 
     @property
+    def scores_given(self) -> tuple[str, ...] | None:
+        """Names of the scores that its rows have; None where its settings do not say."""
+        return None
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """Why an earlier stage, which this one reads, cannot give what this one needs, and the remedy; "" if it can.
+
+        It is asked when the recipe is loaded, so that hours of work are not done in vain.
+        """
+        return ""
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
         return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)

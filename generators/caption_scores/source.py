@@ -20,6 +20,8 @@ from shards.models.on_device import OnDevice, check_installed
 if TYPE_CHECKING:
     from generators.caption_scores.generator import ScoreGenerator
 
+#: What a selection calls the score of each kind of scorer.
+SCORE_OF = {"vera": "vera", "cola": "cola", "clip": "similarity", "language-model": "lm"}
 AnyScorer = Annotated[Vera | Cola | Clip | LanguageModel, Field(discriminator="kind")]
 
 
@@ -70,6 +72,11 @@ class CaptionScores(OnDevice, Source):
         if repeated := next((kind for kind in kinds if kinds.count(kind) > 1), None):
             raise ValueError(f"two scorers of kind {repeated} would fill one column; name one, or two stages")
         return scorers
+
+    @property
+    def scores_given(self) -> tuple[str, ...]:
+        """As `SourceSettings.scores_given`."""
+        return tuple(SCORE_OF[one.kind] for one in self.scorers)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`: the files of the models, and what loads them."""

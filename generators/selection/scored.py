@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from generators.blind_attacks import COLUMNS, SCORERS, kinds_of, length_gaps, numbers_of, score_gaps
 from generators.negative_captions.kinds import KINDS
 from generators.selection.refinement import Bools, Floats
-from generators.selection.source import SelectedNegatives
+from generators.selection.source import SelectedNegatives, remedy
 from manifests.errors import WrongUse
 from shards.earlier import Earlier
 
@@ -109,15 +109,10 @@ def _batches(earlier: Earlier, codes: dict[str, int]) -> Iterator[dict[str, NDAr
 
 def _refuse_absent(scored: Scored, where: str, source: SelectedNegatives, name: str) -> None:
     """Raise `WrongUse` for scores that no row has: the earlier stage was not asked for them."""
-    asked: list[tuple[str, str, Floats]]
-    asked = [("quality", scorer, scored.negative[scorer]) for scorer in source.quality]
-    asked += [("refine", axis, scored.gaps[axis]) for axis in source.refine]
-    if source.similarity is not None:
-        asked.append(("similarity", "similarity", scored.similarity))
-    for setting, score, values in asked:
-        if np.isnan(values).all():
-            instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
+    by_setting = {"quality": scored.negative, "refine": scored.gaps, "similarity": {"similarity": scored.similarity}}
+    for setting, score in source.scores_needed():
+        if np.isnan(by_setting[setting][score]).all():
             raise WrongUse(
-                f"{name}: source.{setting} needs scores that {where} lacks: its {score} is null in all rows. Name "
-                f"{score} among that stage's scorers, or {instead}"
+                f"{name}: source.{setting} needs scores that {where} lacks: its {score} is null in all rows. "
+                f"{remedy(setting, score)}"
             )

@@ -11,7 +11,7 @@ from generators.negative_captions.prompts import SUFFIX
 from generators.negative_captions.replay import SUGARCREPE
 from generators.papers import BIVLC
 from manifests.panels import Panels
-from manifests.source import StageName
+from manifests.source import SourceSettings, StageName
 from shards.contracts import Context, Source
 
 if TYPE_CHECKING:
@@ -23,6 +23,16 @@ Axis = Literal["vera", "cola", "lm", "words"]
 
 #: What the paper says differently: "the top 35 percentile", and nothing of similarity (BiVLC, section 5.2, step 1).
 _OF_THE_PAPER = {"quantile": 0.65, "similarity": None}
+
+
+def remedy(setting: str, score: str) -> str:
+    """What to do where a setting of a selection needs a score that the stage of scores lacks."""
+    scorer = {"similarity": "clip", "lm": "language-model"}.get(score, score)
+    instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
+    return (
+        f"Name a scorer of kind {scorer} in that stage, or {instead}; with a language model alone, write "
+        "quality: [lm], refine: [lm], similarity: null"
+    )
 
 
 class SelectedNegatives(Source):
@@ -88,6 +98,21 @@ class SelectedNegatives(Source):
                 "quality: the paper's rules average scores, and lm is no probability; name lm alone, or vera and cola"
             )
         return self
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """As `SourceSettings.misfit`: a score that the rules need and no scorer of that stage gives."""
+        given = earlier.scores_given
+        for setting, score in () if given is None else self.scores_needed():
+            if score not in (*given, "words"):
+                return f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. " + (
+                    remedy(setting, score)
+                )
+        return ""
+
+    def scores_needed(self) -> list[tuple[str, str]]:
+        """Settings, each with a score that it needs."""
+        needed = [("quality", score) for score in self.quality] + [("refine", axis) for axis in self.refine]
+        return needed + ([] if self.similarity is None else [("similarity", "similarity")])
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""

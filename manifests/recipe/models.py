@@ -144,6 +144,8 @@ class Recipe(Settings):
                         f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or "
                         "write the folder of a stage that was built before, such as ./out/_stages/scene-graphs"
                     )
+                if problem := self[name].source.misfit(self[read].source):
+                    raise ValueError(f"{name}: {problem}")
         try:
             TopologicalSorter({name: self.reads(name) for name in (*self.stages, *self.subsets)}).prepare()
         except CycleError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from generators.caption_scores.source import CaptionScores
 from generators.contract import check_source
 from generators.negative_captions.kinds import KINDS
 from generators.selection.refinement import AXES, cells_of
 from manifests.errors import WrongUse
+from manifests.recipe.models import Recipe
 from shards.earlier import Earlier
 from shards.kinds.text_pair import TEXT_SCORES
 from tests.generators.selection.published_procedure import before_refinement, refine
@@ -165,7 +168,11 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
         ),
         ({"cola_caption": math.nan}, {"quality": ["vera"]}, r"source\.refine needs .* leave cola out of refine"),
         ({"similarity": None}, {}, r"source\.similarity needs .* or set it to null"),
-        ({"lm_caption": None}, {"refine": ["lm"]}, r"its lm is null .*Name lm among that stage's scorers"),
+        (
+            {"lm_caption": None},
+            {"refine": ["lm"]},
+            r"its lm is null .*Name a scorer of kind language-model in that stage",
+        ),
         ({"similarity": 0.9995}, {}, r"left out as same-meaning \(.*raise similarity"),
         ({"negative_caption": "A bus"}, {}, r"left out as no-full-stop .*rules: paper"),
         ({"negative_caption": "Short one."}, {}, "left out as too-short"),
@@ -180,6 +187,39 @@ def test_what_leaves_nothing_names_the_setting(
     earlier = stage_of([row(number, **changed) for number in range(3)], tmp_path)
     with pytest.raises(WrongUse, match=said):
         selected(earlier, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {},
+            r"selected: source\.quality needs the score vera, and scores has only lm\. .*quality: \[lm\], refine: \[lm\]",
+        ),
+        ({"quality": ["lm"]}, r"source\.refine needs the score vera"),
+        ({"quality": ["lm"], "refine": ["words", "lm"]}, r"source\.similarity needs .* kind clip .* set it to null"),
+        ({"quality": ["lm"], "refine": ["words", "lm"], "similarity": None}, ""),
+    ],
+)
+def test_scores_that_no_scorer_gives_are_refused_before_any_work(settings: dict[str, Any], said: str) -> None:
+    scores = CaptionScores.model_validate(
+        {"kind": "caption-scores", "negatives": "n", "scorers": [{"kind": "language-model", "model": "smollm2"}]}
+    )
+    problem = selection(**settings).misfit(scores)
+    assert bool(problem) == bool(said) and re.search(said.removeprefix("selected: "), problem)
+    recipe = {
+        "name": "hard",
+        "stages": {
+            "n": {"source": {"kind": "negative-captions", "captions": "captions.json"}},
+            "scores": {"source": scores.model_dump()},
+        },
+        "subsets": {"selected": {"source": selection(**settings).model_dump()}},
+    }
+    if said:
+        with pytest.raises(ValidationError, match=said if said.startswith("selected") else f"selected: {said}"):
+            Recipe.model_validate(recipe)
+    else:
+        Recipe.model_validate(recipe)
 
 
 def test_a_quantile_that_keeps_nothing_says_so(tmp_path: Path) -> None:
