@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     formats = ("eqben", "openclip", "genecis", "bivlc", "trohn-img", "trohn", "sugarcrepe")
     exporting.add_argument("--format", required=True, choices=formats)
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
-    text = "evaluate models: measure and compare their scores"
+    text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
     for module in EVALUATIONS:

@@ -111,11 +111,11 @@ def read_and_run(
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from evaluation.benchmarks import open_benchmark
+    from evaluation.benchmarks import open_parts
     from evaluation.metrics.measure import measure
     from evaluation.report.page import write_report
 
-    benchmarks = [open_benchmark(name, folder, subsets) for name, folder in places]
+    benchmarks = [part for name, folder in places for part in open_parts(name, folder, subsets)]
     scores = []
     for one in run(benchmarks, models, out, cache, running, on_progress):
         left_out = json.loads(pq.read_schema(one.path).metadata[b"twinset"])["left_out"]

@@ -10,7 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from evaluation.benchmarks import READERS, open_benchmark
+from evaluation.benchmarks import READERS, open_parts
 from evaluation.report.page import write_report
 from evaluation.report.result_tables import benchmark_tables
 from evaluation.report.results import measured_run
@@ -34,9 +34,9 @@ from stages.run_here import RETRIES
 def score_task(
     benchmark: str, data: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
 ) -> str:
-    """Score one benchmark with one model; a retry goes on from what is in the cache. Returns the score file."""
-    reader = open_benchmark(benchmark, data, subsets)
-    return str(run([reader], [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
+    """Score one benchmark with one model; a retry goes on from what is in the cache. Returns a score file."""
+    parts = open_parts(benchmark, data, subsets)
+    return str(run(parts, [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
 
 
 @flow(name="evaluate", persist_result=False)
@@ -74,7 +74,7 @@ def evaluate(
         raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
     if not named or not models:
         raise WrongUse(f"benchmarks, models: name at least one of each; benchmarks are {', '.join(READERS)}")
-    readers = {name: open_benchmark(name, folder, subsets or []) for name, folder in named}
+    readers = {part.name: part for name, folder in named for part in open_parts(name, folder, subsets or [])}
     running = {"device": device, "batch": batch, "threads": threads}
     scored, failures = 0, []
     for model in models:

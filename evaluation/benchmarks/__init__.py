@@ -46,3 +46,8 @@ def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = (), cap
     opened = READERS[name](data, subsets)
     opened.captions_only = captions_only
     return opened
+
+
+def open_parts(name: str, data: Path | str, subsets: Sequence[str] = ()) -> Sequence[Reader]:
+    """As `open_benchmark`, in parts that each ask one kind of question: a file of scores can hold one."""
+    return open_benchmark(name, data, subsets).parts()

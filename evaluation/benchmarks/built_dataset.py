@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,16 @@ from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 WORDS = (".json", ".txt")
+_LOG = logging.getLogger("twinset")
 REBUILD = "run its build again, or fetch it again"
+
+#: What is asked of each kind of sample. A file of scores holds one of them.
+PARTS: Mapping[str, str] = {
+    "pair": "two images, two captions",
+    "text-pair": "one image, two captions",
+    "template": "an image and a text that modifies it, in a gallery",
+    "triplet": "an image and a text that modifies it, target against distractor",
+}
 
 Pictures = Mapping[str, Picture]
 
@@ -49,13 +59,33 @@ class BuiltDataset(Reader):
     obtained = "`twinset build RECIPE --out DIR` makes one"
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
-        self.store = Store(str(data))
+        self.store, self._named = Store(str(data)), bool(subsets)
         super().__init__(data, subsets)
 
     def found(self) -> Sequence[str]:
         """As `Reader.found`: the published subsets that hold samples."""
-        made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
+        made = {name: self._kind_of(name) for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
+
+    def parts(self) -> Sequence[Reader]:
+        """As `Reader.parts`: ``twinset-pairs`` and so on, where the subsets hold several kinds of samples.
+
+        Triplets are for training: beside other kinds they are passed over, unless their subset was named.
+        """
+        kinds = {subset: self._kind_of(subset) for subset in self.subsets}
+        trained_on = [subset for subset, made in kinds.items() if made == "triplet" and not self._named]
+        if trained_on and len(trained_on) < len(kinds):
+            _LOG.warning("%s: triplets are for training; --only %s scores them", self.place, trained_on[0])
+            kinds = {subset: made for subset, made in kinds.items() if made != "triplet"}
+        if len(kinds) == len(self.subsets) and len(set(kinds.values())) == 1:
+            return [self]
+        parts = []
+        for kind, asked in PARTS.items():
+            if subsets := [subset for subset, made in kinds.items() if made == kind]:
+                part = BuiltDataset(self.place, subsets)
+                part.name, part.title = f"{self.name}-{kind}s", f"{self.title}: {asked}"
+                parts.append(part)
+        return parts
 
     def files(self) -> Sequence[Path]:
         """As `Reader.files`; the digest reads receipts instead."""
@@ -79,6 +109,9 @@ class BuiltDataset(Reader):
     def _check_place(self) -> None:
         if not subsets_in(self.store):
             raise self.refused("holds no subset")
+
+    def _kind_of(self, subset: str) -> Any:
+        return planned_stage(self.store, subset).facts.get("makes")
 
     def _receipts(self, subset: str) -> Receipts:
         with _telling():

@@ -67,6 +67,10 @@ class Reader(Benchmark, ABC):
     def items(self, subset: str) -> Iterator[Item]:
         """The examples of a subset, and what is left out of it, in a fixed order; streams."""
 
+    def parts(self) -> Sequence[Reader]:
+        """Benchmarks whose examples are of one kind, as a file of scores wants them: this one, or parts of it."""
+        return [self]
+
     def examples(self) -> Iterator[Item]:
         """As `evaluation.examples.Benchmark.examples`.
 

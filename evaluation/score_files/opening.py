@@ -56,7 +56,9 @@ class ScoreFile:
         """Raise `WrongUse` unless there is exactly one column of this name; asked_by: option that names it, or ""."""
         asked = f" for {asked_by}" if asked_by else ""
         if name not in self.names:
-            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {', '.join(self.names) or 'none'}")
+            in_order = "; where both files have the same rows in the same order, write --in-order instead"
+            remedy = in_order if asked_by == "--key" else ""
+            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {', '.join(self.names) or 'none'}{remedy}")
         if self.names.count(name) > 1:
             raise WrongUse(f"{self.where}: several columns {name!r}{asked}; give them different names")
 

@@ -152,8 +152,8 @@ def find_architecture(name: str) -> Architecture:
     model = open_clip.get_model_config(name.replace("/", "-")) if ":" not in name else None
     if model is None:
         near = get_close_matches(name, open_clip.list_models(), 3, 0.5)
-        hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
-        raise WrongUse(f"open_clip has no model {name!r}: {hint}; or name a JSON file of its sizes")
+        hint = f"did you mean {' or '.join(near)}?" if near else "name one such as ViT-B-32."
+        raise WrongUse(f"open_clip has no model {name!r}: {hint} Or name a JSON file of its sizes")
     return Architecture(name, model)
 
 
@@ -197,7 +197,7 @@ def _local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Arch
     if not path.exists():
         tags = open_clip.list_pretrained_tags_by_model(name)
         near = get_close_matches(checkpoint, tags, 3, 0.5)
-        hint = f"near are the tags {', '.join(near)}" if near else f"it takes {_tags(name)}, or a file"
+        hint = f"did you mean the tag {' or '.join(near)}?" if near else f"it takes {_tags(name)}, or a file"
         raise ModelMissing(f"open_clip:{name}:{checkpoint}: neither a tag of {name} nor a file here; {hint}")
     if not architecture.model.get("quick_gelu") and f"{name}{QUICK}" in open_clip.list_models():
         # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.benchmarks import open_benchmark
+from evaluation.benchmarks import open_benchmark, open_parts
 from evaluation.benchmarks.reader import Reader
 from evaluation.examples import LeftOut, Matching, Picture, Query
 from manifests.canonical import sha256_of_file
@@ -191,3 +191,17 @@ def test_an_object_store_is_read_alike(made_pairs: MadeDataset, tmp_path: Path) 
     for one, other in zip(kept(here), kept(there), strict=True):
         assert isinstance(one, Matching) and isinstance(other, Matching)
         assert one.key == other.key and one.images[1].read() == other.images[1].read()
+
+
+def test_kinds_of_samples_are_asked_as_parts(
+    made_pairs: MadeDataset, made_text_pairs: MadeDataset, made_templates: MadeDataset
+) -> None:
+    assert made_pairs.root == made_text_pairs.root == made_templates.root
+    whole = open_benchmark("twinset", made_pairs.root)
+    parts = open_parts("twinset", made_pairs.root)
+    names = [part.name for part in parts]
+    assert names[:3] == ["twinset-pairs", "twinset-text-pairs", "twinset-templates"]
+    assert sorted(name for part in parts for name in part.subsets) == sorted(whole.subsets)
+    assert len({part.digest() for part in parts}) == len(parts)
+    (alone,) = open_parts("twinset", made_pairs.root, sorted(EQBEN))
+    assert alone.name == "twinset" and alone.subsets == tuple(sorted(EQBEN))
