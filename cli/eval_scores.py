@@ -60,7 +60,8 @@ def add(commands: Any) -> None:
         added.add_argument(
             "--group",
             metavar="COLUMN",
-            help="column of the source image or video, whose rows are resampled together (default: the column group where there is one, else each row alone)",
+            help="column of the source image or video, whose rows are resampled together (default: the column group "
+            "where there is one, else each row alone)",
         )
         added.add_argument("--seed", type=_count, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
         added.add_argument(

@@ -15,7 +15,7 @@ from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
 #: Each adds its commands below `twinset eval`.
-EVALUATIONS = (eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores)
+EVALUATIONS = (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes)
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 

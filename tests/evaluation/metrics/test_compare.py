@@ -113,7 +113,7 @@ def test_files_that_cannot_be_compared() -> None:
         compare(a, a.set_column(0, "key", [["1", "2", "3", "4", "5"]]))
     with pytest.raises(WrongUse, match="different kinds"):
         compare(a, pa.table({"key": ["k1"], "higher": [0], "tied": [0], "entries": [9], "targets": [1]}))
-    with pytest.raises(WrongUse, match="no column 'name' for --key; .* write --in-order"):
+    with pytest.raises(WrongUse, match=r"no column 'name' for --key; .* write --in-order"):
         compare(a, a, key=["name"])
     with pytest.raises(WrongUse, match="5 and 4 rows"):
         compare(a, a.slice(1), key=None)

@@ -328,7 +328,7 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
         ("what", "not a kind of model; write open_clip:.*random:NAME"),
         ("clip:", "names no model; write clip:FOLDER"),
         ("open_clip:ViT-B-23:openai", "no model 'ViT-B-23': did you mean .*ViT-B-32"),
-        ("open_clip:zzzzzz:openai", "no model 'zzzzzz': such as"),
+        ("open_clip:zzzzzz:openai", "no model 'zzzzzz': name one such as"),
         ("open_clip:ViT-B-32", "names no weights; write open_clip:ViT-B-32:TAG with one of openai, .*random:ViT-B-32"),
         ("open_clip:ViT-B-32:opnai", "neither a tag of ViT-B-32 nor a file here; did you mean the tag openai"),
         ("open_clip:ViT-B-32:/nowhere/w.pt", "neither a tag"),

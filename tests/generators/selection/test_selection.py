@@ -194,7 +194,7 @@ def test_what_leaves_nothing_names_the_setting(
     [
         (
             {},
-            r"selected: source\.quality needs the score vera, and scores has only lm\. .*quality: \[lm\], refine: \[lm\]",
+            r"selected: source\.quality needs the score vera, and scores has only lm\. .*quality: \[lm\], refine",
         ),
         ({"quality": ["lm"]}, r"source\.refine needs the score vera"),
         ({"quality": ["lm"], "refine": ["words", "lm"]}, r"source\.similarity needs .* kind clip .* set it to null"),
