@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from evaluation.benchmarks import open_benchmark, open_parts
+from evaluation.benchmarks.built_dataset import BuiltDataset
 from evaluation.benchmarks.reader import Reader
 from evaluation.examples import LeftOut, Matching, Picture, Query
 from manifests.canonical import sha256_of_file
@@ -205,3 +206,16 @@ def test_kinds_of_samples_are_asked_as_parts(
     assert len({part.digest() for part in parts}) == len(parts)
     (alone,) = open_parts("twinset", made_pairs.root, sorted(EQBEN))
     assert alone.name == "twinset" and alone.subsets == tuple(sorted(EQBEN))
+
+
+def test_triplets_beside_other_kinds_are_asked_when_they_are_named(
+    made_pairs: MadeDataset, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pairs, *triplets = sorted(EQBEN)
+    kinds = {pairs: "pair", **dict.fromkeys(triplets, "triplet")}
+    monkeypatch.setattr(BuiltDataset, "_kind_of", lambda _, subset: kinds[subset])
+    monkeypatch.setattr(BuiltDataset, "found", lambda _: list(kinds))
+    assert [part.subsets for part in open_parts("twinset", made_pairs.root)] == [(pairs,)]
+    assert f"--only {triplets[0]} scores them" in caplog.text
+    named = open_parts("twinset", made_pairs.root, list(kinds))
+    assert [part.name for part in named] == ["twinset-pairs", "twinset-triplets"]
