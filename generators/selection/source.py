@@ -106,8 +106,8 @@ class SelectedNegatives(Source):
             return ""
         for setting, score in self.scores_needed():
             if score not in (*given, "words"):
-                held = ", ".join(given)
-                return f"source.{setting} needs the score {score}, and {self.scores} has only {held}. {remedy(setting, score)}"
+                lack = f"needs the score {score}, and {self.scores} has only {', '.join(given)}"
+                return f"source.{setting} {lack}. {remedy(setting, score)}"
         return ""
 
     def scores_needed(self) -> list[tuple[str, str]]:
