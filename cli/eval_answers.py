@@ -21,21 +21,28 @@ SHOWN = 160  # characters of an answer
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
-    text = "measure free-form answers to the question which of two captions fits an image"
+    text = "measure what a multimodal language model answered to: which of two captions fits the image?"
     added = commands.add_parser("answers", help=text, description=text)
     added.set_defaults(run=answers)
     added.add_argument(
-        "folder", type=Path, metavar="DIR", help="holds positive-first/SPLIT.json and negative-first/SPLIT.json"
+        "folder",
+        type=Path,
+        metavar="DIR",
+        help="folder with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them",
     )
-    added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of the bootstrap (default: 0)")
+    added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
     added.add_argument(
-        "--resamples", type=whole_number, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+        "--resamples",
+        type=whole_number,
+        default=2000,
+        metavar="N",
+        help="resamples of the bootstrap (default: 2000); 0 for no intervals",
     )
     added.add_argument(
         "--scores",
         type=Path,
         metavar="FILE",
-        help="also write choices as a table of scores, for `twinset eval compare`",
+        help="also write the choices as a Parquet file of scores, for `twinset eval compare`",
     )
     added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 

@@ -13,7 +13,7 @@ from cli.eval_run import progress
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
-    text = "score the demo with small models of random weights and write the report; a tour without any download"
+    text = "score the demo with small models of random weights and write a report; no download"
     touring = commands.add_parser("demo", help=text, description=text)
     touring.set_defaults(run=demo)
     touring.add_argument(
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
         type=Path,
         default=Path("out/demo"),
         metavar="DIR",
-        help="the built demo; it is built there if it is not (default: out/demo)",
+        help="folder of the demo, which is built first if it is not there (default: out/demo)",
     )
     touring.add_argument(
         "--out",
@@ -31,7 +31,10 @@ def add(commands: Any) -> None:
         help="folder of the run (default: out/eval-demo)",
     )
     touring.add_argument(
-        "--cache", type=Path, metavar="DIR", help="folder of what was encoded (default: ~/.cache/twinset/features)"
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="where encoded images and texts are kept (default: ~/.cache/twinset/features)",
     )
 
 

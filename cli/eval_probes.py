@@ -26,7 +26,11 @@ def add(commands: Any) -> None:
         help="benchmark and its folder; twinset=OUT for yours",
     )
     probing.add_argument(
-        "--only", action="append", default=[], metavar="SUBSET", help="this subset of each; may be repeated"
+        "--only",
+        action="append",
+        default=[],
+        metavar="SUBSET",
+        help="only this subset of each benchmark; may be repeated",
     )
     probing.add_argument("--images", action="store_true", help="probe the images of pairs of two images too")
     probing.add_argument(

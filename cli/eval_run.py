@@ -16,7 +16,7 @@ from manifests.errors import WrongUse
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
-    text = "score benchmarks with models; what was encoded is kept, and the same command resumes"
+    text = "score benchmarks with models and write a report; the same command resumes a run that was stopped"
     running = commands.add_parser("run", help=text, description=text)
     running.set_defaults(run=run)
     repeated = {"action": "append", "default": []}
@@ -25,29 +25,43 @@ def add(commands: Any) -> None:
         **repeated,
         required=True,
         metavar="NAME[=DIR]",
-        help="a benchmark and its folder; may be repeated; docs/evaluation.md lists them",
+        help="a benchmark, such as sugarcrepe, and its folder; `twinset` is for what `twinset build` wrote; may be "
+        "repeated; docs/evaluation.md lists them",
     )
     running.add_argument(
-        "--data", **repeated, metavar="DIR", help="folder of the benchmark in the same place, where it names none"
+        "--data",
+        **repeated,
+        metavar="DIR",
+        help="folder of a --benchmark without =DIR: the first --data belongs to the first of these, and so on",
     )
-    running.add_argument("--subset", **repeated, metavar="SUBSET", help="read only this subset; may be repeated")
+    running.add_argument(
+        "--only", **repeated, metavar="SUBSET", help="only this subset of each benchmark; may be repeated"
+    )
     running.add_argument(
         "--model",
         **repeated,
         required=True,
         metavar="KIND:NAME[:CHECKPOINT]",
-        help="such as open_clip:ViT-B-32:openai, clip:FOLDER, image+text:open_clip:RN50x4:openai; may be repeated",
+        help="such as open_clip:ViT-B-32:openai, clip:FOLDER, image+text:open_clip:RN50x4:openai, or "
+        "random:ViT-B-32 to try things out; may be repeated; docs/evaluation.md lists all kinds",
     )
-    running.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the scores")
+    running.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run: scores and report")
     running.add_argument(
-        "--cache", type=Path, metavar="DIR", help="folder of what was encoded (default: ~/.cache/twinset/features)"
+        "--cache",
+        type=Path,
+        metavar="DIR",
+        help="where encoded images and texts are kept (default: ~/.cache/twinset/features)",
     )
-    running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs the models (default: cpu)")
+    running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models run (default: cpu)")
     running.add_argument(
-        "--batch", type=positive_number, default=32, metavar="N", help="images, texts or pairs a pass (default: 32)"
+        "--batch",
+        type=positive_number,
+        default=32,
+        metavar="N",
+        help="images, texts or pairs in one pass (default: 32)",
     )
     running.add_argument(
-        "--threads", type=whole_number, default=0, metavar="N", help="of torch (default: 0, one a core)"
+        "--threads", type=whole_number, default=0, metavar="N", help="threads of torch (default: 0, as many as cores)"
     )
     running.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
@@ -62,7 +76,7 @@ def run(asked: argparse.Namespace) -> None:
             benchmarks,
             asked.model,
             asked.out,
-            subsets=asked.subset,
+            subsets=asked.only,
             cache=asked.cache,
             device=asked.device,
             batch=asked.batch,
@@ -85,9 +99,8 @@ def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, 
     waiting = [name for name in benchmarks if "=" not in name]
     if len(waiting) != len(folders):
         raise WrongUse(
-            f"--data: {len(folders)} folders for {len(waiting)} benchmarks without one "
-            f"({', '.join(waiting) or 'none'}); "
-            "write --benchmark NAME --data DIR for each, or --benchmark NAME=DIR"
+            f"--benchmark without =DIR: {', '.join(waiting) or 'none'}; --data: {', '.join(folders) or 'none'}; there "
+            "must be as many; write --benchmark NAME=DIR for each"
         )
     left = iter(folders)
     pairs = [tuple(one.split("=", 1)) if "=" in one else (one, next(left)) for one in benchmarks]

@@ -15,10 +15,14 @@ from cli.tables import print_columns
 
 def add(commands: Any) -> None:
     """Add the two commands to the subparsers of ``twinset eval``."""
-    text = "measure a file of scores or outcomes, of any model"
+    text = "measure a file of scores or outcomes of any model; your own code can write it"
     measuring = commands.add_parser("scores", help=text, description=text)
     measuring.set_defaults(run=scores)
-    measuring.add_argument("file", metavar="FILE", help="Parquet or CSV; docs/evaluation.md lists its columns")
+    measuring.add_argument(
+        "file",
+        metavar="FILE",
+        help="Parquet or CSV with columns such as s00 s01 s10 s11 (image, caption); docs/evaluation.md lists all",
+    )
     measuring.add_argument(
         "--threshold",
         type=_number,
@@ -26,30 +30,51 @@ def add(commands: Any) -> None:
         help="score above which image and caption are said to match, such as 0.5 where scores are probabilities: adds "
         "VALSE's acc, p_c, p_f and min",
     )
-    text = "compare two files of scores, paired by key: A minus B, with McNemar's test"
+    text = "compare two files of scores, row by row: A minus B, with intervals and McNemar's test"
     comparing = commands.add_parser("compare", help=text, description=text)
     comparing.set_defaults(run=compare)
     for name in ("a", "b"):
         comparing.add_argument(name, metavar=name.upper(), help="a file, as for `twinset eval scores`")
     comparing.add_argument(
-        "--key", type=_names, default=("key",), metavar="COLUMN[,COLUMN]", help="columns that identify a row"
+        "--key",
+        type=_names,
+        default=("key",),
+        metavar="COLUMN[,COLUMN]",
+        help="columns that identify a row in both files (default: key)",
     )
-    comparing.add_argument("--in-order", action="store_true", help="row n of A belongs to row n of B; there is no key")
     comparing.add_argument(
-        "--figures", type=_names, default=(), metavar="NAME[,NAME]", help="figures to compare (default: the main ones)"
+        "--in-order", action="store_true", help="join row n of A with row n of B, where the files have no key"
+    )
+    comparing.add_argument(
+        "--figures",
+        type=_names,
+        default=(),
+        metavar="NAME[,NAME]",
+        help="figures to compare (default: text, image and group, or accuracy, or recall)",
     )
     for added in (measuring, comparing):
         added.add_argument(
-            "--by", type=_names, default=(), metavar="COLUMN[,COLUMN]", help="also for each value of these columns"
+            "--by",
+            type=_names,
+            default=(),
+            metavar="COLUMN[,COLUMN]",
+            help="give the figures also for each value, or combination of values, of these columns",
         )
         added.add_argument(
             "--group",
             metavar="COLUMN",
-            help="source image or video; its rows are resampled together (default: the column group, else every row)",
+            help="column of the source image or video, whose rows are resampled together (default: the column group "
+            "where there is one, else each row alone)",
         )
-        added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="of the bootstrap (default: 0)")
         added.add_argument(
-            "--resamples", type=whole_number, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+            "--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)"
+        )
+        added.add_argument(
+            "--resamples",
+            type=whole_number,
+            default=2000,
+            metavar="N",
+            help="resamples of the bootstrap (default: 2000); 0 for no intervals",
         )
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 

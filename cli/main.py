@@ -15,7 +15,7 @@ from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
 #: Each adds its commands below `twinset eval`.
-EVALUATIONS = (eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores)
+EVALUATIONS = (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes)
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     formats = ("eqben", "openclip", "genecis", "bivlc", "trohn-img", "trohn", "sugarcrepe")
     exporting.add_argument("--format", required=True, choices=formats)
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
-    text = "evaluate models: measure and compare their scores"
+    text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
     for module in EVALUATIONS:

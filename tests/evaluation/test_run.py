@@ -157,7 +157,7 @@ def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
         (["--benchmark", "sugarcrep", "--data", "DIR"], "sugarcrepe"),
         (["--benchmark", "sugarcrepe"], "--data"),
         (["--benchmark", "sugarcrepe=/nowhere"], "/nowhere"),
-        (["--benchmark", "sugarcrepe=DIR", "--subset", "nothing"], "nothing"),
+        (["--benchmark", "sugarcrepe=DIR", "--only", "nothing"], "nothing"),
         (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "clip:FOLDER"),
     ],
 )
