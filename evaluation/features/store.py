@@ -19,6 +19,8 @@ WAIT_SECONDS = 60.0  # for another process that writes
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
 _AT_A_TIME = 500  # names of one query
 _TABLE = "CREATE TABLE IF NOT EXISTS features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
+_VERSION = 1  # of the table; its `user_version`
+_CHECK = 8  # bytes after a feature: digest of its name and values
 # SQLite keeps it in a file of its own that nobody else sees: a benchmark of millions of images does not fill memory.
 _USED = "CREATE TEMP TABLE used (name BLOB PRIMARY KEY) WITHOUT ROWID"
 

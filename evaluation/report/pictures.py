@@ -70,11 +70,17 @@ def keep(path: Path, benchmark: Benchmark, keys: Collection[str], data_digest: s
 
 
 def kept(path: Path, data_digest: str) -> dict[str, Shown]:
-    """The examples that were kept of a benchmark with this digest, by key; none of another state of its files."""
+    """The examples that were kept of a benchmark with this digest, by key.
+
+    None of another state of its files, and none from a damaged file: they can be read from the benchmark again.
+    """
     if not path.is_file():
         return {}
-    table = pq.read_table(path)
-    if (table.schema.metadata or {}).get(_DIGEST) != data_digest.encode():
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError):
+        return {}
+    if not table.schema.equals(_SCHEMA) or (table.schema.metadata or {}).get(_DIGEST) != data_digest.encode():
         return {}
     return {
         row["key"]: Shown(
