@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from evaluation.features.similarities import ByFeatures, ByPairs, Similarities
 from evaluation.features.store import FeatureStore, default_cache
 from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
 from evaluation.scorers.kinds import open_model
+from evaluation.whole_files import written_whole
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 
@@ -146,9 +146,8 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
 
 def _record(path: Path, computed: int) -> None:
     """Keep what this run computed beside the scores, which are the same whether it came from the cache."""
-    beside = path.with_name(f".{path.stem}{RUN}.{os.getpid()}")
-    beside.write_text(json.dumps({"computed": computed}))
-    os.replace(beside, path.with_suffix(RUN))
+    with written_whole(path.with_suffix(RUN)) as beside:
+        beside.write_text(json.dumps({"computed": computed}))
 
 
 def _unheard(benchmark: str, model: str, done: int) -> None:

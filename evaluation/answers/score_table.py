@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from evaluation.answers.both_orders import scores
 from evaluation.answers.report import Read, paired
 from evaluation.examples import MATCHING_SCORES
+from evaluation.whole_files import written_whole
 
 
 def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> int:
@@ -36,12 +36,8 @@ def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> 
         )
     told = {**facts, "left_out": {"one order": alone} if alone else {}}
     schema = MATCHING_SCORES.with_metadata({"twinset": json.dumps(told, sort_keys=True)})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written_whole(path) as temporary:
         pq.write_table(pa.Table.from_pylist(rows, schema), temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return len(rows)
 
 

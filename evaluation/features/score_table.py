@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ from evaluation.examples import (
     Query,
 )
 from evaluation.features.similarities import Asked, Similarities, own_pictures
+from evaluation.whole_files import written_whole
 from manifests.errors import WrongUse
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
@@ -56,61 +56,59 @@ def write_scores(
     Raises:
         WrongUse: nothing of the benchmark can be scored, or it mixes kinds of examples.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary, listing = path.with_name(f".{path.name}.{os.getpid()}"), path.with_suffix(".left_out.jsonl")
+    listing = path.with_suffix(".left_out.jsonl")
     left_out, rows, writer = Counter[str](), 0, None
     similarities.store.start_count()
-    listed = listing.with_name(f".{listing.name}.{os.getpid()}")
-    try:
-        with listed.open("w", encoding="utf-8") as lost:
+    with written_whole(path) as temporary, written_whole(listing) as listed:
+        try:
+            with listed.open("w", encoding="utf-8") as lost:
 
-            def leave_out(key: str | None, where: str, reason: str) -> None:
-                if left_out.total() < NAMED:
-                    of = "" if key is None else f" (example {key})"
-                    _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
-                left_out[reason] += 1
-                lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
+                def leave_out(key: str | None, where: str, reason: str) -> None:
+                    if left_out.total() < NAMED:
+                        of = "" if key is None else f" (example {key})"
+                        _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
+                    left_out[reason] += 1
+                    lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
-            for window in _windows(benchmark, leave_out):
-                kind = type(window[0])
-                if writer is None:
-                    # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
-                    writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
-                if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
-                    raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --subset")
-                unusable = similarities.prepare(window)
-                scored = []
-                for example in window:
-                    if (problem := unusable.get(example.key)) is not None:
-                        leave_out(example.key, problem.where, problem.reason)
-                    elif (reason := _cannot_be_asked(example)) is not None:
-                        leave_out(example.key, example.key, reason)
-                    else:
-                        scored.append(_row(example, similarities))
-                if scored:
-                    writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
-                rows += len(scored)
-                on_progress(rows + left_out.total())
-        if writer is None or not rows:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
-            raise WrongUse(f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?")
-        if left_out.total() > NAMED:
-            _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
-        told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-        told |= similarities.store.counted() | {"seconds": round(similarities.store.seconds(), 3)}
-        writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
-        writer.close()
-        os.replace(temporary, path)
-        if left_out:
-            os.replace(listed, listing)
-        else:
-            listing.unlink(missing_ok=True)
-        return rows
-    finally:
-        if writer is not None:
+                for window in _windows(benchmark, leave_out):
+                    kind = type(window[0])
+                    if writer is None:
+                        # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
+                        writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
+                    if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
+                        raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --subset")
+                    unusable = similarities.prepare(window)
+                    scored = []
+                    for example in window:
+                        if (problem := unusable.get(example.key)) is not None:
+                            leave_out(example.key, problem.where, problem.reason)
+                        elif (reason := _cannot_be_asked(example)) is not None:
+                            leave_out(example.key, example.key, reason)
+                        else:
+                            scored.append(_row(example, similarities))
+                    if scored:
+                        writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
+                    rows += len(scored)
+                    on_progress(rows + left_out.total())
+            if writer is None or not rows:
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
+                raise WrongUse(
+                    f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?"
+                )
+            if left_out.total() > NAMED:
+                _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
+            told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
+            told |= similarities.store.counted() | {"seconds": round(similarities.store.seconds(), 3)}
+            writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
             writer.close()
-        for leftover in (temporary, listed):
-            leftover.unlink(missing_ok=True)
+            if not left_out:
+                listed.unlink()
+        finally:
+            if writer is not None:
+                writer.close()
+    if not left_out:
+        listing.unlink(missing_ok=True)
+    return rows
 
 
 def _windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:

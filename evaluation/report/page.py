@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from evaluation.report.plots import on_dark, plot
 from evaluation.report.result_tables import benchmark_tables, run_tables
 from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from evaluation.report.tables import as_csv, as_latex, decimals, differs, number
+from evaluation.whole_files import written_whole
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -69,10 +69,8 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_bytes(text.encode("utf-8", "replace"))
-    os.replace(beside, path)
+    with written_whole(path) as beside:
+        beside.write_bytes(text.encode("utf-8", "replace"))
 
 
 def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributions.Panel]]]:

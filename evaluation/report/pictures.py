@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from cards.sheet import thumbnail
 from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
+from evaluation.whole_files import written_whole
 from manifests.errors import TwinsetError
 
 PIXELS = (480, 480)
@@ -62,10 +62,8 @@ def keep(path: Path, benchmark: Benchmark, keys: Collection[str], data_digest: s
         for key in sorted(found)
     ]
     table = pa.Table.from_pylist(rows, _SCHEMA.with_metadata({_DIGEST: data_digest.encode()}))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, beside)
-    os.replace(beside, path)
+    with written_whole(path) as beside:
+        pq.write_table(table, beside)
     return found
 
 

@@ -96,8 +96,8 @@ def score_files(out: Path) -> list[Scored]:
         first = next(other for other in found if other.folder == one.folder)
         if first.about.benchmark != one.about.benchmark:
             raise WrongUse(
-                f"{one.path}: scores on {one.about.benchmark}, beside those on {first.about.benchmark}; tables are named "
-                "by folder: move it to a folder of its own"
+                f"{one.path}: scores on {one.about.benchmark}, beside those on {first.about.benchmark}; tables are "
+                "named by folder: move it to a folder of its own"
             )
     return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
 

@@ -54,7 +54,7 @@ class Table:
             before = row.cells
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t")
 
 
 def as_csv(table: Table) -> str:
@@ -85,6 +85,7 @@ def _plain(value: str | int | float | None) -> str:
         return ""
     if isinstance(value, str):
         # Names are other people's. Spreadsheets run a cell that begins so as a formula, but for an apostrophe.
+        value = value.replace("\r", " ")  # the writer does not quote it, and readers take it for the end of the line
         return f"'{value}" if value.startswith(_FORMULA) else value
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 

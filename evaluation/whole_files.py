@@ -1,0 +1,42 @@
+"""Files that are whole or absent: written under another name beside their place, then moved there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+LONGEST = 100  # characters of a name that are part of the temporary one, which a file system may limit to 255 bytes
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path``, moved there when the block ends, removed when it fails or writes nothing.
+
+    What killed processes of this machine left of the same file is removed. Folders above are made.
+    """
+    prefix = f".{path.name[:LONGEST]}.{socket.gethostname()}."
+    temporary = path.with_name(f"{prefix}{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for entry in os.listdir(path.parent):
+            left = re.fullmatch(re.escape(prefix) + r"(\d{1,9})", entry)
+            if left and not psutil.pid_exists(int(left[1])):
+                (path.parent / entry).unlink(missing_ok=True)
+        try:
+            yield temporary
+            if temporary.exists():
+                os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno in _CANNOT_WRITE:
+            error.add_note(f"{path}: free some room, or name another folder, and run the same command again")
+        raise
