@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.eval_scores import resamples
+
 if TYPE_CHECKING:
     from evaluation.answers.report import Read, SplitReport
     from evaluation.metrics.figures import Figure
@@ -26,7 +28,7 @@ def add(commands: Any) -> None:
     )
     added.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap (default: 0)")
     added.add_argument(
-        "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+        "--resamples", type=resamples, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
     )
     added.add_argument(
         "--scores",

@@ -12,6 +12,9 @@ from typing import Any
 
 from manifests.errors import WrongUse
 
+MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
+MOST_THREADS = 4096
+
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
@@ -127,12 +130,12 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
 
 
 def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 1 or more")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= MOST_BATCH:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number from 1 to {MOST_BATCH:,}")
     return int(text)
 
 
 def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
+    if not text.isascii() or not text.isdigit() or int(text) > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number from 0 to {MOST_THREADS:,}")
     return int(text)

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+MOST_RESAMPLES = 1_000_000
+
 
 def add(commands: Any) -> None:
     """Add the two commands to the subparsers of ``twinset eval``."""
@@ -46,7 +48,7 @@ def add(commands: Any) -> None:
         )
         added.add_argument("--seed", type=_count, default=0, metavar="N", help="of the bootstrap (default: 0)")
         added.add_argument(
-            "--resamples", type=_count, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
+            "--resamples", type=resamples, default=2000, metavar="N", help="of the bootstrap; 0 for no intervals"
         )
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
@@ -120,7 +122,11 @@ def _interval(low: float | None, high: float | None, digits: int = 2) -> str:
 
 def _print(header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
     """A table on stdout in plain text, whatever the width of the terminal; notes on stderr."""
-    lines = [header, *rows]
+    # Values of columns are other people's: they must not steer the terminal, nor break the line.
+    lines = [
+        ["".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in cell) for cell in line]
+        for line in (header, *rows)
+    ]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -139,6 +145,13 @@ def _count(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
     return int(text)
+
+
+def resamples(text: str) -> int:
+    """An argument that is a number of resamples; each takes memory."""
+    if (number := _count(text)) > MOST_RESAMPLES:
+        raise argparse.ArgumentTypeError(f"{text!r}: write at most {MOST_RESAMPLES:,}")
+    return number
 
 
 def _number(text: str) -> float:
