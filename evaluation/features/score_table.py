@@ -23,11 +23,14 @@ from evaluation.examples import (
     Matching,
     Query,
 )
-from evaluation.features.similarities import Asked, Similarities, own_pictures
+from evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from evaluation.whole_files import written_whole
 from manifests.errors import WrongUse
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
+#: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.
+LONGEST_TEXT = 10_000
+TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Matching: MATCHING_SCORES, Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
 _LOG = logging.getLogger("twinset")
@@ -113,15 +116,20 @@ def write_scores(
 
 def _windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
     window: list[Asked] = []
-    size, last = 0, None
+    last: Gallery | None = None
+    size, long_entry = 0, False
     for example in benchmark.examples():
         if isinstance(example, LeftOut):
             leave_out(None, example.where, example.reason)
             continue
-        size += 1 + len(own_pictures(example))
-        if isinstance(example, Query):
-            size += 0 if example.gallery is last else len(example.gallery)
+        fresh = isinstance(example, Query) and example.gallery is not last
+        if isinstance(example, Query) and fresh:
             last = example.gallery
+            long_entry = any(isinstance(entry, str) and len(entry) > LONGEST_TEXT for entry in last)
+        if (isinstance(example, Query) and long_entry) or any(len(text) > LONGEST_TEXT for text in own_texts(example)):
+            leave_out(example.key, example.key, TOO_LONG)
+            continue
+        size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh else 0)
         window.append(example)
         if size >= WINDOW:
             yield window

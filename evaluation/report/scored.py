@@ -93,10 +93,10 @@ def score_files(out: Path) -> list[Scored]:
             first = found[names.index(name)].path
             raise WrongUse(f"{found[place].path}: scores of {name[1]} on {name[0]}, as in {first}; remove one of them")
     for one in found:
-        first = next(other for other in found if other.folder == one.folder)
-        if first.about.benchmark != one.about.benchmark:
+        neighbour = next(other for other in found if other.folder == one.folder)
+        if neighbour.about.benchmark != one.about.benchmark:
             raise WrongUse(
-                f"{one.path}: scores on {one.about.benchmark}, beside those on {first.about.benchmark}; tables are "
+                f"{one.path}: scores on {one.about.benchmark}, beside those on {neighbour.about.benchmark}; tables are "
                 "named by folder: move it to a folder of its own"
             )
     return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
