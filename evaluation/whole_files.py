@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import socket
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-LONGEST = 100  # characters of a name that are part of the temporary one, which a file system may limit to 255 bytes
+LONGEST = 100  # bytes; a longer name is replaced by its digest: a file system may limit names to 255 bytes
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
@@ -22,7 +23,9 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     What killed processes of this machine left of the same file is removed. Folders above are made.
     """
-    prefix = f".{path.name[:LONGEST]}.{socket.gethostname()}."
+    name = os.fsencode(path.name)
+    shown = path.name if len(name) <= LONGEST else hashlib.sha256(name).hexdigest()
+    prefix = f".{shown}.{socket.gethostname()}."
     temporary = path.with_name(f"{prefix}{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,11 @@ def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with written_whole(path):
         pass  # nothing is written
     assert path.read_text() == "before" and [*tmp_path.iterdir()] == [path]
-    with written_whole(tmp_path / ("n" * 250)) as beside:
-        beside.write_text("long")
-    assert (tmp_path / ("n" * 250)).read_text() == "long"
+
+
+def test_long_names_are_not_mixed_up(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{'ä' * 120}.{ending}" for ending in ("parquet", "jsonl")]
+    with written_whole(paths[0]) as first, written_whole(paths[1]) as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert [path.read_text() for path in paths] == ["first", "second"] and len([*tmp_path.iterdir()]) == 2
