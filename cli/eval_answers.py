@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import whole_number
+from cli.options import resamples, whole_number
 from cli.tables import print_columns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
     added.add_argument(
         "--resamples",
-        type=whole_number,
+        type=resamples,
         default=2000,
         metavar="N",
         help="resamples of the bootstrap (default: 2000); 0 for no intervals",

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.options import positive_number, whole_number
+from cli.options import between
 from manifests.errors import WrongUse
+
+MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
+MOST_THREADS = 4096
 
 
 def add(commands: Any) -> None:
@@ -55,13 +58,17 @@ def add(commands: Any) -> None:
     running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models run (default: cpu)")
     running.add_argument(
         "--batch",
-        type=positive_number,
+        type=between(1, MOST_BATCH),
         default=32,
         metavar="N",
         help="images, texts or pairs in one pass (default: 32)",
     )
     running.add_argument(
-        "--threads", type=whole_number, default=0, metavar="N", help="threads of torch (default: 0, as many as cores)"
+        "--threads",
+        type=between(0, MOST_THREADS),
+        default=0,
+        metavar="N",
+        help="threads of torch (default: 0, as many as cores)",
     )
     running.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cli.options import whole_number
+from cli.options import resamples, whole_number
 from cli.tables import print_columns
 
 
@@ -71,7 +71,7 @@ def add(commands: Any) -> None:
         )
         added.add_argument(
             "--resamples",
-            type=whole_number,
+            type=resamples,
             default=2000,
             metavar="N",
             help="resamples of the bootstrap (default: 2000); 0 for no intervals",

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+
+MOST_RESAMPLES = 1_000_000  # of a bootstrap; each takes memory
 
 
 def whole_number(text: str) -> int:
     """A number, 0 or more."""
-    return _number_from(0, text)
-
-
-def positive_number(text: str) -> int:
-    """A number, 1 or more."""
-    return _number_from(1, text)
-
-
-def _number_from(least: int, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, {least} or more")
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 or more")
     return int(text)
+
+
+def between(least: int, most: int) -> Callable[[str], int]:
+    """The type of a number within bounds, both included."""
+
+    def number(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: write a number from {least} to {most:,}")
+        return int(text)
+
+    return number
+
+
+resamples = between(0, MOST_RESAMPLES)
 
 
 def named_folder(text: str) -> tuple[str, str]:

@@ -63,7 +63,11 @@ def print_problems(found: dict[str, Any], counted: bool) -> int:
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows of cells below a header, in plain text, whatever the width of the terminal."""
-    lines = [header, *rows]
+    # Cells may be other people's words: they must not steer the terminal, nor break the line.
+    lines = [
+        ["".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in cell) for cell in line]
+        for line in (header, *rows)
+    ]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

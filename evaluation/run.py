@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.examples import Benchmark
@@ -74,6 +75,9 @@ def run(
             raise WrongUse(f"{what}: name at least one")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    for benchmark in benchmarks:
+        for model in models:
+            _check_free(scores_path(out, benchmark.name, model), model, models)
     scored: list[Scored] = []
     refused: list[NotApplicable] = []
     for model in models:
@@ -126,6 +130,21 @@ def read_and_run(
         scores.append(asdict(one) | {"path": str(one.path), **told, "figures": measure(one.path).as_json()["all"]})
     report = write_report(out, {one.name: one for one in benchmarks})[0]
     return {"scores": scores, "report": str(report)}
+
+
+def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
+    """Raise `WrongUse` where a file of scores is, or will be, another model's whose name reads the same as a file."""
+    like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
+    try:
+        held = json.loads((pq.read_schema(path).metadata or {})[b"twinset"])["model"]
+    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
+        held = model  # there is none, or it is broken: it is written again
+    if like or held != model:
+        other = like[0] if like else held
+        raise WrongUse(
+            f"--model {model}: its scores and those of {other} would be one file, {path}; score one of them in another "
+            "--out, or name it another way, such as by a link to its folder"
+        )
 
 
 def _record(path: Path, computed: int) -> None:

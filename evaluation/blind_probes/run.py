@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from evaluation.blind_probes.image_probes import both, feature_probes, image_pro
 from evaluation.blind_probes.pairs import Pairs, read_pairs
 from evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
 from evaluation.examples import Benchmark
+from shards.storage.whole_file import whole_file
 
 #: Features of captions, (n, 2, d), and of images, likewise or None; of the pairs of a benchmark, not normalised.
 Encode = Callable[[Pairs], tuple[NDArray[np.float32], NDArray[np.float32] | None]]
@@ -62,11 +62,6 @@ def give_away(
 def write_probes(found: GivenAway, out: Path) -> Path:
     """Write what was found where the report of a run reads it, ``OUT/probes/BENCHMARK.json``; returns the path."""
     path = out / "probes" / f"{found.name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with whole_file(path) as temporary:
         temporary.write_text(json.dumps(found.as_json(), indent=2) + "\n", "utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path

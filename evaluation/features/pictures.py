@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, TypeVar
 from evaluation.examples import Picture
 from evaluation.features.store import image_name
 from manifests.errors import WrongUse, in_words
+from shards.media.decode import MOST_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
 REMEMBERED = 1 << 16  # names of pictures by where they lie: some 15 MB
+#: Left to guess, Pillow would also try EPS, which runs Ghostscript on what it is given.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 DECODERS = 4  # threads; Pillow releases the interpreter while it decodes
 
 
@@ -37,7 +40,9 @@ def decode(where: str, data: bytes) -> Image:
     from PIL import Image
 
     try:
-        with Image.open(BytesIO(data)) as opened:
+        with Image.open(BytesIO(data), formats=FORMATS) as opened:
+            if opened.width * opened.height > MOST_PIXELS:
+                raise ValueError(f"{opened.width} x {opened.height} pixels, at most {MOST_PIXELS:,} are read")
             return opened.convert("RGB")
     except MemoryError:
         raise

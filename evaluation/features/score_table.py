@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,10 +23,14 @@ from evaluation.examples import (
     Matching,
     Query,
 )
-from evaluation.features.similarities import Asked, Similarities, own_pictures
+from evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from manifests.errors import WrongUse
+from shards.storage.whole_file import whole_file
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
+#: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.
+LONGEST_TEXT = 10_000
+TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Matching: MATCHING_SCORES, Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
 _LOG = logging.getLogger("twinset")
@@ -57,77 +60,82 @@ def write_scores(
     Raises:
         WrongUse: nothing of the benchmark can be scored, or it mixes kinds of examples.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary, listing = path.with_name(f".{path.name}.{os.getpid()}"), path.with_suffix(".left_out.jsonl")
+    listing = path.with_suffix(".left_out.jsonl")
     left_out, rows, writer = Counter[str](), 0, None
     similarities.start_count()
-    listed = listing.with_name(f".{listing.name}.{os.getpid()}")
-    try:
-        with listed.open("w", encoding="utf-8") as lost:
+    with whole_file(path) as temporary, whole_file(listing) as listed:
+        try:
+            with listed.open("w", encoding="utf-8") as lost:
 
-            def leave_out(key: str | None, where: str, reason: str) -> None:
-                if left_out.total() < NAMED:
-                    of = "" if key is None else f" (example {key})"
-                    _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
-                left_out[reason] += 1
-                lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
+                def leave_out(key: str | None, where: str, reason: str) -> None:
+                    if left_out.total() < NAMED:
+                        of = "" if key is None else f" (example {key})"
+                        _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
+                    left_out[reason] += 1
+                    lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
-            for window in _windows(benchmark, leave_out):
-                kind = type(window[0])
-                if writer is None:
-                    # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
-                    writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
-                if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
-                    raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --subset")
-                unusable = similarities.prepare(window)
-                scored = []
-                for example in window:
-                    if (problem := unusable.get(example.key)) is not None:
-                        leave_out(example.key, problem.where, problem.reason)
-                    elif (reason := _cannot_be_asked(example)) is not None:
-                        leave_out(example.key, example.key, reason)
-                    else:
-                        scored.append(_row(example, similarities))
-                if scored:
-                    writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
-                rows += len(scored)
-                on_progress(rows + left_out.total())
-        if writer is None or not rows:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
-            raise WrongUse(f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?")
-        if left_out.total() > NAMED:
-            _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
-        told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-        counted = similarities.counted()
-        if cut := counted.get("cut_texts"):
-            _LOG.warning("%s: %d texts are longer than %s reads, and are cut", benchmark.name, cut, similarities.name)
-        told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
-        writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
-        writer.close()
-        os.replace(temporary, path)
-        if left_out:
-            os.replace(listed, listing)
-        else:
-            listing.unlink(missing_ok=True)
-        return rows
-    finally:
-        if writer is not None:
+                for window in _windows(benchmark, leave_out):
+                    kind = type(window[0])
+                    if writer is None:
+                        # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
+                        writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
+                    if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
+                        raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --only")
+                    unusable = similarities.prepare(window)
+                    scored = []
+                    for example in window:
+                        if (problem := unusable.get(example.key)) is not None:
+                            leave_out(example.key, problem.where, problem.reason)
+                        elif (reason := _cannot_be_asked(example)) is not None:
+                            leave_out(example.key, example.key, reason)
+                        else:
+                            scored.append(_row(example, similarities))
+                    if scored:
+                        writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
+                    rows += len(scored)
+                    on_progress(rows + left_out.total())
+            if writer is None or not rows:
+                reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
+                raise WrongUse(
+                    f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?"
+                )
+            if left_out.total() > NAMED:
+                _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
+            told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
+            counted = similarities.counted()
+            if cut := counted.get("cut_texts"):
+                _LOG.warning(
+                    "%s: %d texts are longer than %s reads, and are cut", benchmark.name, cut, similarities.name
+                )
+            told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
+            writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
             writer.close()
-        for leftover in (temporary, listed):
-            leftover.unlink(missing_ok=True)
+            if not left_out:
+                listed.unlink()
+        finally:
+            if writer is not None:
+                writer.close()
+    if not left_out:
+        listing.unlink(missing_ok=True)
+    return rows
 
 
 def _windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
     window: list[Asked] = []
-    size, last = 0, None
+    last: Gallery | None = None
+    size, long_entry = 0, False
     for example in benchmark.examples():
         if isinstance(example, LeftOut):
             leave_out(None, example.where, example.reason)
             continue
-        size += 1 + len(own_pictures(example))
-        if isinstance(example, Query):
-            size += 0 if example.gallery is last else len(example.gallery)
+        fresh = isinstance(example, Query) and example.gallery is not last
+        if isinstance(example, Query) and fresh:
             last = example.gallery
+            long_entry = any(isinstance(entry, str) and len(entry) > LONGEST_TEXT for entry in last)
+        if (isinstance(example, Query) and long_entry) or any(len(text) > LONGEST_TEXT for text in own_texts(example)):
+            leave_out(example.key, example.key, TOO_LONG)
+            continue
+        size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh else 0)
         window.append(example)
         if size >= WINDOW:
             yield window

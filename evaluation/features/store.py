@@ -18,7 +18,9 @@ from manifests.errors import BuildFailed
 WAIT_SECONDS = 60.0  # for another process that writes
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
 _AT_A_TIME = 500  # names of one query
-_TABLE = "CREATE TABLE IF NOT EXISTS features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
+_TABLE = "CREATE TABLE features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
+_VERSION = 1  # of the table; its `user_version`
+_CHECK = 8  # bytes after a feature: digest of its name and values
 # SQLite keeps it in a file of its own that nobody else sees: a benchmark of millions of images does not fill memory.
 _USED = "CREATE TEMP TABLE used (name BLOB PRIMARY KEY) WITHOUT ROWID"
 
@@ -43,12 +45,19 @@ def pair_name(image: bytes, text: bytes) -> bytes:
     return b"p" + image[1:] + text[1:]
 
 
+def _check(name: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(name + value, digest_size=_CHECK).digest()
+
+
 class FeatureStore:
     """What one model gave. A model's name here is a digest of model, transform and runtime class.
 
     What `keep` was given is on disk when it returns; what a killed process left half-written is rolled back by the next
     one. The rollback journal (no write-ahead log) also works on network file systems with locks. Several processes may
     use one file: the first feature of a name stays.
+
+    A feature lies with a digest of its name and values: SQLite notices a damaged page of its tree, but not damaged
+    values, which would be scores as good as any.
     """
 
     def __init__(self, folder: Path, model: str) -> None:
@@ -64,8 +73,26 @@ class FeatureStore:
                 self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.execute(_TABLE)
+            self._prepare_table()
             self._database.execute(_USED)
+
+    def _prepare_table(self) -> None:
+        """Make the table where the file is new; raises `BuildFailed` for one of another version of twinset."""
+        if self._database.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+            return
+        # In one transaction: another process that starts sees a file without a table, or one with its version.
+        with self._transaction():
+            (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            if not tables:
+                self._database.execute(_TABLE)
+                self._database.execute(f"PRAGMA user_version = {_VERSION}")
+        if tables and version != _VERSION:
+            self._database.close()
+            raise BuildFailed(
+                f"{self.path}: features as another version of twinset keeps them; name another folder with --cache, or "
+                "remove it: what it holds is encoded again"
+            )
 
     def missing(self, names: Iterable[bytes]) -> list[bytes]:
         """Names that are not kept, in order, each once."""
@@ -78,7 +105,13 @@ class FeatureStore:
         wanted = list(dict.fromkeys(names))
         with self._lock, self._explained():
             self._database.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((name,) for name in wanted))
-        return {name: np.frombuffer(value, np.float32) for name, value in self._rows("name, value", wanted)}
+        return {name: self._values(name, kept) for name, kept in self._rows("name, value", wanted)}
+
+    def _values(self, name: bytes, kept: bytes) -> Floats:
+        value = kept[:-_CHECK]
+        if kept[-_CHECK:] != _check(name, value):
+            raise BuildFailed(f"{self.path}: a feature in it is damaged; remove it: what it holds is encoded again")
+        return np.frombuffer(value, np.float32)
 
     def start_count(self) -> None:
         """Forget what `find` was asked for."""
@@ -105,16 +138,10 @@ class FeatureStore:
             seconds: that they took together.
         """
         each = seconds / max(len(names), 1)
-        rows = [(name, value.tobytes(), each) for name, value in zip(names, values, strict=True)]
-        with self._lock, self._explained():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                self._database.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", rows)
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise
+        kept = ((name, value.tobytes()) for name, value in zip(names, values, strict=True))
+        rows = [(name, value + _check(name, value), each) for name, value in kept]
+        with self._lock, self._explained(), self._transaction():
+            self._database.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", rows)
 
     def close(self) -> None:
         """Close the file."""
@@ -128,6 +155,17 @@ class FeatureStore:
             with self._lock, self._explained():
                 found = self._database.execute(query, some).fetchall()
             yield from found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

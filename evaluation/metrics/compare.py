@@ -94,11 +94,12 @@ def compare(
     """
     files = open_scores(a), open_scores(b)
     questions = question_of(files[0]), question_of(files[1])
-    question = questions[0]
-    if question.events != questions[1].events:
+    # Figures that need a threshold are compared where both have one.
+    question = next((one for one in questions if getattr(one, "threshold", 0.0) is None), questions[0])
+    if question.events != questions[0].events or question.events != questions[1].events:
         raise WrongUse(f"{files[0].where} and {files[1].where} have scores of different kinds; compare like with like")
     column = group_column(files[0], group)
-    first = _read(files[0], question, key, by, column)
+    first = _read(files[0], questions[0], key, by, column)
     second = _read(files[1], questions[1], key, (), None)
     if key is None and len(first.keys) != len(second.keys):
         counts = f"{len(first.keys):,} and {len(second.keys):,} rows"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from evaluation.metrics.grounding import Groundings
 from evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
 from evaluation.metrics.outcomes import Question
@@ -30,7 +32,7 @@ def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
     columns = next((kind for kind in KINDS if names >= {*kind}), None)
     if columns is None or (columns == SCORES[:2] and names & {*SCORES[2:]}):
         kinds = "; or ".join(", ".join(kind) for kind in KINDS)
-        raise WrongUse(f"{file.where}: no scores in its columns: {', '.join(file.names) or 'none'}; needed are {kinds}")
+        raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; needed are {kinds}")
     for name in columns:
         file.require(name, "")
     if threshold is not None and columns[0] not in SCORES:
@@ -41,7 +43,8 @@ def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
         return Groundings()
     if columns[0] in SCORES and threshold is None:
         threshold = file.about.get("threshold")
-        if not isinstance(threshold, int | float | None):
+        number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and math.isfinite(threshold)
+        if threshold is not None and not number:
             raise WrongUse(f"{file.where}: its metadata has the threshold {threshold!r}; write a number, or none")
     return Matchings(columns, threshold)
 

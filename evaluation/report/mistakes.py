@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evaluation.report.scored import Asked, Scored
+from evaluation.report.scored import SCHEMAS, Asked, Scored
 
 COUNT = 8
 #: Candidates from which the shown ones are chosen: one source image or video should not fill the page.
@@ -45,7 +45,7 @@ class Mistake:
 def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
     """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups."""
     pool: list[Mistake] = []
-    for batch in pq.ParquetFile(scored.path).iter_batches():
+    for batch in pq.ParquetFile(scored.path).iter_batches(columns=SCHEMAS[scored.asked].names):
         wrong = _BY[scored.asked](batch)
         places = np.flatnonzero(wrong > 0)
         if len(places) > POOL:

@@ -75,11 +75,17 @@ def keep(path: Path, benchmark: Benchmark, names: Collection[Name], data_digest:
 
 
 def kept(path: Path, data_digest: str) -> dict[Name, Shown]:
-    """The examples that were kept of a benchmark with this digest; none of another state of its files."""
+    """The examples that were kept of a benchmark with this digest, by key.
+
+    None of another state of its files, and none from a damaged file: they can be read from the benchmark again.
+    """
     if not path.is_file():
         return {}
-    table = pq.read_table(path)
-    if (table.schema.metadata or {}).get(_DIGEST) != data_digest.encode():
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError):
+        return {}
+    if not table.schema.equals(_SCHEMA) or (table.schema.metadata or {}).get(_DIGEST) != data_digest.encode():
         return {}
     return {
         (row["key"], row.get("best_wrong")): Shown(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 
-from evaluation.examples import GROUNDING_ERRORS, MATCHING_SCORES, QUERY_RANKS
+from evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_SCORES, QUERY_RANKS
 from evaluation.run import RUN
 from manifests.errors import WrongUse
 
@@ -71,7 +71,10 @@ class Scored:
         known = {"seconds": self.about.seconds, "device": self.about.device, **(self.about.model_extra or {})}
         beside = self.path.with_suffix(RUN)
         if beside.is_file():
-            computed = _Run.model_validate_json(beside.read_bytes()).computed
+            try:
+                computed = _Run.model_validate_json(beside.read_bytes()).computed
+            except pydantic.ValidationError as error:
+                raise WrongUse(f"{beside}: does not tell what a run computed; remove it") from error
             needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
             known |= {"computed": computed, "from_cache": max(needed - computed, 0)}
         return known
@@ -94,6 +97,13 @@ def score_files(out: Path) -> list[Scored]:
         if name in names[:place]:
             first = found[names.index(name)].path
             raise WrongUse(f"{found[place].path}: scores of {name[1]} on {name[0]}, as in {first}; remove one of them")
+    for one in found:
+        neighbour = next(other for other in found if other.folder == one.folder)
+        if neighbour.about.benchmark != one.about.benchmark:
+            raise WrongUse(
+                f"{one.path}: scores on {one.about.benchmark}, beside those on {neighbour.about.benchmark}; tables are "
+                "named by folder: move it to a folder of its own"
+            )
     return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
 
 
@@ -113,5 +123,8 @@ def _scored(path: Path) -> Scored:
         raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
     for asked, expected in SCHEMAS.items():
         if set(expected.names) - OPTIONAL <= set(schema.names):
+            for name, kind in IDENTITY:
+                if schema.names.count(name) > 1 or schema.field(name).type not in (kind, pa.large_string()):
+                    raise WrongUse(f"{path}: column {name} is not one column of text; write it as {kind}")
             return Scored(path, asked, about)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")

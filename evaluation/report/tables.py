@@ -54,6 +54,9 @@ class Table:
             before = row.cells
 
 
+_FORMULA = ("=", "+", "-", "@", "\t")
+
+
 def as_csv(table: Table) -> str:
     """One line a row, numbers unrounded; a figure takes four columns, of which those that nothing has are left out."""
     parts = ("", " expected", " low", " high")
@@ -80,6 +83,10 @@ def _part(cell: Cell, part: str) -> str | int | float | None:
 def _plain(value: str | int | float | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        # Names are other people's. Spreadsheets run a cell that begins so as a formula, but for an apostrophe.
+        value = value.replace("\r", " ")  # the writer does not quote it, and readers take it for the end of the line
+        return f"'{value}" if value.startswith(_FORMULA) else value
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -102,6 +102,8 @@ class Batch:
         column = self.columns[name]
         if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
             raise WrongUse(f"{self.where}: column {name} is {column.type}; write lists of numbers into it, as Parquet")
+        if not _is_number(column.type.value_type):
+            raise WrongUse(f"{self.where}: column {name} is {column.type}; write lists of numbers into it")
         lengths = np.asarray(pc.fill_null(pc.list_value_length(column), 0), np.int64)
         if (lengths == 0).any():
             raise self._wrong(name, lengths == 0, "is empty", "Write one number or more, or leave the row out.")
@@ -132,7 +134,10 @@ class Batch:
             for row, word in enumerate(words.to_pylist()):
                 try:
                     float(word or 0)
+                    other = bool(word) and ("_" in word or not word.isascii())  # 1_000 is Python's, and nobody else's
                 except ValueError:
+                    other = True
+                if other:
                     message = f"{self.where}: row {self.first + row}, column {name} is {word!r}. Write a number."
                     raise WrongUse(message) from None
             return pa.array([None if word is None else float(word) for word in words.to_pylist()], pa.float64())

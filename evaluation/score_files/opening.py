@@ -18,6 +18,9 @@ from manifests.errors import WrongUse
 
 ROWS = 65_536  # a batch
 _BLOCK = 4 << 20  # bytes of CSV at a time
+_LARGEST = 256 << 20
+_NO_WHOLE_ROW = ("straddling object", "cannot infer number of columns")  # what pyarrow says of a block without one
+_NAMED = 20  # columns in a message
 _METADATA = b"twinset"
 _DELIMITER = {"csv": ",", "tsv": "\t"}
 
@@ -52,11 +55,17 @@ class ScoreFile:
         if first == 1:
             raise WrongUse(f"{self.where}: no rows; write a row for each example")
 
+    @property
+    def listed(self) -> str:
+        """Its columns for messages; of very many the first."""
+        more = len(self.names) - _NAMED
+        return (", ".join(self.names[:_NAMED]) or "none") + (f" and {more:,} more" if more > 0 else "")
+
     def require(self, name: str, asked_by: str) -> None:
         """Raise `WrongUse` unless there is exactly one column of this name; asked_by: option that names it, or ""."""
         asked = f" for {asked_by}" if asked_by else ""
         if name not in self.names:
-            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {', '.join(self.names) or 'none'}")
+            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {self.listed}")
         if self.names.count(name) > 1:
             raise WrongUse(f"{self.where}: several columns {name!r}{asked}; give them different names")
 
@@ -68,17 +77,36 @@ class ScoreFile:
             with pq.ParquetFile(self._source, pre_buffer=False, buffer_size=1 << 20) as opened:
                 yield from opened.iter_batches(ROWS, columns=names)
         else:
-            # All as text: types guessed from the first block would be wrong for a later one.
-            convert = pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
-            )
-            read = pa.csv.ReadOptions(block_size=_BLOCK)
-            # Captions have line breaks. An empty line of a file with one column is a row without a value.
-            parse = pa.csv.ParseOptions(
-                delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
-            )
-            with pa.csv.open_csv(self._source, read, parse, convert) as opened:
-                yield from opened
+            yield from self._read_csv(names)
+
+    def _read_csv(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Read it again in larger blocks, from the row reached, where one row does not fit into a block."""
+        # All as text: types guessed from the first block would be wrong for a later one.
+        convert = pa.csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
+        )
+        # Captions have line breaks. An empty line of a file with one column is a row without a value.
+        parse = pa.csv.ParseOptions(
+            delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+        )
+        block, done = _BLOCK, 0
+        while True:
+            known = done
+            try:
+                with pa.csv.open_csv(self._source, pa.csv.ReadOptions(block_size=block), parse, convert) as opened:
+                    for columns in opened:
+                        fresh = columns.slice(known)
+                        known = max(0, known - columns.num_rows)
+                        done += fresh.num_rows
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if not any(words in str(error) for words in _NO_WHOLE_ROW):
+                    raise
+                if block == _LARGEST:
+                    problem = f"row {done + 1} has over {_LARGEST >> 20} MiB; is a quotation mark missing?"
+                    raise WrongUse(f"{self.where}: {problem}") from error
+                block = min(8 * block, _LARGEST)
 
 
 def open_scores(source: pa.Table | str | Path) -> ScoreFile:

@@ -87,11 +87,13 @@ def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: st
         architecture: for messages.
 
     Raises:
-        WrongUse: names or shapes differ; the first that does, in the network's order, is named. Or a weight is NaN.
+        WrongUse: names or shapes differ; the first that does, in the network's order, is named. Or weights are NaN,
+            or quantised, sparse or complex: they would be loaded as other numbers.
     """
     import torch
 
     expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    floating = {name: value.is_floating_point() for name, value in network.state_dict().items()}
     scale = weights.get("logit_scale")
     if scale is not None and scale.numel() == 1 and "logit_scale" in expected:
         weights = weights | {"logit_scale": scale.reshape(expected["logit_scale"])}  # () or (1,), as versions have it
@@ -113,6 +115,13 @@ def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: st
             f"first {extra[0]}; name the architecture that it was trained as"
         )
     for name, value in weights.items():
+        plain = value.layout == torch.strided and not value.is_meta and not value.is_complex()
+        if not plain or value.is_floating_point() != floating[name]:
+            kind = f"{value.layout} {value.dtype} on {value.device}"
+            raise WrongUse(
+                f"{path}: {name} holds numbers that {architecture} does not run with ({kind}), as quantised weights "
+                "do; get the checkpoint in float32, float16 or bfloat16"
+            )
         if value.is_floating_point() and not torch.isfinite(value).all():
             raise WrongUse(f"{path}: {name} holds NaN or infinity; get the checkpoint again")
     network.load_state_dict(weights)

@@ -27,6 +27,7 @@ from shards.models.loading import loading
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MOST_DIGITS = 18  # of a seed, which torch takes as 64 bits
 _LOG = logging.getLogger("twinset")
 
 
@@ -115,8 +116,8 @@ def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     import torch
 
     seed = parts[1] if len(parts) > 1 else "0"
-    if not seed.isascii() or not seed.isdigit():
-        raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0")
+    if not seed.isascii() or not seed.isdigit() or len(seed) > MOST_DIGITS:
+        raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0, or at most 18 digits")
     architecture = find_architecture(parts[0])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))

@@ -101,8 +101,9 @@ class SelectedNegatives(Source):
 
     def misfit(self, earlier: SourceSettings) -> str:
         """As `SourceSettings.misfit`: a score that the rules need and no scorer of that stage gives."""
-        given = earlier.scores_given
-        for setting, score in () if given is None else self.scores_needed():
+        if (given := earlier.scores_given) is None:
+            return ""
+        for setting, score in self.scores_needed():
             if score not in (*given, "words"):
                 return f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. " + (
                     remedy(setting, score)

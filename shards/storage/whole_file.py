@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import os
+import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import psutil
+
+LONGEST = 100  # bytes; a longer name is replaced by its digest: a file system may limit names to 255 bytes
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 @contextmanager
@@ -13,17 +22,31 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``, which takes its place when the block ends without an error.
 
     The name is this process's own, so that two writers of one file disturb each other no more than one after the other.
-    Folders above it are made. What the block left is removed if it fails.
+    What killed processes of this machine left of the same file is removed. Folders above it are made. A block that
+    fails or writes nothing leaves the file as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    name = os.fsencode(path.name)
+    shown = path.name if len(name) <= LONGEST else hashlib.sha256(name).hexdigest()
+    prefix = f".{shown}.{socket.gethostname()}."
+    beside = path.with_name(f"{prefix}{os.getpid()}")
     try:
-        yield beside
-        with beside.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for entry in os.listdir(path.parent):
+            left = re.fullmatch(re.escape(prefix) + r"(\d{1,9})", entry)
+            if left and not psutil.pid_exists(int(left[1])):
+                (path.parent / entry).unlink(missing_ok=True)
+        try:
+            yield beside
+            if beside.exists():
+                with beside.open("rb+") as stream:
+                    os.fsync(stream.fileno())
+                os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno in _CANNOT_WRITE:
+            error.add_note(f"{path}: free some room, or name another folder, and run the same command again")
+        raise
 
 
 def write_text(path: Path, text: str) -> None:

@@ -83,3 +83,20 @@ def test_options_that_cannot_be(file: Path, options: list[str], capsys: pytest.C
     with pytest.raises(SystemExit) as ended:
         main(["eval", "scores", str(file), *options])
     assert ended.value.code == 2 and "write" in capsys.readouterr().err
+
+
+def test_values_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text('correct,type\n1,"\x1b[31mred"\n0,"two\nlines"\n', newline="")
+    assert main(["eval", "scores", str(path), "--by", "type"]) == 0
+    out = capsys.readouterr().out
+    assert "\ufffd[31mred" in out and "two\ufffdlines" in out and "\x1b" not in out and len(out.splitlines()) == 4
+
+
+@pytest.mark.parametrize("command", [["scores", "s.csv"], ["answers", "folder"]])
+def test_more_resamples_than_fit_into_memory_are_refused(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["eval", *command, "--resamples", "1000000000"])
+    assert "write a number from 0 to 1,000,000" in capsys.readouterr().err

@@ -104,6 +104,20 @@ def test_names_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
         run(benchmarks(), [], tmp_path)
 
 
+def test_models_whose_files_would_be_called_alike_are_refused(tmp_path: Path, model: str) -> None:
+    with pytest.raises(WrongUse, match=r"scores and those of clip:a-b would be one file, .*clip-a-b\.parquet"):
+        run(benchmarks()[:1], ["clip:a/b", "clip:a-b"], tmp_path)
+    out, alike = tmp_path / "out", model.replace("random:", "random:/")
+    (written,) = run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)
+    before = written.path.read_bytes()
+    with pytest.raises(WrongUse, match=f"--model {re.escape(alike)}: its scores and those of {re.escape(model)}"):
+        run(benchmarks()[:1], [alike], out, tmp_path / "cache", FAST)
+    assert written.path.read_bytes() == before
+    written.path.write_bytes(before[:100])  # broken: written again
+    run(benchmarks()[:1], [model], out, tmp_path / "cache", FAST)
+    assert written.path.read_bytes() == before
+
+
 def test_files_of_scores_are_named_by_their_models() -> None:
     out = Path("out")
     assert (

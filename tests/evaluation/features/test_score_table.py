@@ -125,6 +125,36 @@ def test_examples_with_unusable_images_are_counted_named_and_listed(
     assert "7 examples left out" in caplog.text
 
 
+def test_an_image_that_is_not_one_of_a_benchmark_is_left_out(tmp_path: Path) -> None:
+    large, postscript = BytesIO(), b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\nshowpage\n"
+    Image.new("1", (8001, 8001)).save(large, "PNG")  # 64 million pixels from 10 kB
+    shelf = Shelf({0: large.getvalue(), 2: postscript})
+    table = scored(lambda: matchings(shelf, 6, distinct=6), by_features(tmp_path), tmp_path / "s.parquet")
+    assert table["key"].to_pylist() == ["m-3", "m-4"]
+    problem = by_features(tmp_path).prepare([matchings(shelf, 1)[0]])["m-0"].problem
+    assert problem == "8001 x 8001 pixels, at most 64,000,000 are read"
+
+
+def test_texts_that_are_no_captions_are_left_out_before_a_model_reads_them(tmp_path: Path) -> None:
+    shelf, long = Shelf(), "x" * 10_001
+    galleries = ("a", "b"), ("a", long)
+
+    def asked(gallery: tuple[str, ...], number: int) -> Query:
+        identity = {"key": f"q-{number}", "subset": "s", "group": "g"}
+        return Query(**identity, image=shelf.picture(number), text=None, gallery=gallery, targets=frozenset({0}))
+
+    def first() -> list[Any]:
+        one, two, three = matchings(shelf, 3)
+        return [replace(one, captions=(long, "a")), two, replace(three, captions=("x" * 10_000, long))]
+
+    for number, make in enumerate((first, lambda: [asked(galleries[n % 4 // 2], n) for n in range(6)])):
+        encoder, path = PlainEncoder(), tmp_path / f"{number}.parquet"
+        table = scored(make, by_features(tmp_path / str(number), encoder), path)
+        assert table["key"].to_pylist() == (["m-1"], ["q-0", "q-1", "q-4", "q-5"])[number] and encoder.texts == 2
+        told = json.loads(pq.read_schema(path).metadata[b"twinset"])
+        assert told["left_out"] == {"text over 10,000 characters": 2}
+
+
 def test_a_benchmark_of_which_nothing_can_be_scored_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match=r"not one example can be scored \(4 unreadable image\)"):
         scored(lambda: matchings(Shelf({0: None}), 4, distinct=1), by_features(tmp_path), tmp_path / "s" / "s.parquet")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,31 @@ def test_seconds_count_each_feature_that_was_asked_for_once(tmp_path: Path) -> N
 def test_a_file_that_is_not_a_store_is_named_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "m.sqlite").write_bytes(b"not a database" * 100)
     with pytest.raises(BuildFailed, match=r"m\.sqlite: not a file of features .*remove it"):
+        FeatureStore(tmp_path, "m")
+
+
+def test_damage_within_a_feature_is_noticed(tmp_path: Path) -> None:
+    store = FeatureStore(tmp_path, "m")
+    values = np.random.default_rng(0).normal(size=(4, 2000)).astype(np.float32)  # longer than a page of SQLite's
+    names = [text_name(word) for word in "abcd"]
+    store.keep(names, values, 1.0)
+    store.close()
+    path = tmp_path / "m.sqlite"
+    damaged = bytearray(path.read_bytes())
+    at = damaged.find(values[2].tobytes()[4000:4016])
+    damaged[at : at + 400] = bytes(400)
+    path.write_bytes(damaged)
+    store = FeatureStore(tmp_path, "m")
+    assert store.find(names[:2])[names[1]].tolist() == values[1].tolist()
+    with pytest.raises(BuildFailed, match=r"m\.sqlite: a feature in it is damaged; remove it"):
+        store.find(names)
+    store.close()
+
+
+def test_a_store_of_another_version_is_named_with_its_remedy(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "m.sqlite") as database:
+        database.execute("CREATE TABLE features (name BLOB PRIMARY KEY, value BLOB)")
+    with pytest.raises(BuildFailed, match=r"m\.sqlite: .*another version of twinset .*remove it"):
         FeatureStore(tmp_path, "m")
 
 

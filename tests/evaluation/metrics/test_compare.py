@@ -119,3 +119,12 @@ def test_files_that_cannot_be_compared() -> None:
         compare(a, a.slice(1), key=None)
     with pytest.raises(WrongUse, match="some rows have one image"):
         compare(a, a.select(["key", "s00", "s01"]))
+
+
+def test_figures_of_a_threshold_are_compared_where_both_files_have_one() -> None:
+    table = pa.table({"key": ["a", "b"], "s00": [0.9, 0.8], "s01": [0.1, 0.2]})
+    told = table.replace_schema_metadata({"twinset": '{"threshold": 0.5}'})
+    assert [row.b for row in compare(told, told, figures=["p_c"]).table] == [100]
+    for pair in ((told, table), (table, told)):
+        with pytest.raises(WrongUse, match="--figures p_c: the files have accuracy"):
+            compare(*pair, figures=["p_c"])

@@ -8,6 +8,7 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -196,6 +197,10 @@ def _spoil(path: Path, how: str) -> None:
         pq.write_table(table.replace_schema_metadata({b"twinset": b"{"}), path)
     elif how == "columns":
         pq.write_table(table.drop_columns(["s00"]), path)
+    elif how == "numbers":
+        pq.write_table(table.set_column(1, "subset", pa.array([1] * len(table))), path)
+    elif how == "run":
+        path.with_suffix(".run.json").write_text("")
     else:
         path.write_bytes(b"PAR1 cut off")
 
@@ -207,6 +212,7 @@ def _spoil(path: Path, how: str) -> None:
         ("json", "metadata 'twinset'"),
         ("columns", "are not those of matchings, queries or groundings"),
         ("bytes", "not a Parquet file"),
+        ("numbers", "column subset is not one column of text"),
     ],
 )
 def test_a_file_that_is_no_score_file_is_named(tmp_path: Path, how: str, message: str) -> None:
@@ -225,6 +231,11 @@ def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: p
         score_files(tmp_path)
     other = tmp_path / "other"
     save(other, "pairs", "m", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    stray = save(other, "elsewhere", "n", matchings(4, 0, 0.0), SCHEMAS["matching"])
+    stray = stray.rename(other / "scores" / "pairs" / "stray.parquet")
+    with pytest.raises(WrongUse, match=r"stray\.parquet: scores on elsewhere, beside those on pairs; .*of its own"):
+        score_files(other)
+    stray.unlink()
     save(other, "pairs", "n", ranks(4), SCHEMAS["query"])
     with pytest.raises(WrongUse, match=r"another kind than .*; remove one"):
         write_report(other)
@@ -239,3 +250,31 @@ def test_a_benchmark_without_its_folder_is_refused(tmp_path: Path, capsys: pytes
     with pytest.raises(SystemExit):
         main(["eval", "report", str(tmp_path), "--benchmark", "genecis"])
     assert "'genecis': write NAME=DIR" in capsys.readouterr().err
+
+
+def test_what_lies_beside_the_scores_may_be_damaged(tmp_path: Path) -> None:
+    benchmark = Made("pairs", "matching", 0)
+    path = save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"])
+    write_report(tmp_path, {"pairs": benchmark}, resamples=50)
+    page = (tmp_path / "report.html").read_bytes()
+    kept = tmp_path / "mistakes" / "pairs.parquet"
+    for spoilt in (b"PAR1 cut off", b""):
+        kept.write_bytes(spoilt)
+        write_report(tmp_path, resamples=50)
+        assert b"without pictures and captions" in (tmp_path / "report.html").read_bytes()
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"data_digest": "d" * 64}), kept)
+    write_report(tmp_path, {"pairs": benchmark}, resamples=50)
+    assert (tmp_path / "report.html").read_bytes() == page
+    _spoil(path, "run")
+    with pytest.raises(WrongUse, match=r"model-0\.run\.json: .*remove it"):
+        write_report(tmp_path, resamples=50)
+
+
+def test_more_columns_than_a_score_file_has_are_no_matter(tmp_path: Path) -> None:
+    path = save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"])
+    write_report(tmp_path, resamples=50)
+    before = (tmp_path / "results.json").read_bytes()
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("image", pa.array([b"\xff"] * len(table))), path)
+    write_report(tmp_path, resamples=50)
+    assert (tmp_path / "results.json").read_bytes() == before

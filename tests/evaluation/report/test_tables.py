@@ -35,6 +35,12 @@ def test_csv_has_every_number_of_a_figure_and_repeats_names() -> None:
     assert rows[0]["n"] == "1234" and rows[0]["image"] == "0.333333"
 
 
+def test_csv_holds_no_formula() -> None:
+    rows = [Row([name, 1]) for name in ("=cmd|x", "+1", "-1", "@a", "\tb", "plain", "two\rlines")]
+    lines = list(csv.reader(io.StringIO(as_csv(Table("t", "T", ["model", "n"], 1, rows)), newline="")))[1:]
+    assert [line[0] for line in lines] == ["'=cmd|x", "'+1", "'-1", "'@a", "'\tb", "plain", "two lines"]
+
+
 def test_latex_shows_intervals_and_what_ties_hide() -> None:
     text = as_latex(TABLE)
     assert r"50.00 {\scriptsize [40.00, 60.00]} {\scriptsize exp. 62.50}" in text

@@ -99,6 +99,23 @@ def test_many_batches_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert again.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
 
 
+def test_rows_of_any_length_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 3000]))) for row in range(200)]
+    path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "short.csv")
+    path.write_text("".join(path.read_text() + "".join(f"{a},{b},{c}{',' * 3000}\n" for a, b, c in rows)))
+    (whole,) = open_scores(path).batches(["key"])
+    assert whole.columns["key"].to_pylist() == [key for _, key, _ in rows]
+    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 512)  # shorter than the header
+    parts = [*open_scores(path).batches(["key", "correct"])]
+    assert [key for batch in parts for key in batch.columns["key"].to_pylist()] == [key for _, key, _ in rows]
+    assert [batch.first for batch in parts] == [1, *np.cumsum([len(batch) for batch in parts])[:-1] + 1]
+    assert values(measure(path))["accuracy"] == pytest.approx(100 * np.mean([right for right, _, _ in rows]))
+    monkeypatch.setattr("evaluation.score_files.opening._LARGEST", 2048)
+    with pytest.raises(WrongUse, match=r"short\.csv: row 1 has over .* MiB; is a quotation mark missing"):
+        measure(path)
+
+
 def test_a_column_that_is_not_needed_may_hold_anything(tmp_path: Path) -> None:
     rows = "".join(f"{row % 2},{row}\n" for row in range(9)) + "1,not a number\n"
     assert measure(written(tmp_path, "correct,id\n" + rows)).all.n == 10
@@ -118,6 +135,8 @@ FILES: dict[str, tuple[str | bytes, str]] = {
     "nan": (HEADER + "a,b,1,2,nan,4\n", "row 1, column s10 is nan. Score the row again"),
     "minus inf": (HEADER + "a,b,1,2,3,4\na,b,1,-inf,3,4\n", "row 2, column s01 is -inf"),
     "word": (HEADER + "a,b,1,2,3,4\na,b,1,0,3,4\na,b,high,0,3,4\n", "row 3, column s00 is 'high'. Write a number"),
+    "Python's number": (HEADER + "a,b,1,2,3,1_000\n", "row 1, column s11 is '1_000'. Write a number"),
+    "many columns": (",".join(map(str, range(999))) + "\n", "17, 18, 19 and 979 more; needed are"),
     "huge": (HEADER + "a,b,1,2,3,1e300\n", "row 1, column s11 is 1e+300"),
     "empty line": ("correct\n1\n\n0\n", "row 2, column correct has no outcome"),
     "no score": (HEADER + "a,b,1,,3,4\n", "row 1, column s01 has no number"),
@@ -228,3 +247,16 @@ def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
     path = written(tmp_path, "key,correct\na,1\nb,1\na,0\n")
     with pytest.raises(WrongUse, match="rows 1 and 3 have the same key; name columns that identify a row with --key"):
         compare(path, path)
+
+
+@pytest.mark.parametrize("errors", [[["a"]], [[[1.0]]], [[{"a": 1}]]])
+def test_lists_of_anything_but_numbers_are_named(errors: Any) -> None:
+    with pytest.raises(WrongUse, match=r"table: column errors is list.*write lists of numbers"):
+        measure(pa.table({"errors": errors}))
+
+
+@pytest.mark.parametrize("threshold", ["NaN", "true", '"0.5"', "Infinity"])
+def test_a_threshold_that_is_no_number_is_named(threshold: str) -> None:
+    table = pa.table({"s00": [1.0], "s01": [0.0]}).replace_schema_metadata({"twinset": f'{{"threshold": {threshold}}}'})
+    with pytest.raises(WrongUse, match="its metadata has the threshold"):
+        measure(table)
