@@ -56,15 +56,25 @@ def add(commands: Any) -> None:
 
 def blind(asked: argparse.Namespace) -> None:
     """``twinset eval blind``."""
-    from evaluation.benchmarks import open_benchmark
     from evaluation.blind_probes.run import give_away, write_probes
+    from evaluation.dataset_parts import Part, open_benchmarks
 
     names = [name for name, _ in asked.benchmarks]
     if asked.out and (twice := next((name for name in names if names.count(name) > 1), None)):
         raise WrongUse(f"{twice}: is named twice; both would go to {asked.out}/probes/{twice}.json")
     # Images need not lie there, and none is looked for, where only captions are probed.
     captions_only = not (asked.images or asked.model)
-    opened = [open_benchmark(name, data, asked.only, captions_only) for name, data in asked.benchmarks]
+    opened = []
+    for name, data in asked.benchmarks:
+        for part in open_benchmarks(name, data, asked.only, captions_only):
+            if isinstance(part, Part) and part.kind not in ("pair", "text-pair"):
+                print(f"{part.name}: not probed, it has no pairs of captions", file=sys.stderr)
+            else:
+                opened.append(part)
+    if not opened:
+        raise WrongUse(
+            f"{', '.join(names)}: no pairs of captions, which blind probes are about; name another benchmark"
+        )
     encode = None
     if asked.model:
         from evaluation.blind_probes.features import encoder_of

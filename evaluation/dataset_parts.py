@@ -23,10 +23,11 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The subsets of one kind of a built dataset as a benchmark of its own."""
+    """The subsets of one kind of a built dataset as a benchmark of its own. kind: of samples, a key of `KINDS`."""
 
     name: str
     title: str
+    kind: str
     dataset: BuiltDataset
 
     @property
@@ -55,12 +56,14 @@ def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
         subsets = [subset for subset, made in kind_of.items() if made == kind]
         if subsets:
             part = BuiltDataset(dataset.place, subsets)
-            parts.append(Part(f"{name}-{ending}", f"{title}: {asked}", part))
+            parts.append(Part(f"{name}-{ending}", f"{title}: {asked}", kind, part))
     return parts
 
 
-def open_benchmarks(name: str, data: Path | str, subsets: Sequence[str] = ()) -> list[Benchmark]:
+def open_benchmarks(
+    name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False
+) -> list[Benchmark]:
     """As `evaluation.benchmarks.open_benchmark`, but a dataset of several `KINDS` becomes a benchmark for each kind."""
-    opened = open_benchmark(name, data, subsets)
+    opened = open_benchmark(name, data, subsets, captions_only)
     parts = parts_of(opened, opened.name, opened.title) if isinstance(opened, BuiltDataset) else []
     return [*parts] if len(parts) > 1 else [opened]

@@ -27,7 +27,7 @@ def demo_parts(data: Path) -> list[Part]:
     Raises:
         WrongUse: the folder holds no such dataset, or one that is not finished.
     """
-    return [part for part in parts_of(BuiltDataset(data), "demo", "Demo") if part.name != "demo-triplets"]
+    return [part for part in parts_of(BuiltDataset(data), "demo", "Demo") if part.kind != "triplet"]
 
 
 def score_demo(
