@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import resamples, whole_number
+from cli.options import add_bootstrap
 from cli.tables import print_columns
 
 if TYPE_CHECKING:
@@ -30,14 +30,7 @@ def add(commands: Any) -> None:
         metavar="DIR",
         help="folder with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them",
     )
-    added.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
-    added.add_argument(
-        "--resamples",
-        type=resamples,
-        default=2000,
-        metavar="N",
-        help="resamples of the bootstrap (default: 2000); 0 for no intervals",
-    )
+    add_bootstrap(added)
     added.add_argument(
         "--scores",
         type=Path,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cli.options import resamples, whole_number
+from cli.options import add_bootstrap
 from cli.tables import print_columns
 
 
@@ -66,16 +66,7 @@ def add(commands: Any) -> None:
             help="column of the source image or video, whose rows are resampled together (default: the column group "
             "where there is one, else each row alone)",
         )
-        added.add_argument(
-            "--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)"
-        )
-        added.add_argument(
-            "--resamples",
-            type=resamples,
-            default=2000,
-            metavar="N",
-            help="resamples of the bootstrap (default: 2000); 0 for no intervals",
-        )
+        add_bootstrap(added)
         added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 

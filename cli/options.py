@@ -26,7 +26,16 @@ def between(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-resamples = between(0, MOST_RESAMPLES)
+def add_bootstrap(command: argparse.ArgumentParser) -> None:
+    """Add the options of intervals: ``--seed`` and ``--resamples``."""
+    command.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
+    command.add_argument(
+        "--resamples",
+        type=between(0, MOST_RESAMPLES),
+        default=2000,
+        metavar="N",
+        help="resamples of the bootstrap (default: 2000); 0 for no intervals",
+    )
 
 
 def named_folder(text: str) -> tuple[str, str]:

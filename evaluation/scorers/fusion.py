@@ -6,6 +6,7 @@ probabilities of 1 would tie.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,9 @@ class FusionScorer(TransformersModel, PairScorer):
         counted = self.tokenizer(list(texts), truncation=True, max_length=most, padding=False)["input_ids"]
         return [next(length for length in buckets if len(ids) <= length) for ids in counted]
 
+    @abstractmethod
     def _log_odds(self, images: Sequence[Image], tokens: dict[str, Any]) -> torch.Tensor:
-        raise NotImplementedError
+        """Log-odds of a match of each image and text, shape (n,)."""
 
 
 class Blip(FusionScorer):
