@@ -11,11 +11,10 @@ from evaluation.benchmarks.built_dataset import BuiltDataset
 from evaluation.benchmarks.captioned_images import Coco, Flickr30k
 from evaluation.benchmarks.cirr import Cirr
 from evaluation.benchmarks.eqben import EqBen
+from evaluation.benchmarks.foils import SugarCrepe, Valse
 from evaluation.benchmarks.genecis import GeneCis
 from evaluation.benchmarks.mit_states import MitStates
 from evaluation.benchmarks.reader import Reader, suggested
-from evaluation.benchmarks.sugarcrepe import SugarCrepe
-from evaluation.benchmarks.valse import Valse
 from evaluation.benchmarks.winoground import Winoground
 from manifests.errors import WrongUse
 

@@ -1,4 +1,4 @@
-"""Benchmarks of an image, its caption and a wrong one, with a JSON file for each subset."""
+"""Image, caption and foil: SugarCrepe (Hsieh et al., 2023) and VALSE (Parcalabescu et al., 2022)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evaluation.benchmarks.json_items import json_items, text_of
+from evaluation.benchmarks.json_items import json_items, object_of, text_of
 from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
 from evaluation.examples import LeftOut, Matching
+from manifests.errors import WrongUse
 
 FOLDERS = ("", "data")
+KINDS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")
+INSTRUMENTS = (
+    *("existence", "plurals", "counting-hard", "counting-small-quant", "counting-adversarial", "relations"),
+    *("action-replacement", "actant-swap", "coreference-standard", "coreference-hard", "foil-it"),
+)
+VALID = 2  # of three annotators, who chose the caption and not the foil (section 4.4)
 
 
 class Foils(Reader):
@@ -60,3 +67,48 @@ class Foils(Reader):
 
     def _file(self, subset: str) -> Path | None:
         return self.in_folders(f"{subset}.json", *FOLDERS)
+
+
+class SugarCrepe(Foils):
+    """``KIND.json``: ``{NUMBER: {filename, caption, negative_caption}}``; images are COCO's val2017."""
+
+    name = "sugarcrepe"
+    title = "SugarCrepe (2023)"
+    citation = "https://arxiv.org/abs/2306.14610"
+    expects = "replace_obj.json … add_att.json, and the images of COCO val2017 in any folder below"
+    obtained = (
+        "The annotations are in the folder data of the repository RAIVNLab/sugar-crepe, the images at COCO's site"
+    )
+
+    every = KINDS
+    fields = ("filename", "caption", "negative_caption")
+
+    def refusal(self, record: Any, where: str) -> str | None:
+        """As `Foils.refusal`: every record counts."""
+        return None
+
+
+class Valse(Foils):
+    """``INSTRUMENT.json``: ``{ID: {image_file, caption, foil, mturk: {caption, foil, other}}}``.
+
+    Only valid foils count; the others are left out.
+    """
+
+    name = "valse"
+    title = "VALSE (2022)"
+    citation = "https://arxiv.org/abs/2112.07566"
+    expects = "existence.json, plurals.json … foil-it.json, and the images of their data sets in any folder below"
+    obtained = (
+        "The annotations are in the folder data of the repository Heidelberg-NLP/VALSE; images come from Visual7W, "
+        "COCO, SWiG, VisDial and FOIL-it"
+    )
+
+    every = INSTRUMENTS
+    fields = ("image_file", "caption", "foil")
+
+    def refusal(self, record: Any, where: str) -> str | None:
+        """As `Foils.refusal`: foils that too few annotators found wrong do not count."""
+        votes = object_of(object_of(record, where).get("mturk"), f"{where}, field 'mturk'").get("caption")
+        if not isinstance(votes, int):
+            raise WrongUse(f"{where}: no number of votes in mturk.caption; fetch the file again")
+        return "foil not validated" if votes < VALID else None

@@ -11,8 +11,8 @@ from evaluation.benchmarks import READERS
 from evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from evaluation.benchmarks.cirr import GLOBAL
 from evaluation.benchmarks.eqben import SUBSETS
+from evaluation.benchmarks.foils import KINDS
 from evaluation.benchmarks.genecis import TASKS
-from evaluation.benchmarks.sugarcrepe import KINDS
 from evaluation.metrics.grounding import Groundings
 from evaluation.metrics.matching import FINER
 from evaluation.metrics.recall import ALL
