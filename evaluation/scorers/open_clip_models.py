@@ -93,6 +93,22 @@ class OpenClip(DualEncoder):
 
 def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     """``open_clip:NAME:TAG``, ``open_clip:NAME:FILE``, ``open_clip:CONFIG.json:FILE``, ``open_clip:FOLDER``."""
+    architecture, path = find_checkpoint(name, parts)
+    network, tokens = load_network(architecture, path)
+    device = running.start()
+    return OpenClip(name, architecture, sha256_once(path), network.to(device).eval(), tokens)
+
+
+def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path]:
+    """An architecture and the file of its weights: by a name and a tag or a file, or a folder of both.
+
+    Args:
+        name: as it was asked for, for messages.
+        parts: one or two; see `open_open_clip`.
+
+    Raises:
+        WrongUse: there is no such architecture, tag, file or folder.
+    """
     architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
     if Path(parts[0]).is_dir() and not checkpoint:
         folder = Path(parts[0])
@@ -104,24 +120,32 @@ def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenCli
             f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {tags_of(parts[0])}, or "
             f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
         )
-    architecture, path = tagged(architecture, parts[0], checkpoint) or local(architecture, parts[0], checkpoint)
+    return tagged(architecture, parts[0], checkpoint) or local(architecture, parts[0], checkpoint)
+
+
+def load_network(architecture: Architecture, path: Path) -> tuple[Any, Any]:
+    """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit."""
     network, tokens = _build(architecture)
     fit(network, _converted(network, read_weights(path)), path, architecture.name)
-    device = running.start()
-    return OpenClip(name, architecture, sha256_once(path), network.to(device).eval(), tokens)
+    return network, tokens
+
+
+def random_network(architecture: Architecture, seed: int) -> tuple[Any, Any]:
+    """A network with random weights from a seed, and its tokenizer; torch's own random state stays as it is."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _build(architecture)
 
 
 def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     """``random:NAME[:SEED]`` or ``random:CONFIG.json[:SEED]``: an architecture with random weights from a seed."""
-    import torch
-
     seed = parts[1] if len(parts) > 1 else "0"
     if not seed.isascii() or not seed.isdigit() or len(seed) > MOST_DIGITS:
         raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0, or at most 18 digits")
     architecture = find_architecture(parts[0])
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed))
-        network, tokens = _build(architecture)
+    network, tokens = random_network(architecture, int(seed))
     _warn_random(parts[0])
     return OpenClip(name, architecture, f"random {seed}", network.to(running.start()).eval(), tokens)
 

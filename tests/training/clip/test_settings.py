@@ -1,0 +1,48 @@
+"""The settings of a run: BiVLC's recipe by default, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from manifests.errors import WrongUse
+from training.clip.settings import ClipSettings, settings_from
+
+
+def test_the_defaults_are_bivlcs_recipe() -> None:
+    found = ClipSettings(data=("out/demo",))
+    assert (found.model, found.weights, found.lr, found.betas, found.eps) == (
+        "ViT-B-32",
+        "openai",
+        1e-6,
+        (0.9, 0.98),
+        1e-6,
+    )
+    assert (found.weight_decay, found.warmup, found.epochs, found.seed, found.batch) == (0.1, 50, 10, 42, 400)
+    assert ClipSettings(data=("out/demo",), objective="negative-pairs").batch == 200
+
+
+def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> None:
+    (tmp_path / "open_clip_model.safetensors").write_bytes(b"")
+    held = ClipSettings(data=("d",), model=str(tmp_path))
+    assert held.weights == str(tmp_path / "open_clip_model.safetensors")
+    assert ClipSettings(data=("d",), model=str(tmp_path), weights=None).weights is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "data: "),
+        ({"data": ["d"], "learning_rate": 1}, "learning_rate: Extra inputs"),
+        ({"data": ["d"], "regulariser_weight": 1}, "names no regulariser"),
+        ({"data": ["d"], "best_by": "group"}, "set validation"),
+        ({"data": ["d"], "batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
+        ({"data": ["d"], "betas": [0.9, 1]}, "from 0 to below 1"),
+        ({"data": ["d"], "lr": float("nan")}, "lr: "),
+    ],
+)
+def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(WrongUse, match=message):
+        settings_from(given)

@@ -1,0 +1,1 @@
+"""Trains dual encoders of open_clip on twins and other examples, exactly resumable."""

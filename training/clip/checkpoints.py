@@ -1,0 +1,130 @@
+"""Checkpoints: all state of a run after a number of steps, whole or not there.
+
+``checkpoints/STEP.safetensors`` holds weights, buffers and moments; ``STEP.json``, written after it, is its receipt:
+a checkpoint without one, or whose bytes are not what it says, is passed over for the one before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manifests.canonical import sha256_of_file
+from shards.models.loading import loading
+from shards.storage.whole_file import whole_file, write_text
+
+if TYPE_CHECKING:
+    import torch
+
+KEPT = 2  # checkpoints: where the last is damaged, the one before it is used
+_LOG = logging.getLogger("twinset")
+_STEP = re.compile(r"(\d{8,})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Of a checkpoint.
+
+    step: number of steps that were taken. sha256: of the tensors. identity: digest of the run
+    (`training.clip.identity.RunIdentity`). runtime: its runtime class. best: what was best so far, ``{"step", "value"}``
+    or None.
+    """
+
+    step: int
+    sha256: str
+    identity: str
+    runtime: str
+    best: dict[str, Any] | None
+
+
+class Checkpoints:
+    """The checkpoints of one run, below ``OUT/checkpoints``."""
+
+    def __init__(self, out: Path) -> None:
+        self.folder = out / "checkpoints"
+
+    def write(
+        self, step: int, tensors: Mapping[str, torch.Tensor], identity: str, runtime: str, best: dict[str, Any] | None
+    ) -> None:
+        """Write one and remove those before the last two; OSError where there is no room leaves these as they are."""
+        path = self._tensors(step)
+        sha256 = write_tensors(path, tensors)
+        receipt = Receipt(step, sha256, identity, runtime, best)
+        write_text(self._receipt(step), json.dumps(asdict(receipt), indent=1, sort_keys=True) + "\n")
+        self._remove(self.steps()[:-KEPT])
+
+    def last(self) -> tuple[Receipt, dict[str, torch.Tensor]] | None:
+        """The latest whole checkpoint; None where there is none."""
+        from safetensors.torch import load_file
+
+        for step in reversed(self.steps()):
+            path = self._tensors(step)
+            try:
+                receipt = Receipt(**json.loads(self._receipt(step).read_bytes()))
+                whole = receipt.step == step and sha256_of_file(path)[0] == receipt.sha256
+            except (ValueError, TypeError, FileNotFoundError):
+                whole = False
+            if whole:
+                with loading(path):
+                    return receipt, load_file(path)
+            _LOG.warning("%s: damaged, or not what its receipt names; the checkpoint before it is used", path)
+        return None
+
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints that have a receipt, in order."""
+        if not self.folder.is_dir():
+            return []
+        names = (_STEP.fullmatch(entry.name) for entry in self.folder.iterdir())
+        return sorted(int(name[1]) for name in names if name)
+
+    def clear(self) -> None:
+        """Remove all: the run is finished."""
+        self._remove(self.steps())
+        with contextlib.suppress(OSError):
+            for left in self.folder.glob("*.safetensors"):
+                left.unlink()
+            self.folder.rmdir()
+
+    def _remove(self, steps: list[int]) -> None:
+        for step in steps:  # the receipt first: tensors without one are passed over
+            self._receipt(step).unlink(missing_ok=True)
+            self._tensors(step).unlink(missing_ok=True)
+
+    def _tensors(self, step: int) -> Path:
+        return self.folder / f"{step:08}.safetensors"
+
+    def _receipt(self, step: int) -> Path:
+        return self.folder / f"{step:08}.json"
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
+    """Write tensors as safetensors, whole or not at all; returns the sha256, the same for the same tensors."""
+    from safetensors.torch import save_file
+
+    # Shared storage is refused by safetensors; a copy on the CPU is contiguous and its own.
+    held = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    with whole_file(path) as beside:
+        with _disk_errors(path):
+            save_file(held, beside, metadata={"format": "pt"})
+        sha256, _ = sha256_of_file(beside)
+    return sha256
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """safetensors names the system's error only in its text."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        code = int(number[1]) if number else errno.EIO
+        raise OSError(code, f"{error}; the checkpoint before it is intact", str(path)) from error

@@ -1,0 +1,68 @@
+"""AdamW with decay on matrices alone, and the learning rate as a function of the step (BiVLC, appendix E)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from training.clip.settings import ClipSettings
+
+#: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
+LARGEST_SCALE = math.log(100)
+_SCALES = ("logit_scale", "logit_bias")
+
+
+def new_optimiser(network: torch.nn.Module, settings: ClipSettings) -> torch.optim.AdamW:
+    """AdamW over all parameters that train, in the network's order: matrices decay; norms, biases, scales do not."""
+    named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
+    norms = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in network.named_modules()
+        if "norm" in type(module).__name__.lower()
+        for name, _ in module.named_parameters(recurse=False)
+    }
+    decay = [value for name, value in named if decays_weight(name, value, norms)]
+    keep = [value for name, value in named if not decays_weight(name, value, norms)]
+    groups = [{"params": decay, "weight_decay": settings.weight_decay}, {"params": keep, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+
+
+def decays_weight(name: str, value: torch.Tensor, norms: set[str]) -> bool:
+    """Whether weight decay acts on a parameter. norms: names of the parameters of norms."""
+    last = name.rpartition(".")[2]
+    return value.ndim >= 2 and name not in norms and last not in _SCALES and not last.endswith("bias")
+
+
+def learning_rate(step: int, steps: int, settings: ClipSettings) -> float:
+    """The learning rate of step 0, 1, …, steps - 1.
+
+    During the warm-up of W steps it is lr · (step + 1) / W; then lr · (1 + cos(π · (step - W) / (steps - W))) / 2.
+    """
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    return settings.lr * 0.5 * (1 + math.cos(math.pi * (step - settings.warmup) / (steps - settings.warmup)))
+
+
+def moments(network: torch.nn.Module, optimiser: torch.optim.AdamW) -> dict[str, torch.Tensor]:
+    """The optimiser's two moments of each parameter by name; empty before the first step."""
+    state = optimiser.state
+    return {
+        f"{moment}.{name}": state[value][moment]
+        for name, value in network.named_parameters()
+        for moment in ("exp_avg", "exp_avg_sq")
+        if value in state
+    }
+
+
+def restore_moments(
+    network: torch.nn.Module, optimiser: torch.optim.AdamW, held: dict[str, torch.Tensor], step: int
+) -> None:
+    """Give an optimiser the moments that `moments` read after a number of steps; raises KeyError where one lacks."""
+    for name, value in network.named_parameters():
+        if value.requires_grad:
+            state: dict[str, Any] = {"step": torch.tensor(float(step))}
+            for moment in ("exp_avg", "exp_avg_sq"):
+                state[moment] = held[f"{moment}.{name}"].to(value.device).clone()
+            optimiser.state[value] = state
