@@ -33,8 +33,7 @@ class Receipt:
     """Of a checkpoint.
 
     step: number of steps that were taken. sha256: of the tensors. identity: digest of the run
-    (`training.clip.identity.RunIdentity`). runtime: its runtime class. best: what was best so far, ``{"step", "value"}``
-    or None.
+    (`training.clip.identity`). runtime: its runtime class. best: ``{"step", "value"}`` of the best validation so far.
     """
 
     step: int

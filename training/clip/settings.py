@@ -50,7 +50,7 @@ class ClipSettings(BaseModel):
         betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
         seed: of random weights, the order of examples, their augmentation, dropout and sampled negatives.
         precision: of the forward pass; weights and optimiser stay float32.
-        transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated, which BiVLC's code does.
+        transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated, as in BiVLC's code.
         validate_every: steps between validations; 0: at the end of each epoch.
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
         workers: processes that read images; 0: this one. They change no byte.
