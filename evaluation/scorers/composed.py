@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.scorers.checkpoints import COMBINER_PARTS, Weights, fit, read_weights
 from evaluation.scorers.contract import Composer, DualEncoder, Floats, Running, unit
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from shards.models.files import sha256_once
 
 if TYPE_CHECKING:
-    import torch
+    from evaluation.scorers.combiner_network import CombinerNetwork
 
 
 class Averaged(Composer):
@@ -39,12 +38,15 @@ class Averaged(Composer):
 
 
 class Combiner(Composer):
-    """The network of Baldrati et al. (2022) with trained weights; GeneCIS trains it on mined triplets."""
+    """The network of Baldrati et al. (2022); GeneCIS trains it on mined triplets.
 
-    def __init__(self, name: str, encoder: DualEncoder, path: Path) -> None:
-        self.name, self.encoder = name, encoder
-        self._weights = sha256_once(path)
-        self._network = combiner_network(path)
+    Args:
+        weights: digest of the network's.
+        network: in inference mode, on the CPU.
+    """
+
+    def __init__(self, name: str, encoder: DualEncoder, weights: str, network: CombinerNetwork) -> None:
+        self.name, self.encoder, self._weights, self._network = name, encoder, weights, network
 
     def digest(self) -> str:
         """As `Scorer.digest`."""
@@ -63,52 +65,6 @@ class Combiner(Composer):
         with torch.inference_mode():
             combined = self._network(torch.from_numpy(images.copy()), torch.from_numpy(texts.copy()))
         return unit(combined.numpy())
-
-
-def combiner_network(path: Path) -> Any:
-    """A Combiner with the weights of a file, whose shapes say its sizes; on the CPU, ready for inference."""
-    import torch
-    from torch import nn
-    from torch.nn import functional
-
-    class Network(nn.Module):
-        """Names of layers are those of the published checkpoints."""
-
-        def __init__(self, features: int, projection: int, hidden: int) -> None:
-            super().__init__()
-            self.text_projection_layer = nn.Linear(features, projection)
-            self.image_projection_layer = nn.Linear(features, projection)
-            self.combiner_layer = nn.Linear(2 * projection, hidden)
-            self.output_layer = nn.Linear(hidden, features)
-            gate = [nn.Linear(2 * projection, hidden), nn.ReLU(), nn.Dropout(0.5), nn.Linear(hidden, 1), nn.Sigmoid()]
-            self.dynamic_scalar = nn.Sequential(*gate)
-
-        def forward(self, image: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
-            """Combined features, not normalised; dropout is none at inference."""
-            # z = [relu(W_t g(T)); relu(W_i f(I))]
-            both = torch.cat(
-                (
-                    functional.relu(self.text_projection_layer(text)),
-                    functional.relu(self.image_projection_layer(image)),
-                ),
-                dim=-1,
-            )
-            share: torch.Tensor = self.dynamic_scalar(both)  # λ = σ(MLP(z)) weights the text
-            mixed: torch.Tensor = self.output_layer(functional.relu(self.combiner_layer(both)))
-            # q = MLP'(z) + λ g(T) + (1 − λ) f(I)
-            return mixed + share * text + (1 - share) * image
-
-    weights: Weights = read_weights(path, COMBINER_PARTS)
-    for name in ("text_projection_layer.weight", "combiner_layer.weight"):
-        if name not in weights or weights[name].ndim != 2:
-            raise WrongUse(
-                f"{path}: not a Combiner: it lacks {name} (it has {next(iter(weights))}); name the file that holds "
-                f"the Combiner, alone or under {' or '.join(COMBINER_PARTS[:2])}"
-            )
-    projection, features = weights["text_projection_layer.weight"].shape
-    network = Network(features, projection, weights["combiner_layer.weight"].shape[0])
-    fit(network, weights, path, "a Combiner of these sizes")
-    return network.float().eval()
 
 
 def open_image_only(name: str, parts: Sequence[str], running: Running) -> Averaged:
@@ -130,7 +86,11 @@ def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner
     """``combiner:FILE:ENCODER``; a file of both is also the checkpoint of the encoder."""
     if len(parts) < 2:
         raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
-    return Combiner(name, _encoder(name, parts[1], running), Path(parts[0]).expanduser())
+    from evaluation.scorers.combiner_network import read_combiner
+
+    path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
+    network = read_combiner(path)
+    return Combiner(name, encoder, sha256_once(path), network)
 
 
 def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
