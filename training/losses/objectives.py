@@ -1,0 +1,81 @@
+"""Contrastive objectives: InfoNCE on a batch, with negative texts, or with negative pairs.
+
+All use the logits L = scale · cosine and the mean of two cross-entropies, image → text and text → image. They differ in
+which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row_j)):
+
+    loss = ½ · mean_i CE(L[i, :], i) + ½ · mean_i CE(L[:, i], i)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from training.losses.features import Features, at_least_float32, similarities
+
+
+class InfoNCE:
+    """n images against n texts (CLIP). Negatives of a batch, if any, are ignored."""
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        logits = at_least_float32(scale) * similarities(features.images, features.texts)  # (n, n)
+        return contrast(logits, logits.T)
+
+    def matched(self, features: Features) -> Features:
+        """The matched pairs that this objective compares, for a regulariser to see the same."""
+        return Features(features.images, features.texts)
+
+
+class NegativeTexts(InfoNCE):
+    """n images against 2n texts; n texts against n images. There is no loss on the rows of negative texts.
+
+    Image row i of the logits (n, 2n) holds the n captions, then the n negative captions; its target is column i. Text
+    row i holds the n images. Released code of BiVLC (CLIP_TROHN-Text, Appendix E: 200 images × 400 captions) and of
+    NegCLIP (512 × 1024) compute this same formula. NegCLIP differs in its batch alone: half of its 512 images are
+    mined neighbours of the other half, with captions and negative captions of their own
+    (`training.losses.mining.nearest`).
+    """
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        texts = torch.cat([features.texts, features.require("negative_texts")])
+        logits = at_least_float32(scale) * similarities(features.images, texts)  # (n, 2n)
+        return contrast(logits, logits[:, : len(features)].T)
+
+
+class NegativePairs(InfoNCE):
+    """2n images against 2n texts: negative images and texts are pairs of their own (CLIP_TROHN-Img, BiVLC 5.2 and E).
+
+    200 positive and 200 negative pairs are 400 × 400 logits: image i has its negative text, and text i its negative
+    image, among its 399 wrong answers.
+    """
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        return super().__call__(features.all_pairs(), scale)
+
+    def matched(self, features: Features) -> Features:
+        """Positive and negative pairs."""
+        return features.all_pairs()
+
+
+def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, float]]:
+    """Mean of both cross-entropies, where the answer of row i is column i.
+
+    Args:
+        image_rows: logits of images against texts, shape (n, at least n).
+        text_rows: logits of texts against images, shape (n, at least n).
+
+    Returns:
+        The loss, and in-batch accuracies: shares of rows whose highest logit is the answer.
+    """
+    answers = torch.arange(len(image_rows), device=image_rows.device)
+    loss = (functional.cross_entropy(image_rows, answers) + functional.cross_entropy(text_rows, answers)) / 2
+    with torch.no_grad():
+        right = torch.stack([(rows.argmax(1) == answers).float().mean() for rows in (image_rows, text_rows)]).tolist()
+    return loss, {"image_accuracy": right[0], "text_accuracy": right[1]}
