@@ -57,6 +57,11 @@ def read(files: Any, path: str) -> bytes:
     return bytes(files.cat_file(path, **options))
 
 
+def read_part(files: Any, path: str, start: int, size: int) -> bytes:
+    """``size`` bytes of an object from byte ``start`` on, by one request."""
+    return bytes(files.cat_file(path, start=start, end=start + size)) if size else b""
+
+
 def opened(files: Any, path: str) -> BinaryIO:
     """An object as a seekable stream; one request where it is small, as rows and plans of shards are."""
     if "s3" in files.protocol:

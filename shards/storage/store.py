@@ -57,6 +57,15 @@ class Store:
         with self._reaching(path):
             return object_store.read(self._remote, f"{self._base}/{path}")
 
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """``size`` bytes from byte ``start`` on, fewer where the file ends; FileNotFoundError when it is absent."""
+        if self._local is not None:
+            with (self._local / path).open("rb", buffering=0) as stream:
+                # One call asks for at most 2 GB, and may give less than was asked for.
+                return os.pread(stream.fileno(), size, start)
+        with self._reaching(path):
+            return object_store.read_part(self._remote, f"{self._base}/{path}", start, size)
+
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""

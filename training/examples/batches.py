@@ -1,0 +1,204 @@
+"""Batches as a pure function of the step, however many processes prepare them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifests.errors import BuildFailed, WrongUse
+from shards.storage.tar_reader import BrokenTar
+from training.examples.contracts import Batch, Example, Tokenize
+from training.examples.example_set import ExampleSet
+from training.examples.ordering import augmentation_bits, order
+from training.examples.transforms import NUMBERS, Transforms
+
+if TYPE_CHECKING:
+    import torch
+
+Broken = dict[int, tuple[str, str]]
+
+MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build
+_LOG = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Some slots of a batch. step: from 0; first, last: slots of the whole batch, last excluded."""
+
+    step: int
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What a process made of some slots.
+
+    images: by role, (n, height, width, 3) uint8: a quarter of float32 on its way between processes. texts: tokens
+    by role, (n, L) int64. broken: where an example lies and why it cannot be read, by its number.
+    """
+
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    images: Mapping[str, NDArray[np.uint8]]
+    texts: Mapping[str, NDArray[np.int64]]
+    broken: Broken
+
+
+class Batches:
+    """The batches of a training.
+
+    Args:
+        examples: at least one batch.
+        prepare: from pictures to pixels and tensors.
+        tokenize: from texts to tokens, (n, L) int64, such as open_clip's tokenizer of a model.
+        batch: examples of a step, of all ranks together.
+        seed: decides order and crops.
+        roles: images and texts that are read; every example must have them.
+        workers: processes that prepare batches ahead; 0 for this one alone. The batches are the same.
+        rank, world: this process reads slots [rank, rank + 1) * batch / world of every batch.
+        max_broken: share of the examples that may be unreadable before the run ends.
+
+    Raises:
+        WrongUse: numbers that do not fit each other, or an example that lacks a role.
+    """
+
+    def __init__(
+        self,
+        examples: ExampleSet,
+        prepare: Transforms,
+        tokenize: Tokenize,
+        batch: int,
+        seed: int,
+        roles: Sequence[str],
+        workers: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        max_broken: float = MAX_BROKEN,
+    ) -> None:
+        if batch < 1 or world < 1 or batch % world or not 0 <= rank < world:
+            raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
+        if len(examples) < batch:
+            raise WrongUse(f"{len(examples):,} examples do not fill a batch of {batch:,}; choose a smaller --batch")
+        if workers < 0:
+            raise WrongUse(f"{workers} workers: choose 0 or more")
+        examples.require(roles)
+        self.examples, self.prepare, self.tokenize = examples, prepare, tokenize
+        self.batch, self.seed, self.workers, self.max_broken = batch, seed, workers, max_broken
+        first = examples[0]
+        self.image_roles = tuple(role for role in roles if role in first.images)
+        self.text_roles = tuple(role for role in roles if role in first.texts)
+        self._mine = range(rank * batch // world, (rank + 1) * batch // world)
+        self._broken: Broken = {}
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of an epoch; the examples that are left over are others in each."""
+        return len(self.examples) // self.batch
+
+    @property
+    def broken(self) -> Broken:
+        """Where and why, by number, of the examples that this process met and could not read."""
+        return dict(self._broken)
+
+    def at(self, step: int) -> Batch:
+        """The batch of a step, counted from 0 over all epochs.
+
+        Raises:
+            BuildFailed: more than ``max_broken`` of the examples cannot be read.
+        """
+        return self._assembled(step, [self.prepared(self._slots(step))])
+
+    def stream(self, first_step: int, last_step: int) -> Iterator[Batch]:
+        """The batches of steps [first_step, last_step), prepared ahead by the workers.
+
+        Before the first batch of each further epoch the datasets are compared with what was opened.
+
+        Raises:
+            BuildFailed: as `at`; or a dataset was rebuilt meanwhile.
+        """
+        for step in range(first_step, last_step):
+            if step > first_step and step % self.steps_per_epoch == 0:
+                self.examples.check_unchanged()
+            yield self.at(step)
+
+    def prepared(self, slots: Slots) -> Prepared:
+        """Read, decode, transform and tokenize; a pure function of the slots, in any process."""
+        epoch, broken = slots.step // self.steps_per_epoch, Broken()
+        found = [self._readable(slots.step, epoch, slot, broken) for slot in range(slots.first, slots.last)]
+        texts = {role: [example.texts[role] for example, _ in found] for role in self.text_roles}
+        return Prepared(
+            keys=tuple(example.key for example, _ in found),
+            groups=tuple(example.group for example, _ in found),
+            images={role: np.stack([pixels[role] for _, pixels in found]) for role in self.image_roles},
+            texts={role: np.asarray(self.tokenize(some), np.int64) for role, some in texts.items()},
+            broken=broken,
+        )
+
+    def _slots(self, step: int) -> Slots:
+        return Slots(step, self._mine.start, self._mine.stop)
+
+    def _readable(
+        self, step: int, epoch: int, slot: int, broken: Broken
+    ) -> tuple[Example, dict[str, NDArray[np.uint8]]]:
+        """The example of a slot; where it is broken, that of the same slot of the next batch, and so on.
+
+        So what fills a slot depends on no other slot, and a batch holds no example twice: places in the epoch's order
+        that belong to this batch are passed over where the order begins again.
+        """
+        n = len(self.examples)
+        start = step % self.steps_per_epoch * self.batch
+        for ahead in range(n):
+            place = (start + slot + ahead * self.batch) % n
+            if ahead and start <= place < start + self.batch:
+                continue
+            number = int(order(n, self.seed, epoch)[place])
+            example = self.examples[number]
+            try:
+                return example, {role: self._pixels(example, role, epoch) for role in self.image_roles}
+            except BrokenTar as error:
+                broken[number] = (example.where, str(error).removeprefix(f"{example.where}."))
+                if len(broken) > self.max_broken * n:
+                    break
+        self._fail(broken)
+
+    def _pixels(self, example: Example, role: str, epoch: int) -> NDArray[np.uint8]:
+        numbers = augmentation_bits(self.seed, epoch, example.key, example.copy, role, NUMBERS)
+        return self.prepare.pixels(self.examples.open_image(example, role), numbers)
+
+    def _assembled(self, step: int, parts: Sequence[Prepared]) -> Batch:
+        import torch
+
+        broken = {number: said for part in parts for number, said in part.broken.items()}
+        for number, (where, why) in broken.items():
+            if number not in self._broken:
+                _LOG.warning("left out of training: %s: %s", where, why)
+        self._broken.update(broken)
+        if len(self._broken) > self.max_broken * len(self.examples):
+            self._fail(self._broken)
+        images: dict[str, torch.Tensor] = {}
+        for role in self.image_roles:
+            images[role] = self.prepare.tensor(np.concatenate([part.images[role] for part in parts]))
+        return Batch(
+            step=step,
+            epoch=step // self.steps_per_epoch,
+            keys=tuple(key for part in parts for key in part.keys),
+            groups=tuple(group for part in parts for group in part.groups),
+            images=images,
+            texts={
+                role: torch.from_numpy(np.concatenate([part.texts[role] for part in parts])) for role in self.text_roles
+            },
+            left_out=tuple(broken.values()),
+        )
+
+    def _fail(self, broken: Broken) -> NoReturn:
+        where, why = next(iter(broken.values()))
+        raise BuildFailed(
+            f"{len(broken)} of {len(self.examples)} examples cannot be read, more than {self.max_broken:.1%} of them; "
+            f"the first is {where}: {why}. Fetch these tars again or run their build again, then resume"
+        )

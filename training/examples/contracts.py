@@ -1,0 +1,69 @@
+"""What flows from shards into a training step: an image's place, an example, a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import torch
+
+Task = Literal["pairs", "triplets"]
+Twins = Literal["both", "first"]
+
+#: Roles of the examples of each task. An example has the first ones always, the others where its dataset has them.
+IMAGES: Mapping[Task, tuple[str, ...]] = {
+    "pairs": ("image", "negative_image"),
+    "triplets": ("reference", "target", "distractor"),
+}
+TEXTS: Mapping[Task, tuple[str, ...]] = {"pairs": ("text", "negative_text"), "triplets": ("condition",)}
+
+#: Texts to tokens, (n, L) int64.
+Tokenize = Callable[[Sequence[str]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An image's bytes. tar: relative to the dataset; sha256: its first 16 hexadecimal digits."""
+
+    tar: str
+    offset: int
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One example, without its pixels.
+
+    key: of the sample; the two examples of a pair are ``KEY-0`` and ``KEY-1``, as `export --format openclip` has them.
+    group: of the sample (a video, a scene), with its subset. images, texts: by role (`IMAGES`, `TEXTS`).
+    where: dataset, tar and key, for messages. dataset: root of `Place.tar`.
+    copy: 0, or the number of the repetition in a mixture that repeats its dataset.
+    """
+
+    key: str
+    group: str
+    images: Mapping[str, Place]
+    texts: Mapping[str, str]
+    where: str
+    dataset: str
+    copy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one step reads; of several ranks, one rank's slice.
+
+    images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
+    left_out: where and why, of examples that could not be read; others took their places.
+    """
+
+    step: int
+    epoch: int
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    images: Mapping[str, torch.Tensor]
+    texts: Mapping[str, torch.Tensor]
+    left_out: tuple[tuple[str, str], ...] = ()

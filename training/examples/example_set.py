@@ -1,0 +1,127 @@
+"""All examples of a mixture: held in columns, made when they are asked for, read by offset."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifests.canonical import canonical_json
+from manifests.errors import BuildFailed, TwinsetError, WrongUse
+from shards.storage.store import Store
+from shards.storage.tar_reader import BrokenTar
+from training.examples.built import built_parts
+from training.examples.columns import SHORT_DIGITS, Part
+from training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
+from training.examples.places import data_place
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class ExampleSet:
+    """The examples of one or more datasets, one after the other.
+
+    Raises:
+        IndexError: from `[]`, for a number that is not from 0 to its length.
+    """
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.parts = tuple(parts)
+        self._ends = np.cumsum([len(part) for part in self.parts])
+        self._stores: dict[str, Store] = {part.origin.store.root: part.origin.store for part in self.parts}
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def __getitem__(self, number: int) -> Example:
+        if not 0 <= number < len(self):
+            raise IndexError(f"example {number} of {len(self)}")
+        part = int(np.searchsorted(self._ends, number, side="right"))
+        return self.parts[part].example(int(number - (self._ends[part] - len(self.parts[part]))))
+
+    def read_image(self, example: Example, role: str) -> bytes:
+        """The encoded image of a role.
+
+        Raises:
+            BrokenTar: its tar is absent, cut short, or holds other bytes than when its dataset was built.
+        """
+        place = example.images[role]
+        where = f"{example.where}.{role}"
+        try:
+            content = self._stores[example.dataset].read_part(place.tar, place.offset, place.size)
+        except FileNotFoundError as error:
+            raise BrokenTar(f"{where}: its tar is absent") from error
+        if len(content) != place.size:
+            raise BrokenTar(f"{where}: its tar is cut short")
+        if hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
+            raise BrokenTar(f"{where}: other bytes than its dataset was built with")
+        return content
+
+    def open_image(self, example: Example, role: str) -> Image:
+        """The image of a role as RGB; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
+        from shards.media.decode import decode
+
+        return decode(self.read_image(example, role), f"{example.where}.{role}")
+
+    def require(self, roles: Sequence[str]) -> None:
+        """Raise `WrongUse` where an example lacks one of some roles."""
+        for part in self.parts:
+            for role in roles:
+                if (key := part.lacking(role)) is not None:
+                    raise WrongUse(
+                        f"{part.origin.title}: {key} has no {role}, which this training reads; leave this dataset out "
+                        f"or choose an objective without it"
+                    )
+
+    def digest(self) -> str:
+        """sha256 over the digests of all datasets, how often each is repeated and how it is seen."""
+        return hashlib.sha256(
+            canonical_json([[part.digest, part.copies, [side.suffix for side in part.sides]] for part in self.parts])
+        ).hexdigest()
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Each dataset for a model card: `Origin.facts`, its digest, and how many examples it gives."""
+        return [
+            {**part.origin.facts(), "digest": part.digest, "examples": len(part), "copies": part.copies}
+            for part in self.parts
+        ]
+
+    def check_unchanged(self) -> None:
+        """Raise `BuildFailed` where a dataset is not what it was when it was opened."""
+        for part in self.parts:
+            try:
+                now = part.origin.digest()
+            except (TwinsetError, FileNotFoundError) as error:
+                now = str(error)
+            if now != part.digest:
+                raise BuildFailed(
+                    f"{part.origin.title}: rebuilt since this training began (its digest was {part.digest}, and is "
+                    f"{now} now). Its checkpoints are of the former data: put that back and resume, or train again "
+                    f"into a new --out"
+                )
+
+
+def open_examples(places: Sequence[str], task: Task, split: str | None = None, twins: Twins = "both") -> ExampleSet:
+    """The examples of a mixture of places, in their order.
+
+    Args:
+        places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built; ``*N`` behind it repeats it N times. Without
+            a subset, all that the task can read.
+        task: "pairs" of images and texts, or "triplets" of reference, target and condition.
+        split: only samples of it; None for all.
+        twins: whether a pair gives two examples, each side once as the positive, or its first side only.
+
+    Raises:
+        WrongUse: a place holds nothing to train on, or is not finished or damaged.
+    """
+    if task not in IMAGES or task not in TEXTS:
+        raise WrongUse(f"task {task!r}: it is {' or '.join(IMAGES)}")
+    if not places:
+        raise WrongUse("no data to train on; name a dataset that twinset built")
+    parts: list[Part] = []
+    for text in places:
+        parts += built_parts(data_place(text), task, split, twins)
+    return ExampleSet(parts)
