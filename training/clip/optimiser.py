@@ -59,9 +59,9 @@ def moments(network: torch.nn.Module, optimiser: torch.optim.AdamW) -> dict[str,
 def restore_moments(
     network: torch.nn.Module, optimiser: torch.optim.AdamW, held: dict[str, torch.Tensor], step: int
 ) -> None:
-    """Give an optimiser the moments that `moments` read after a number of steps; raises KeyError where one lacks."""
+    """Give an optimiser the moments that `moments` read after a number of steps; other parameters had no gradient."""
     for name, value in network.named_parameters():
-        if value.requires_grad:
+        if f"exp_avg.{name}" in held:
             state: dict[str, Any] = {"step": torch.tensor(float(step))}
             for moment in ("exp_avg", "exp_avg_sq"):
                 state[moment] = held[f"{moment}.{name}"].to(value.device).clone()

@@ -9,19 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from evaluation.scorers.open_clip_files import FILES
 from manifests.errors import WrongUse
+from training.losses.names import ObjectiveName, RegulariserName
 
-Objective = Literal["infonce", "negative-texts", "negclip", "negative-pairs"]
-RegulariserName = Literal[
-    "eqsim-v1",
-    "eqsim-v2",
-    "eqsim-hybrid",
-    "eqsim-v1-released",
-    "eqsim-v2-released",
-    "eqsim-hybrid-released",
-    "hardneg",
-    "cyclip",
-    "cyclip-released",
-]
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
 #: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
@@ -54,7 +43,7 @@ class ClipSettings(BaseModel):
         validate_every: steps between validations; 0: at the end of each epoch.
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
         workers: processes that read images; 0: this one. They change no byte.
-        threads: torch's; 0: one a core. checkpoint_every: steps.
+        threads: torch's; 0: one a core. checkpoint_every: steps; 0: five minutes. It changes no byte.
         allow_mixed_runtimes: resume on another type of machine, where networks round differently.
     """
 
@@ -66,7 +55,7 @@ class ClipSettings(BaseModel):
     validation: tuple[str, ...] = ()
     split: str | None = None
     validation_split: str | None = None
-    objective: Objective = "infonce"
+    objective: ObjectiveName = "infonce"
     regulariser: RegulariserName | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
     batch: int = Field(default=BATCH, ge=2)
@@ -86,7 +75,7 @@ class ClipSettings(BaseModel):
     workers: NonNegativeInt = 0
     device: Literal["cpu", "gpu"] = "cpu"
     threads: NonNegativeInt = 0
-    checkpoint_every: PositiveInt = 500
+    checkpoint_every: NonNegativeInt = 0
     allow_mixed_runtimes: bool = False
 
     @model_validator(mode="before")

@@ -1,0 +1,73 @@
+"""What a run is: all that decides its weights. A folder that holds another run is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from manifests.errors import WrongUse
+from shards.storage.whole_file import write_text
+from training.clip.settings import EXECUTION, ClipSettings
+
+#: Of the loop. Raised with any change after which the same settings and data give other weights.
+VERSION = 1
+SETTINGS = "settings.json"
+#: Settings that name places: what lies there is in the identity instead.
+_PLACES = frozenset({"data", "validation", "model", "weights"})
+LONGEST = 60  # characters of a value in a message
+
+
+def run_identity(settings: ClipSettings, start: Mapping[str, Any], digests: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the weights of a run, on machines of one runtime class.
+
+    Args:
+        start: of the model before its first step (`training.clip.models.Start.identity`).
+        digests: of the data.
+    """
+    chosen = settings.model_dump(mode="json", exclude=set(EXECUTION | _PLACES))
+    return {"version": VERSION, "settings": chosen, "model": dict(start), "data": dict(digests)}
+
+
+def claim(out: Path, settings: ClipSettings, identity: Mapping[str, Any], runtime: str) -> None:
+    """Make a folder this run's own, or find that it is.
+
+    Raises:
+        WrongUse: another run is there, with what differs; or it was begun on another type of machine.
+    """
+    path = out / SETTINGS
+    if not path.exists():
+        if any(entry.name != "history.jsonl" and not entry.name.startswith(".") for entry in out.iterdir()):
+            raise WrongUse(f"{out}: holds other files and no {SETTINGS}; name a new folder as --out")
+        said = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
+        write_text(path, json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        return
+    try:
+        held = json.loads(path.read_bytes())
+        before, begun = held["identity"], held["runtime"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise WrongUse(f"{path}: damaged; name a new folder as --out") from error
+    if before != identity:
+        changes = "; ".join(_differences(before, identity))
+        raise WrongUse(
+            f"{out}: holds a run of other settings or data: {changes}. Repeat the former ones to resume it ({path} has "
+            "them), or name another --out"
+        )
+    if begun != runtime and not settings.allow_mixed_runtimes and not (out / "result.json").exists():
+        raise WrongUse(
+            f"{out}: begun on another type of machine, or with another number of threads, processes or parts of a "
+            f"batch (runtime class {begun}, here {runtime}), where networks round differently; resume it there or with "
+            f"the former --threads, or accept it with --allow-mixed-runtimes"
+        )
+
+
+def _differences(before: Any, now: Any, at: str = "") -> Iterator[str]:
+    """Where two JSON values differ, as ``place: before there, now here``."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for name in sorted({*before, *now}):
+            if before.get(name) != now.get(name):
+                yield from _differences(before.get(name), now.get(name), f"{at}.{name}" if at else name)
+    else:
+        there, here = (json.dumps(value, ensure_ascii=False)[:LONGEST] for value in (before, now))
+        yield f"{at.removeprefix('settings.')} is {there} there and {here} here"

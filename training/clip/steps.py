@@ -1,0 +1,126 @@
+"""One step: features of a batch, its loss, the gradient over all processes, and the weights after it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from manifests.canonical import generator_for
+from manifests.errors import BuildFailed
+from training.clip.optimiser import LARGEST_SCALE, learning_rate
+from training.clip.processes import Process
+from training.clip.settings import ClipSettings
+from training.examples.contracts import Batch
+from training.losses.distributed import gather
+from training.losses.features import Features, Loss
+from training.losses.gradient_cache import cached_backward
+
+SHOWN = 5  # keys in a message
+Inputs = Mapping[str, Tensor]
+
+
+class Stepper:
+    """Takes the steps of a run. Everything that is random in one is a function of the seed and the step."""
+
+    def __init__(
+        self, network: Any, optimiser: torch.optim.Optimizer, loss: Loss, settings: ClipSettings, process: Process
+    ) -> None:
+        self.network, self.optimiser, self.loss = network, optimiser, loss
+        self.settings, self.process = settings, process
+
+    def take(self, batch: Batch, steps: int) -> dict[str, float]:
+        """Train on a batch; returns what is logged.
+
+        Args:
+            steps: of the whole run.
+
+        Raises:
+            BuildFailed: loss or gradient is not finite; weights stay as they were.
+        """
+        rate = learning_rate(batch.step, steps, self.settings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad(set_to_none=True)
+        self._seed(batch.step)
+        inputs = self.inputs(batch)
+        value, logged = self._backward(inputs, batch.step)
+        parameters = [one for one in self.network.parameters() if one.grad is not None]
+        self._average(parameters)
+        norm = torch.nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
+        if not torch.isfinite(torch.stack([value, norm])).all():
+            raise BuildFailed(self._not_finite(batch, inputs, value, norm))
+        self.optimiser.step()
+        with torch.no_grad():
+            self.network.logit_scale.clamp_(0, LARGEST_SCALE)
+        scale = float(self.network.logit_scale.detach().exp())
+        return {"loss": float(value), "lr": rate, "logit_scale": scale, "gradient_norm": float(norm), **logged}
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """Images and tokens of a batch by role, on the device."""
+        given = {**batch.images, **batch.texts}
+        return {role: value.to(self.process.device, non_blocking=True) for role, value in given.items()}
+
+    def features(self, inputs: Inputs) -> Features:
+        """Features with norm 1 of a batch or a part of it, float32."""
+        with self._autocast():
+            images = self._encoded(inputs, ("image", "negative_image"), self.network.encode_image)
+            texts = self._encoded(inputs, ("text", "negative_text"), self.network.encode_text)
+        return Features(images["image"], texts["text"], images.get("negative_image"), texts.get("negative_text"))
+
+    def _backward(self, inputs: Inputs, step: int) -> tuple[Tensor, dict[str, float]]:
+        generator = torch.Generator().manual_seed(_number(self.settings.seed, "sampling", step))
+
+        def of_batch(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float]]:
+            return self.loss(gather(features), scale, generator)
+
+        rows = self.settings.batch // self.process.world
+        return cached_backward(self._encode, inputs, of_batch, rows // self.settings.accumulate)
+
+    def _encode(self, inputs: Inputs) -> tuple[Features, Tensor]:
+        return self.features(inputs), self.network.logit_scale.exp()
+
+    def _encoded(self, inputs: Inputs, roles: Sequence[str], encode: Any) -> dict[str, Tensor]:
+        """All of a tower's inputs in one pass."""
+        there = [role for role in roles if role in inputs]
+        found = functional.normalize(encode(torch.cat([inputs[role] for role in there])).float(), dim=-1)
+        return dict(zip(there, found.chunk(len(there)), strict=True))
+
+    def _average(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        """Mean of the gradients of all processes: that of one process on the whole batch (`gather`)."""
+        for one in parameters if self.process.world > 1 else ():
+            assert one.grad is not None
+            torch.distributed.all_reduce(one.grad)
+            one.grad /= self.process.world
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.settings.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(torch.device(self.process.device).type, torch.bfloat16)
+
+    def _seed(self, step: int) -> None:
+        """Dropout of a step, each process its own."""
+        torch.manual_seed(_number(self.settings.seed, "dropout", step, self.process.rank))
+
+    def _not_finite(self, batch: Batch, inputs: Inputs, value: Tensor, norm: Tensor) -> str:
+        """What is not finite: features of some examples, which are named, or only loss or gradient."""
+        with torch.no_grad():
+            rows = torch.stack([part.isfinite().all(-1) for part in self.features(inputs).tensors()]).all(0)
+        bad = [key for key, fine in zip(batch.keys, rows.tolist(), strict=True) if not fine]
+        keys = bad or batch.keys
+        named = ", ".join(keys[:SHOWN]) + (f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else "")
+        what = f"features of {len(bad):,} examples are not finite" if bad else "features are finite"
+        lower = "train again into a new --out with a lower --lr or a longer --warmup"
+        return (
+            f"step {batch.step + 1}: the loss is {float(value)} and the norm of its gradient {float(norm)}; {what}; "
+            f"the examples are {named}. {lower}; where the same few examples fail each time, leave their dataset out"
+        )
+
+
+def _number(seed: int, *purpose: str | int) -> int:
+    """63 bits for a random stream of torch."""
+    return int(generator_for(seed, "training", repr(purpose)).integers(1 << 63))

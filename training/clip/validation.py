@@ -1,0 +1,98 @@
+"""Figures by which the best weights are chosen, on examples that share no image with training."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from manifests.errors import WrongUse
+from training.clip.settings import ClipSettings
+from training.clip.steps import Stepper
+from training.examples.batches import Batches
+from training.examples.example_set import ExampleSet
+from training.examples.transforms import Transforms
+from training.losses.names import ROLES
+
+TWINS = ("image", "text", "negative_image", "negative_text")
+
+
+class Validation:
+    """Validation data, in batches that stay the same for all of a run.
+
+    In-batch accuracy depends on the size of a batch, so all have one size: the largest up to the run's own that leaves
+    out less than one example a batch.
+    """
+
+    def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
+        self.has_twins = _have(examples, TWINS)
+        if settings.best_by == "group" and not self.has_twins:
+            raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
+        roles = TWINS if self.has_twins else ROLES[settings.objective]
+        if len(examples) < 2:
+            raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
+        size = len(examples) // -(-len(examples) // settings.batch)
+        self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
+
+    def measure(self, stepper: Stepper) -> dict[str, float]:
+        """Figures of the weights as they are now, in percent, besides the loss.
+
+        ``accuracy``: mean of both directions, over the logits that the objective compares, as BiVLC's code chooses by.
+        ``text``, ``image``, ``group``: EqBen's scores (section 5.1) for twins; first the mean of each group of
+        examples (an image, a video, a scene), then the mean of the groups, so that none counts for more.
+        """
+        losses, accuracies = [], []
+        right: dict[str, list[NDArray[np.bool_]]] = {"text": [], "image": [], "group": []}
+        groups: list[str] = []
+        with _evaluating(stepper.network):
+            for batch in self._batches.stream(0, self._batches.steps_per_epoch):
+                features = stepper.features(stepper.inputs(batch))
+                generator = torch.Generator().manual_seed(0)
+                value, logged = stepper.loss(features, stepper.network.logit_scale.exp(), generator)
+                losses.append(float(value))
+                accuracies.append((logged["image_accuracy"] + logged["text_accuracy"]) / 2)
+                if self.has_twins:
+                    groups += batch.groups
+                    for name, flags in _twin_outcomes(features).items():
+                        right[name].append(flags)
+        found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
+        if self.has_twins:
+            found |= {name: _by_group(np.concatenate(flags), groups) for name, flags in right.items()}
+        return found
+
+
+def _twin_outcomes(features: Any) -> dict[str, NDArray[np.bool_]]:
+    """Of each pair of twins whether text, image and group score count it, as in `evaluation.metrics.matching`."""
+    images, texts = (features.images, features.negative_images), (features.texts, features.negative_texts)
+    s = [[(image * text).sum(-1).cpu().numpy() for text in texts] for image in images]
+    text = (s[0][0] > s[0][1]) & (s[1][1] > s[1][0])
+    image = (s[0][0] > s[1][0]) & (s[1][1] > s[0][1])
+    return {"text": text, "image": image, "group": text & image}
+
+
+def _by_group(right: NDArray[np.bool_], groups: list[str]) -> float:
+    _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
+    means = np.bincount(numbers, right) / np.bincount(numbers)
+    return 100 * float(means.mean())
+
+
+def _have(examples: ExampleSet, roles: tuple[str, ...]) -> bool:
+    try:
+        examples.require(roles)
+    except WrongUse:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _evaluating(network: Any) -> Iterator[None]:
+    network.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        network.train()

@@ -1,1 +1,0 @@
-"""Trains BiVLC's detectors of natural and synthetic captions and images on the features of a frozen encoder."""

@@ -1,0 +1,43 @@
+"""The scalars of a run as TensorBoard's event files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+#: Of a row of the history, what is not a curve.
+NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
+
+
+class Curves:
+    """Writes ``OUT/tensorboard``. What a killed run logged after its last checkpoint is hidden by the resumed one.
+
+    Args:
+        first: steps taken before.
+    """
+
+    def __init__(self, out: Path, first: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=first + 1 if first else None)
+
+    def __enter__(self) -> Curves:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Write a row of the history."""
+        for name, value in scalars(row).items():
+            self._writer.add_scalar(name, value, row["step"])
+
+
+def scalars(row: Mapping[str, Any]) -> dict[str, float]:
+    """The curves that a row has a point of: ``training/NAME`` and ``validation/NAME``."""
+    found = {f"training/{name}": float(value) for name, value in row.items() if name not in NO_CURVES}
+    return found | {f"validation/{name}": float(value) for name, value in row.get("validation", {}).items()}

@@ -1,0 +1,68 @@
+"""Writes what a finished run says of itself: ``data.json``, the model card ``README.md``, and ``report.html``."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cards.rendering import render
+from shards.storage.whole_file import write_text
+from training.clip.settings import ClipSettings
+from training.report.panels import panels
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_LEFT_OUT = 20  # examples on page and card; the history has all
+
+
+def write_report(
+    out: Path,
+    settings: ClipSettings,
+    data: Mapping[str, Any],
+    result: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    pictures: bool = True,
+) -> None:
+    """Write the card, ``data.json`` and, with its plots, the page of a run; the same bytes for the same run.
+
+    Args:
+        data: every dataset and shard (`training.clip.data.RunData.facts`).
+        result: what `training.clip.train` writes as ``result.json``.
+        rows: of the history.
+        pictures: whether the page is written too.
+    """
+    values = {
+        "settings": settings.model_dump(mode="json"),
+        "published": ClipSettings(data=settings.data).model_dump(mode="json"),
+        "datasets": [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]],
+        "result": result,
+        "final": rows[-1] if rows else {},
+        "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
+        "left_out": _left_out(rows),
+        "most_left_out": MOST_LEFT_OUT,
+        "run_name": out.name,
+    }
+    said = {"weights": result["sha256"], "identity": result["identity"], **data}
+    write_text(out / "data.json", json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    write_text(out / "README.md", render("model_card.md.j2", TEMPLATES, **values))
+    if pictures:
+        write_text(out / "report.html", render("training.html.j2", TEMPLATES, plots=_plots(rows), **values))
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Where and why, each example once."""
+    return sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])})
+
+
+def _plots(rows: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
+    """The curves for light and for dark paper as data URIs; None without a step."""
+    from evaluation.report.plots import on_dark, plot
+
+    shown = panels(rows)
+    if not shown:
+        return None
+    light = plot(shown)
+    uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
+    return {"light": uris[0], "dark": uris[1]}
