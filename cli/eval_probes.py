@@ -44,6 +44,12 @@ def add(commands: Any) -> None:
         help="a dual encoder, such as open_clip:ViT-B-32:openai: classifiers and detectors on its features",
     )
     probing.add_argument(
+        "--detectors",
+        type=Path,
+        metavar="DIR",
+        help="what `twinset train detectors` wrote for this --model (default: cross-validated on the benchmark)",
+    )
+    probing.add_argument(
         "--cache", type=Path, metavar="DIR", help="folder of what was encoded (default: ~/.cache/twinset/features)"
     )
     probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
@@ -60,6 +66,8 @@ def blind(asked: argparse.Namespace) -> None:
     from evaluation.dataset_parts import Part, open_benchmarks
 
     names = [name for name, _ in asked.benchmarks]
+    if asked.detectors and not asked.model:
+        raise WrongUse("--detectors reads features of a model; name theirs with --model")
     if asked.out and (twice := next((name for name in names if names.count(name) > 1), None)):
         raise WrongUse(f"{twice}: is named twice; both would go to {asked.out}/probes/{twice}.json")
     # Images need not lie there, and none is looked for, where only captions are probed.
@@ -75,13 +83,15 @@ def blind(asked: argparse.Namespace) -> None:
         raise WrongUse(
             f"{', '.join(names)}: no pairs of captions, which blind probes are about; name another benchmark"
         )
-    encode = None
+    encode = trained = None
     if asked.model:
+        from evaluation.blind_probes.detector_files import read_detectors
         from evaluation.blind_probes.features import encoder_of
         from evaluation.scorers.contract import Running
 
-        encode = encoder_of(asked.model, asked.cache, Running(asked.device))
-    found = [give_away(one, asked.images, asked.language_model, encode, asked.seed) for one in opened]
+        trained = read_detectors(asked.detectors) if asked.detectors else None
+        encode = encoder_of(asked.model, asked.cache, Running(asked.device), trained)
+    found = [give_away(one, asked.images, asked.language_model, encode, asked.seed, trained) for one in opened]
     if asked.out:
         for one in found:
             write_probes(one, asked.out)

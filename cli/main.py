@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores
+from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, train
 from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
     for module in EVALUATIONS:
         module.add(evaluations)
+    train.add(commands)
     return parser
 
 

@@ -33,13 +33,14 @@ class Detector:
         return found
 
 
-def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int) -> Detector:
+def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int, rate: float = RATE) -> Detector:
     """Train a detector.
 
     Args:
         train, validation: (n, 2, d), features of pairs: natural, synthetic; at least one pair each.
         epochs: `TEXT_EPOCHS` or `IMAGE_EPOCHS` as released.
         seed: of the first weights and of the order of pairs.
+        rate: the learning rate.
     """
     import torch
 
@@ -50,7 +51,7 @@ def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int
     with torch.no_grad():
         for part in (layer.weight, layer.bias):
             part.copy_((torch.rand(part.shape, generator=random) * 2 - 1) * bound)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=RATE)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
     features = torch.from_numpy(np.ascontiguousarray(train, np.float32))
     best, kept = -1.0, Detector(np.zeros(channels, np.float32), 0.0)
     for _ in range(epochs):

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.blind_probes.detector_files import Detectors
 from evaluation.blind_probes.pairs import Pairs
 from evaluation.blind_probes.run import Encode
 from evaluation.examples import Matching
@@ -23,16 +24,28 @@ WINDOW = 512  # pairs that are prepared together
 Floats = NDArray[np.float32]
 
 
-def encoder_of(model: str, cache: Path | None = None, running: Running | None = None) -> Encode:
+def encoder_of(
+    model: str, cache: Path | None = None, running: Running | None = None, detectors: Detectors | None = None
+) -> Encode:
     """What encodes pairs with a model; what it gives stays in the cache.
 
     Args:
         model: as `evaluation.scorers.kinds.open_model` takes it.
         cache: folder of features; the user's own by default.
+        detectors: that will read the features.
 
     Raises:
-        WrongUse: there is no such model, or it is not a dual encoder.
+        WrongUse: there is no such model, it is not a dual encoder, or the detectors are not for it.
     """
+    similarities = features_of(model, cache, running)
+    if detectors is not None:
+        detectors.check_encoder(model, similarities.encoder.digest())
+
+    return lambda pairs: encoded(pairs, similarities)
+
+
+def features_of(model: str, cache: Path | None = None, running: Running | None = None) -> ByFeatures:
+    """The features that a model gives, with their cache; arguments and errors as of `encoder_of`."""
     running = running or Running()
     scorer = open_model(model, running)
     if not isinstance(scorer, DualEncoder):
@@ -41,8 +54,7 @@ def encoder_of(model: str, cache: Path | None = None, running: Running | None = 
         )
     similarities = similarities_of(scorer, cache or default_cache(), running)
     assert isinstance(similarities, ByFeatures)
-
-    return lambda pairs: encoded(pairs, similarities)
+    return similarities
 
 
 def encoded(pairs: Pairs, similarities: ByFeatures) -> tuple[Floats, Floats | None]:

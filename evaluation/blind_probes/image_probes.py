@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.blind_probes.detector_files import Detectors
 from evaluation.blind_probes.detectors import (
     IMAGE_EPOCHS,
     TEXT_EPOCHS,
@@ -56,7 +57,11 @@ def both(name: str, texts: Probe, images: Probe) -> Probe:
 
 
 def feature_probes(
-    pairs: Pairs, texts: NDArray[np.float32], images: NDArray[np.float32] | None, seed: int
+    pairs: Pairs,
+    texts: NDArray[np.float32],
+    images: NDArray[np.float32] | None,
+    seed: int,
+    detectors: Detectors | None = None,
 ) -> tuple[list[Probe], Mapping[str, Mapping[str, float]], list[str]]:
     """Classifiers and BiVLC's detectors on the features of a dual encoder.
 
@@ -65,6 +70,7 @@ def feature_probes(
         texts: (n, 2, d), features of captions, not normalised. images: likewise, None where no pair has two; NaN for
             pairs that have one, or one that cannot be read.
         seed: of folds and of first weights.
+        detectors: trained on other data and the same encoder; None: cross-validated on these pairs.
 
     Returns:
         Probes; shares (0-1) by row that the detectors get right; what could not be asked.
@@ -88,6 +94,11 @@ def feature_probes(
     if len(probes) == 2:
         probes.append(both("text and image features", *probes))
     places, groups = np.flatnonzero(usable), pairs.groups[usable]
+    if detectors is not None:
+        found = {"text detector": detectors.text(texts[usable])}
+        if images is not None and detectors.image is not None:
+            found["image detector"] = detectors.image(images[usable])
+        return probes, _shares(pairs, places, found), [*notes, f"detectors: trained on {detectors.trained_on}"]
     chances = {"text detector": cross_validated_detector(texts[usable], groups, TEXT_EPOCHS, seed)}
     if images is not None:
         chances["image detector"] = cross_validated_detector(images[usable], groups, IMAGE_EPOCHS, seed)
@@ -101,10 +112,11 @@ def _shares(
     pairs: Pairs, places: NDArray[np.intp], chances: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, dict[str, float]]:
     """What detectors get right of some pairs, by row. places: of these pairs among all."""
-    of_texts = chances["text detector"]
+    of_texts, outcomes = chances["text detector"], {}
     if "image detector" in chances:
         outcomes = detector_outcomes(of_texts, chances["image detector"])
-    else:  # of one image, which is natural, so that only its caption is to be chosen
+    elif all(len(pairs.images[place]) == 1 for place in places.tolist()):
+        # One image, which is natural, so that only its caption is to be chosen.
         outcomes = {"i2t": of_texts[:, 0] < of_texts[:, 1]}
     found = {}
     for row, members in pairs.rows.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.blind_probes.detector_files import Detectors
 from evaluation.blind_probes.image_probes import both, feature_probes, image_probes
 from evaluation.blind_probes.pairs import Pairs, read_pairs
 from evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
@@ -25,6 +26,7 @@ def give_away(
     language_model: str | None = None,
     encode: Encode | None = None,
     seed: int = 0,
+    trained: Detectors | None = None,
 ) -> GivenAway:
     """Probe a benchmark without looking at an image and a caption together.
 
@@ -34,6 +36,7 @@ def give_away(
         language_model: that scores captions, such as ``smollm2``; some 10 captions a second on a core.
         encode: gives features of a dual encoder, for classifiers and detectors on these.
         seed: of folds and of first weights.
+        trained: detectors for these features; without them, detectors are cross-validated on the benchmark itself.
 
     Raises:
         WrongUse: the benchmark has no pairs of captions, or a model cannot be used.
@@ -54,7 +57,7 @@ def give_away(
         notes.append("images: not asked for")
     detectors: Mapping[str, Mapping[str, float]] = {}
     if encode is not None:
-        of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed)
+        of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed, trained)
         probes, notes = [*probes, *of_features], [*notes, *more]
     return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors)
 

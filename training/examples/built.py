@@ -92,13 +92,12 @@ class BuiltSubset:
         return receipts
 
 
-def built_parts(place: DataPlace, task: Task, split: str | None, twins: Twins) -> Iterator[Part]:
+def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, twins: Twins) -> Iterator[Part]:
     """The subsets of a dataset that a task can read; of a place that names one, this one.
 
     Raises:
         WrongUse: there is none, or a named one is of another kind, not finished, damaged, or without images.
     """
-    store = Store(place.root)
     there = subsets_in(store)
     if not there:
         raise WrongUse(f"{place.root}: not a dataset that twinset built, nor an export for open_clip")
@@ -150,7 +149,7 @@ def _shard(
     store, tar = origin.store, layout.tar(origin.subset, split, number)
     where = f"{store.root}/{tar}"
     if not tar_size:
-        raise WrongUse(f"{origin.title}: an index without images; build it with images to train on it")
+        raise WrongUse(f"{origin.title}: an index without images; build it with images, or name the other subsets")
     found = store.size(tar)
     if found != tar_size:
         state = "absent" if found is None else f"{found:,} bytes instead of {tar_size:,}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from shards.storage.tar_reader import BrokenTar
 from training.examples.built import built_parts
 from training.examples.columns import SHORT_DIGITS, Part
 from training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
+from training.examples.exported import exported_part, is_export
 from training.examples.places import data_place
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ class ExampleSet:
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)
         self._ends = np.cumsum([len(part) for part in self.parts])
-        self._stores: dict[str, Store] = {part.origin.store.root: part.origin.store for part in self.parts}
+        self._stores: dict[tuple[int, str], Store] = {}
+        self.is_remote = any(part.origin.store.is_remote for part in self.parts)
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -51,7 +54,7 @@ class ExampleSet:
         place = example.images[role]
         where = f"{example.where}.{role}"
         try:
-            content = self._stores[example.dataset].read_part(place.tar, place.offset, place.size)
+            content = self._store(example.dataset).read_part(place.tar, place.offset, place.size)
         except FileNotFoundError as error:
             raise BrokenTar(f"{where}: its tar is absent") from error
         if len(content) != place.size:
@@ -59,6 +62,13 @@ class ExampleSet:
         if hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content
+
+    def _store(self, root: str) -> Store:
+        """Opened by each process itself: the clients of object stores do not survive a fork."""
+        which = os.getpid(), root
+        if which not in self._stores:
+            self._stores[which] = Store(root)
+        return self._stores[which]
 
     def open_image(self, example: Example, role: str) -> Image:
         """The image of a role as RGB; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
@@ -108,8 +118,8 @@ def open_examples(places: Sequence[str], task: Task, split: str | None = None, t
     """The examples of a mixture of places, in their order.
 
     Args:
-        places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built; ``*N`` behind it repeats it N times. Without
-            a subset, all that the task can read.
+        places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built or exported for open_clip; ``*N`` behind it
+            repeats it N times. Without a subset, all that the task can read.
         task: "pairs" of images and texts, or "triplets" of reference, target and condition.
         split: only samples of it; None for all.
         twins: whether a pair gives two examples, each side once as the positive, or its first side only.
@@ -123,5 +133,10 @@ def open_examples(places: Sequence[str], task: Task, split: str | None = None, t
         raise WrongUse("no data to train on; name a dataset that twinset built")
     parts: list[Part] = []
     for text in places:
-        parts += built_parts(data_place(text), task, split, twins)
+        place = data_place(text)
+        store = Store(place.root)
+        if is_export(store):
+            parts.append(exported_part(place, store, task, split, twins))
+        else:
+            parts += built_parts(place, store, task, split, twins)
     return ExampleSet(parts)

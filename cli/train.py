@@ -1,0 +1,19 @@
+"""``twinset train``: models on the twins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cli import train_detectors
+
+#: Each adds its command below `twinset train`.
+TRAININGS = (train_detectors,)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset``."""
+    text = "train models on what twinset built; the same command resumes a run that was stopped"
+    training = commands.add_parser("train", help=text, description=text)
+    trainings = training.add_subparsers(required=True, metavar="COMMAND")
+    for module in TRAININGS:
+        module.add(trainings)

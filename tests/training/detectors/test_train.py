@@ -1,0 +1,132 @@
+"""Detectors are trained on whole groups, written so that blind probes read them, and refused for another encoder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.main import main
+from evaluation.blind_probes.detector_files import FACTS, read_detectors
+from evaluation.blind_probes.detectors import Detector
+from manifests.errors import WrongUse
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.made_datasets import MadeDataset
+from training.detectors.settings import DetectorSettings
+from training.detectors.train import TrainedDetectors, train_detectors
+
+Trains = Callable[..., TrainedDetectors]
+
+
+@pytest.fixture
+def trains(tmp_path: Path) -> Trains:
+    """Trains with a tiny encoder and a cache of its own."""
+    model = f"random:{open_clip_config(tmp_path)}"
+
+    def train(data: str, out: str = "trained", **settings: object) -> TrainedDetectors:
+        given = DetectorSettings.model_validate({"model": model, "data": [data], "threads": 1, **settings})
+        return train_detectors(given, tmp_path / out, tmp_path / "cache")
+
+    return train
+
+
+def test_what_is_written_is_what_was_trained_and_again_the_same(
+    made_pairs: MadeDataset, trains: Trains, tmp_path: Path
+) -> None:
+    trained = trains(str(made_pairs.root), image_epochs=3)
+    read = read_detectors(tmp_path / "trained")
+    assert trained.detectors.image is not None and read.image is not None
+    for ours, its in ((trained.detectors.text, read.text), (trained.detectors.image, read.image)):
+        assert np.array_equal(ours.weight, its.weight) and ours.bias == its.bias and ours.weight.shape == (8,)
+    halves = json.loads((tmp_path / "trained" / FACTS).read_text())["halves"]
+    kept = sum(map(len, made_pairs.kept.values()))
+    for half in ("text", "image"):
+        assert sum(halves[half][f"{part}_pairs"] for part in ("train", "validation", "test")) == kept
+        assert trained.accuracy[half] == halves[half]["test_accuracy"]
+    trains(str(made_pairs.root), "again", image_epochs=3)
+    names = sorted(path.name for path in (tmp_path / "trained").iterdir())
+    assert names == [FACTS, "image_detector.safetensors", "text_detector.safetensors"]
+    assert all((tmp_path / "trained" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+
+
+def test_text_pairs_train_a_detector_of_captions_alone(
+    made_text_pairs: MadeDataset, trains: Trains, tmp_path: Path
+) -> None:
+    assert trains(f"{made_text_pairs.root}:text").accuracy.keys() == {"text"}
+    assert read_detectors(tmp_path / "trained").image is None
+
+
+def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
+    made_pairs: MadeDataset, trains: Trains, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trains(f"{made_pairs.root}:eq-ag", seed=3)
+    said = ["eval", "blind", f"twinset={made_pairs.root}", "--detectors", str(tmp_path / "trained"), "--json"]
+    more = ["--cache", str(tmp_path / "cache"), "--model"]
+    assert main([*said, *more, f"random:{tmp_path / 'tiny.json'}"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["all"]["detectors"].keys() >= {"text detector", "image detector", "group"}
+    assert f"detectors: trained on {made_pairs.root}:eq-ag" in found["notes"]
+    assert main([*said, *more, f"random:{tmp_path / 'tiny.json'}:7"]) == 2
+    assert "the detectors were trained on features of random:" in capsys.readouterr().err
+    assert main(said) == 2 and "name theirs with --model" in capsys.readouterr().err
+
+
+def test_the_command_says_how_often_held_out_halves_are_told_right(
+    made_pairs: MadeDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = ["--data", f"{made_pairs.root}:eq-ag"], f"random:{open_clip_config(tmp_path)}"
+    said = ["train", "detectors", *data, "--model", model, "--cache", str(tmp_path / "cache"), "--out"]
+    assert main([*said, str(tmp_path / "trained"), "--held-out", "0.3", "--threads", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "text: " in told and "image: " in told and told.endswith(f"{tmp_path / 'trained'}\n")
+    assert read_detectors(tmp_path / "trained").facts["held_out"] == 0.3
+    assert main([*said, str(tmp_path / "trained"), "--held-out", "0.7"]) == 2
+    assert "--held-out: Input should be less than 0.5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        ("DIR:eq-ag*2", "repeats a dataset"),
+        ("DIR:elsewhere", "no subset 'elsewhere'"),
+        ("DIR:triplets", "no pairs"),
+    ],
+)
+def test_data_that_cannot_train_detectors_is_refused(
+    made_pairs: MadeDataset, made_triplets: MadeDataset, trains: Trains, data: str, error: str
+) -> None:
+    with pytest.raises(WrongUse, match=error):
+        trains(data.replace("DIR", str(made_pairs.root)))
+
+
+@pytest.mark.parametrize("damage", ["absent", "facts", "weights", "layer"])
+def test_damaged_detectors_are_refused(
+    made_text_pairs: MadeDataset, trains: Trains, tmp_path: Path, damage: str
+) -> None:
+    from safetensors.numpy import save_file
+
+    trains(f"{made_text_pairs.root}:text")
+    facts, weights = tmp_path / "trained" / FACTS, tmp_path / "trained" / "text_detector.safetensors"
+    if damage == "absent":
+        facts.unlink()
+    elif damage == "facts":
+        facts.write_text("{}")
+    elif damage == "weights":
+        weights.write_bytes(weights.read_bytes()[:-5])
+    else:
+        save_file({"weight": np.zeros((2, 8), np.float32), "bias": np.zeros(2, np.float32)}, weights)
+    with pytest.raises(WrongUse, match=FACTS if damage in ("absent", "facts") else weights.name):
+        read_detectors(tmp_path / "trained")
+
+
+def test_a_detector_of_the_released_rate_learns_more_than_one_of_the_papers() -> None:
+    from evaluation.blind_probes.detectors import detection_accuracy, train_detector
+
+    drawn = np.random.default_rng(0).normal(0, 1, (900, 2, 8)).astype(np.float32)
+    drawn[:, 1, 0] += 4
+    rates = [train_detector(drawn[:800], drawn[800:], 10, 0, rate) for rate in (1e-2, 1e-6)]
+    assert all(isinstance(one, Detector) for one in rates)
+    assert detection_accuracy(rates[0](drawn)) > detection_accuracy(rates[1](drawn)) + 0.1

@@ -1,0 +1,44 @@
+"""The settings of detectors; the defaults are those of BiVLC's released code."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from evaluation.blind_probes.detectors import IMAGE_EPOCHS, RATE, TEXT_EPOCHS
+
+#: Settings of how features are computed; the runtime class of the features has them.
+EXECUTION = frozenset({"device", "threads", "encode_batch"})
+
+
+class DetectorSettings(BaseModel):
+    """What `training.detectors.train.train_detectors` trains, on what and how.
+
+    Attributes:
+        model: a dual encoder, as ``twinset eval run --model`` names it.
+        data: what twinset built, ``DIR`` or ``DIR:SUBSET``: pairs of which the second half is synthetic (TROHN-Img,
+            BiVLC), or text pairs, whose negative captions are.
+        held_out: share of the groups that the best epoch is chosen by; as many again test the detectors.
+        rate: learning rate of Adam. Released: 1e-3; the paper (appendix E) says 1e-6.
+        text_epochs, image_epochs: passes over the captions, over the images.
+        seed: of the held-out groups, the first weights and the order.
+        device, threads, encode_batch: how the encoder runs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = "open_clip:ViT-B-32:openai"
+    data: tuple[str, ...] = Field(min_length=1)
+    held_out: float = Field(default=0.1, gt=0, lt=0.5)
+    rate: float = Field(default=RATE, gt=0, allow_inf_nan=False)
+    text_epochs: PositiveInt = TEXT_EPOCHS
+    image_epochs: PositiveInt = IMAGE_EPOCHS
+    seed: int = Field(default=42, ge=0, lt=1 << 63)
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: NonNegativeInt = 0
+    encode_batch: PositiveInt = 32
+
+    def facts(self) -> dict[str, Any]:
+        """What decides the detectors, as JSON."""
+        return self.model_dump(mode="json", exclude=set(EXECUTION))

@@ -1,0 +1,103 @@
+"""Processes that prepare parts of batches ahead: copies of this one, in which only the index is shared."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, TypeVar
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from manifests.errors import BuildFailed, TwinsetError
+
+PARENT_CHECK_SECONDS = 1.0
+
+Task = TypeVar("Task")
+Made = TypeVar("Made")
+
+
+class _Tasks(Dataset[Any]):
+    """What a task makes, or the error that it raised: torch would send an error's text alone, with a traceback."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make = make
+
+    def __getitem__(self, task: Any) -> Any:
+        try:
+            return self.make(task)
+        except (TwinsetError, OSError) as error:
+            return error
+
+
+def made_ahead(
+    make: Callable[[Task], Made], tasks: Iterable[Task], workers: int, ahead: int
+) -> Generator[Made, None, None]:
+    """What each task makes, in the order of the tasks, made by other processes.
+
+    Closing the iterator ends the processes; they also end soon after this one is killed.
+
+    Args:
+        make: called in copies of this process, which share its memory until they write to it.
+        workers: processes, at least 1.
+        ahead: tasks that each process may have begun before they are asked for.
+
+    Raises:
+        BuildFailed: a process was killed, as happens where memory runs out.
+        TwinsetError, OSError: a task raised it.
+    """
+    # The default generator is the training's own: dropout would differ with the number of workers.
+    loader = DataLoader(
+        _Tasks(make),
+        sampler=tasks,
+        batch_size=None,
+        collate_fn=_as_it_is,
+        num_workers=workers,
+        prefetch_factor=ahead,
+        worker_init_fn=_Beginning(os.getpid()),
+        multiprocessing_context="fork",
+        generator=torch.Generator(),
+    )
+    found = iter(loader)
+    try:
+        while True:
+            try:
+                made = next(found)
+            except StopIteration:
+                return
+            except RuntimeError as error:
+                raise BuildFailed(
+                    f"a process that reads training data has ended ({error}); if memory ran out, choose fewer "
+                    "--workers. Run the same command again to resume"
+                ) from error
+            if isinstance(made, Exception):
+                raise made
+            yield made
+    finally:
+        del found, loader  # ends the processes
+
+
+def _as_it_is(made: Made) -> Made:
+    """Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB."""
+    return made
+
+
+class _Beginning:
+    """What a process does first. parent: id of the one that it was copied from."""
+
+    def __init__(self, parent: int) -> None:
+        self.parent = parent
+
+    def __call__(self, _worker: int) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # tokenizers of transformers would warn of their threads
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        # torch's own watch misses a worker that writes to a pipe which its siblings still hold open.
+        while os.getppid() == self.parent:
+            time.sleep(PARENT_CHECK_SECONDS)
+        os._exit(1)
