@@ -42,6 +42,10 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "caption-scores",
         "image-pairs",
         "selected-negatives",
+        "small-scene-captions",
+        "small-scene-galleries",
+        "small-scene-triplets",
+        "small-scene-twins",
     }
 
 
@@ -59,7 +63,8 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
     assert settings.reference.title and settings.group and settings.__doc__
-    assert settings.reasons or kind == "negative-prompts", "it rejects nothing"
+    rejects_nothing = kind == "negative-prompts" or kind.startswith("small-scene-")
+    assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 
 

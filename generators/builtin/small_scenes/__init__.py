@@ -1,0 +1,1 @@
+"""Small scenes of two or three things, with captions in two word orders: twins, captions, triplets and galleries."""
