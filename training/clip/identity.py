@@ -9,7 +9,7 @@ from typing import Any
 
 from manifests.errors import WrongUse
 from shards.storage.whole_file import write_text
-from training.clip.settings import EXECUTION, ClipSettings
+from training.clip.settings import EXECUTION, RunSettings
 
 #: Of the loop. Raised with any change after which the same settings and data give other weights.
 VERSION = 1
@@ -19,7 +19,7 @@ _PLACES = frozenset({"data", "validation", "model", "weights"})
 LONGEST = 60  # characters of a value in a message
 
 
-def run_identity(settings: ClipSettings, start: Mapping[str, Any], digests: Mapping[str, Any]) -> dict[str, Any]:
+def run_identity(settings: RunSettings, start: Mapping[str, Any], digests: Mapping[str, Any]) -> dict[str, Any]:
     """What decides the weights of a run, on machines of one runtime class.
 
     Args:
@@ -30,7 +30,7 @@ def run_identity(settings: ClipSettings, start: Mapping[str, Any], digests: Mapp
     return {"version": VERSION, "settings": chosen, "model": dict(start), "data": dict(digests)}
 
 
-def claim(out: Path, settings: ClipSettings, identity: Mapping[str, Any], runtime: str) -> None:
+def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> None:
     """Make a folder this run's own, or find that it is.
 
     Raises:

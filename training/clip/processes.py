@@ -13,7 +13,7 @@ from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.stage import runtime_class
 from shards.models.device import check_gpu, round_alike
-from training.clip.settings import ClipSettings
+from training.clip.settings import RunSettings
 
 TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it validates and writes checkpoints
 
@@ -45,7 +45,7 @@ class Process:
 
 
 @contextlib.contextmanager
-def joined(settings: ClipSettings) -> Iterator[Process]:
+def joined(settings: RunSettings) -> Iterator[Process]:
     """This process with its threads and device set; joined with the others where torchrun started several.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -18,8 +18,8 @@ BATCH, BATCH_WITH_NEGATIVES = 400, 200
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
 
 
-class ClipSettings(BaseModel):
-    """What `training.clip.train.train_clip` trains, on what and how.
+class RunSettings(BaseModel):
+    """What the settings of all resumable runs have.
 
     Two runs of the same settings, data and runtime class end with the same bytes of weights.
 
@@ -28,20 +28,15 @@ class ClipSettings(BaseModel):
         weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
             of the folder that ``model`` names.
         data: examples to train on: ``DIR``, ``DIR:SUBSET``, with ``*2`` to repeat them.
-        validation: examples to choose the best weights by; without any, the last are the best.
+        validation: examples to choose the best weights by.
         split, validation_split: only examples of this split; None for all.
-        objective: which features are compared; it decides what is read of an example.
-        regulariser, regulariser_weight: total loss = objective + weight · regulariser.
-        batch: examples of an optimiser step over all processes; 400, or 200 with hard negatives.
+        batch: examples of an optimiser step over all processes.
         accumulate: number of parts into which a batch is split to save memory; the loss still sees all of it.
-        epochs: passes over the data. steps: optimiser steps instead, where given.
-        lr: peak learning rate; linear warm-up over ``warmup`` steps, then half a cosine to 0.
-        betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
-        seed: of random weights, the order of examples, their augmentation, dropout and sampled negatives.
+        epochs: passes over the data.
+        seed: of random weights, the order of examples, their augmentation, dropout and all else that is sampled.
         precision: of the forward pass; weights and optimiser stay float32.
-        transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated, as in BiVLC's code.
+        transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated.
         validate_every: steps between validations; 0: at the end of each epoch.
-        best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
         workers: processes that read images; 0: this one. They change no byte.
         threads: torch's; 0: one a core. checkpoint_every: steps; 0: five minutes. It changes no byte.
         allow_mixed_runtimes: resume on another type of machine, where networks round differently.
@@ -49,29 +44,19 @@ class ClipSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str = "ViT-B-32"
+    model: str
     weights: str | None = "openai"
     data: tuple[str, ...] = Field(min_length=1)
     validation: tuple[str, ...] = ()
     split: str | None = None
     validation_split: str | None = None
-    objective: ObjectiveName = "infonce"
-    regulariser: RegulariserName | None = None
-    regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
-    batch: int = Field(default=BATCH, ge=2)
+    batch: int = Field(ge=2)
     accumulate: PositiveInt = 1
-    epochs: PositiveInt = 10
-    steps: PositiveInt | None = None
-    lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
-    weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
-    warmup: NonNegativeInt = 50
-    seed: int = Field(default=42, ge=0, lt=1 << 63)
+    epochs: PositiveInt
+    seed: int = Field(ge=0, lt=1 << 63)
     precision: Literal["float32", "bfloat16"] = "float32"
     transform: Literal["training", "evaluation"] = "training"
     validate_every: NonNegativeInt = 0
-    best_by: Literal["accuracy", "group"] = "accuracy"
     workers: NonNegativeInt = 0
     device: Literal["cpu", "gpu"] = "cpu"
     threads: NonNegativeInt = 0
@@ -80,16 +65,55 @@ class ClipSettings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _defaults_of_others(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        found = dict(given)
-        if found.get("objective", "infonce") != "infonce":
-            found.setdefault("batch", BATCH_WITH_NEGATIVES)
-        if isinstance(model := found.get("model"), str) and Path(model).is_dir():
+    def _weights_of_folder(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(model := given.get("model"), str) and Path(model).is_dir():
             held = [str(Path(model) / name) for name in FILES if (Path(model) / name).is_file()]
-            found = {"weights": held[0], **found} if held else found
-        return found
+            return {"weights": held[0], **given} if held else given
+        return given
+
+    @model_validator(mode="after")
+    def _parts_of_batch(self) -> Self:
+        if self.batch % self.accumulate:
+            raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
+        return self
+
+
+class ClipSettings(RunSettings):
+    """What `training.clip.train.train_clip` trains, on what and how.
+
+    Attributes:
+        validation: without any, the last weights are the best.
+        objective: which features are compared; it decides what is read of an example.
+        regulariser, regulariser_weight: total loss = objective + weight · regulariser.
+        batch: 400, or 200 with hard negatives.
+        steps: optimiser steps instead of epochs, where given.
+        lr: peak learning rate; linear warm-up over ``warmup`` steps, then half a cosine to 0.
+        betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
+        transform: BiVLC's code trains with ``evaluation``.
+        best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
+    """
+
+    model: str = "ViT-B-32"
+    objective: ObjectiveName = "infonce"
+    regulariser: RegulariserName | None = None
+    regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
+    batch: int = Field(default=BATCH, ge=2)
+    epochs: PositiveInt = 10
+    steps: PositiveInt | None = None
+    lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(default=0.1, ge=0, allow_inf_nan=False)
+    warmup: NonNegativeInt = 50
+    seed: int = Field(default=42, ge=0, lt=1 << 63)
+    best_by: Literal["accuracy", "group"] = "accuracy"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _batch_of_objective(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("objective", "infonce") != "infonce":
+            return {"batch": BATCH_WITH_NEGATIVES, **given}
+        return given
 
     @model_validator(mode="after")
     def _fit_together(self) -> ClipSettings:
@@ -99,15 +123,21 @@ class ClipSettings(BaseModel):
             raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         if self.best_by == "group" and not self.validation:
             raise ValueError("best_by: group needs validation data of twins; set validation")
-        if self.batch % self.accumulate:
-            raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
         return self
+
+
+S = TypeVar("S", bound=BaseModel)
 
 
 def settings_from(given: dict[str, Any]) -> ClipSettings:
     """Settings from plain values; raises `WrongUse` that names the settings at fault."""
+    return checked(ClipSettings, given)
+
+
+def checked(kind: type[S], given: dict[str, Any]) -> S:
+    """Settings of a kind from plain values; raises `WrongUse` that names the settings at fault."""
     try:
-        return ClipSettings.model_validate(given)
+        return kind.model_validate(given)
     except ValidationError as error:
         problems = [
             f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg'].removeprefix('Value error, ')}"

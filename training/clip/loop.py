@@ -1,0 +1,166 @@
+"""What the runs of all models share: steps with validations and checkpoints among them, and taking up the last one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from manifests.canonical import sha256_of_file
+from manifests.errors import WrongUse
+from training.clip.checkpoints import Checkpoints
+from training.clip.history import History, Row
+from training.clip.optimiser import moments, restore_moments
+from training.clip.processes import Process
+from training.clip.settings import RunSettings
+from training.report.curves import Curves
+
+if TYPE_CHECKING:
+    import torch
+
+RESULT = "result.json"
+SECONDS = 300  # between checkpoints, where the settings name no steps
+_LOG = logging.getLogger("twinset")
+#: Called after each step with the number of steps taken, that of the whole run, and what was logged.
+OnProgress = Callable[[int, int, Row], None]
+
+
+class Read(Protocol):
+    """What a step reads. step, epoch: from 0. left_out: where and why, of examples that could not be read."""
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]: ...
+
+
+B = TypeVar("B", bound=Read)
+
+
+class Loop(ABC, Generic[B]):
+    """A run in one process. All of its state is in its checkpoints.
+
+    Args:
+        out: folder of the run.
+        identity: digest of what decides its weights.
+        network: whose weights, buffers and moments are the state.
+        steps: of the whole run.
+        steps_per_epoch: between validations, where the settings name no other number.
+        best_by: the figure of a validation by which the best weights are chosen, the higher the better.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        out: Path,
+        process: Process,
+        identity: str,
+        network: torch.nn.Module,
+        optimiser: torch.optim.AdamW,
+        steps: int,
+        steps_per_epoch: int,
+        best_by: str,
+    ) -> None:
+        self.out, self.process, self.identity = out, process, identity
+        self.network, self.optimiser, self.steps = network, optimiser, steps
+        self.checkpoints = Checkpoints(out)
+        self.best: dict[str, Any] | None = None
+        self._every, self._best_by = settings.validate_every or steps_per_epoch, best_by
+        self._checkpoint_every = settings.checkpoint_every
+
+    @abstractmethod
+    def stream(self, first: int) -> Iterator[B]:
+        """What the steps from ``first`` on read."""
+
+    @abstractmethod
+    def take(self, batch: B) -> dict[str, float]:
+        """Take a step; returns what is logged."""
+
+    @abstractmethod
+    def measure(self) -> dict[str, float] | None:
+        """Validate the weights as they are; None without validation data."""
+
+    @abstractmethod
+    def write_best(self) -> str | dict[str, str]:
+        """Write the weights as the best so far; returns their sha256."""
+
+    def restore(self, history: History) -> int:
+        """Take up the last checkpoint; returns its number of steps, 0 where there is none."""
+        found = self.checkpoints.last()
+        step = 0
+        if found is not None:
+            receipt, tensors = found
+            if receipt.identity != self.identity:
+                raise WrongUse(f"{self.checkpoints.folder}: of another run; remove this folder, or name another --out")
+            step, self.best = receipt.step, receipt.best
+            weights = {name: tensors[f"model.{name}"] for name in self.network.state_dict()}
+            self.network.load_state_dict(weights)
+            restore_moments(self.network, self.optimiser, tensors, step)
+        history.cut(step)
+        return step
+
+    def steps_from(
+        self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None = None
+    ) -> None:
+        """Take the steps that are left, with validations and checkpoints among them."""
+        written = time.monotonic()
+        for batch in self.stream(first):
+            row: Row = {"step": batch.step + 1, "epoch": batch.epoch + 1, **self.take(batch)}
+            if batch.left_out:
+                row["left_out"] = [list(one) for one in batch.left_out]
+            if self.process.is_first:
+                if row["step"] % self._every == 0 or row["step"] == self.steps:
+                    self._validate(row)
+                history.add(row)
+                if curves is not None:
+                    curves.add(row)
+                if on_progress is not None:
+                    on_progress(row["step"], self.steps, row)
+                if self._is_due(row["step"], written):
+                    self._checkpoint(row["step"], history)
+                    written = time.monotonic()
+
+    def _validate(self, row: Row) -> None:
+        found = self.measure()
+        if found is None:
+            return
+        row["validation"], value = found, found[self._best_by]
+        if self.best is None or value > self.best["value"]:
+            self.best = {"step": row["step"], "value": value, "sha256": self.write_best()}
+
+    def _is_due(self, step: int, written: float) -> bool:
+        if step == self.steps:
+            return False
+        every = self._checkpoint_every
+        return step % every == 0 if every else time.monotonic() - written >= SECONDS
+
+    def _checkpoint(self, step: int, history: History) -> None:
+        history.keep()
+        weights = {f"model.{name}": value for name, value in self.network.state_dict().items()}
+        state = weights | moments(self.network, self.optimiser)
+        self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best)
+
+
+def finished(out: Path, identity: str, history: History) -> dict[str, Any] | None:
+    """The result of a run that was finished before; None where steps are left, or its weights are damaged."""
+    try:
+        result: dict[str, Any] = json.loads((out / RESULT).read_bytes())
+        names, steps, _ = result["sha256"], result["steps"], result["best"]["step"]
+        damaged = [name for name, sha256 in names.items() if sha256_of_file(out / name)[0] != sha256]
+        if result["identity"] != identity or damaged:
+            raise ValueError(f"{', '.join(damaged)} changed since")
+    except FileNotFoundError:
+        return None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        _LOG.warning("%s: %s; the run is repeated", out / RESULT, error)
+        return None
+    history.cut(steps)
+    return result
