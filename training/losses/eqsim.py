@@ -109,11 +109,11 @@ def close_pairs(cosines: Tensor, close: int) -> Tensor:
 def hinge(residual: Tensor, pairs: Tensor, margin: float) -> tuple[Tensor, Tensor, Tensor]:
     """Mean of [residual² − margin]₊ over pairs; zero where there are none.
 
-    Residuals of (i, j) and (j, i) differ in sign only, so that the mean over both is the mean over pairs {i, j}.
+    Where residuals of (i, j) and (j, i) differ in sign only, the mean over both is the mean over pairs {i, j}.
 
     Args:
-        residual: shape (n, n).
-        pairs: symmetric mask, shape (n, n).
+        residual: of any shape.
+        pairs: mask of the same shape.
         margin: α.
 
     Returns:

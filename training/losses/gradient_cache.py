@@ -83,9 +83,12 @@ def cached_backward(
             outputs = [*features.tensors(), scale]
             factors = [part[start : start + chunk] for part in gradients.tensors()]
             factors.append(scale_gradient if last else torch.zeros_like(scale_gradient))
-            # What has no graph, such as the features of a frozen encoder, is left out.
-            used = [(output, factor) for output, factor in zip(outputs, factors, strict=True) if output.requires_grad]
-            torch.autograd.backward([output for output, _ in used], [factor for _, factor in used])
+            # Σ output · factor has the gradient ``factor`` at each output, and so its gradients in the parameters. What
+            # has no graph, such as the features of a frozen encoder, is left out.
+            parts_of_sum = [
+                (output * factor).sum() for output, factor in zip(outputs, factors, strict=True) if output.requires_grad
+            ]
+            torch.stack(parts_of_sum).sum().backward()  # type: ignore[no-untyped-call]
     return value.detach(), logged
 
 

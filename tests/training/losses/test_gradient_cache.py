@@ -129,6 +129,25 @@ def test_a_frozen_tower_and_a_frozen_scale_get_no_gradient() -> None:
     assert_same(gradients(model), expected)
 
 
+def test_features_in_bfloat16_are_cached_as_they_are() -> None:
+    """Autocast inside the encoder: its features are bfloat16, the loss and the scale float32."""
+    found = []
+    for chunk in (2, 6):
+        model = towers().float()
+
+        def encode(inputs: Mapping[str, Tensor], model: TwoTowers = model) -> tuple[Features, Tensor]:
+            with torch.autocast("cpu", torch.bfloat16):
+                features, scale = model({name: part.float() for name, part in inputs.items()})
+            return features.map(lambda part: part.bfloat16()), scale
+
+        value, _ = cached_backward(encode, batch(6, False), seeded("infonce", None), chunk)
+        found.append((value.item(), gradients(model)))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
+    assert found[0][1].keys() == found[1][1].keys()
+    for name, gradient in found[0][1].items():
+        assert torch.allclose(gradient, found[1][1][name], atol=2e-3), name
+
+
 def test_every_chunk_but_the_last_is_kept_from_synchronising() -> None:
     order: list[str] = []
 
@@ -160,39 +179,49 @@ def half_of(inputs: Mapping[str, Tensor], objective: str, rank: int) -> dict[str
     return {name: inputs[name][rank * 3 : rank * 3 + 3] for name in names}
 
 
-def train_one_of_two(rank: int, folder: str, wrap: bool) -> None:
-    """One of two processes: its half of each case's batch, and the averaged gradients in a file.
+def train_second_of_two(index: int, folder: str, wrap: bool) -> None:
+    torch.set_num_threads(1)
+    torch.save(train_one_of_two(index + 1, folder, wrap), f"{folder}/second.pt")
+
+
+def train_one_of_two(rank: int, folder: str, wrap: bool) -> list[tuple[Tensor, dict[str, Tensor]]]:
+    """One of two processes: its half of each case's batch; the losses and averaged gradients.
 
     wrap: DistributedDataParallel averages them. It takes seconds to import; otherwise they are averaged here.
     """
-    torch.set_num_threads(1)
     store = torch.distributed.FileStore(f"{folder}/meeting", 2)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    results = []
-    for objective, regulariser, chunk in CASES:
-        model = towers()
-        encode = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
-        loss = seeded(objective, regulariser)  # type: ignore[arg-type]
-        value, _ = cached_backward(
-            encode,
-            half_of(batch(6, True), objective, rank),
-            lambda features, scale, loss=loss: loss(gather(features), scale),  # type: ignore[misc]
-            chunk,
-            encode.no_sync if isinstance(encode, torch.nn.parallel.DistributedDataParallel) else nullcontext,
-        )
-        if not wrap:
-            for gradient in gradients(model).values():
-                torch.distributed.all_reduce(gradient)
-                gradient /= 2
-        results.append((value, gradients(model)))
-    torch.save(results, f"{folder}/{rank}.pt")
-    torch.distributed.destroy_process_group()
+    try:
+        return [one_step(rank, wrap, *case) for case in CASES]
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def one_step(rank: int, wrap: bool, objective: str, regulariser: Any, chunk: int) -> tuple[Tensor, dict[str, Tensor]]:
+    model = towers()
+    encode = torch.nn.parallel.DistributedDataParallel(model) if wrap else model
+    loss = seeded(objective, regulariser)
+    value, _ = cached_backward(
+        encode,
+        half_of(batch(6, True), objective, rank),
+        lambda features, scale: loss(gather(features), scale),
+        chunk,
+        encode.no_sync if isinstance(encode, torch.nn.parallel.DistributedDataParallel) else nullcontext,
+    )
+    if not wrap:
+        for gradient in gradients(model).values():
+            torch.distributed.all_reduce(gradient)
+            gradient /= 2
+    return value, gradients(model)
 
 
 @pytest.mark.parametrize("wrap", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_two_processes_equal_one(tmp_path: Path, wrap: bool) -> None:
-    torch.multiprocessing.spawn(train_one_of_two, args=(str(tmp_path), wrap), nprocs=2)
-    theirs = [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1)]
+    second = torch.multiprocessing.spawn(train_second_of_two, args=(str(tmp_path), wrap), nprocs=1, join=False)
+    first = train_one_of_two(0, str(tmp_path), wrap)
+    while not second.join():
+        pass
+    theirs = [first, torch.load(tmp_path / "second.pt", weights_only=True)]
     for place, (objective, regulariser, _) in enumerate(CASES):
         halves = [half_of(batch(6, True), objective, rank) for rank in (0, 1)]
         inputs = {name: torch.cat([half[name] for half in halves]) for name in halves[0]}

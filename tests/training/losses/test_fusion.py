@@ -1,0 +1,119 @@
+"""Losses of fusion encoders: equal to loops over their formulas; a real matching head learns with them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from training.losses.fusion import FusionEqSim, PairScores, match_hard_negatives, rank_texts, score_pairs
+
+
+def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    own, *others = (
+        torch.randn(n * (1 + 3 * m), generator=generator, dtype=torch.float64).mul(2).split([n] + [n * m] * 3)
+    )
+    close = torch.rand(n, m, generator=generator) < 0.5
+    return PairScores(own, *(part.view(n, m) for part in others)), close
+
+
+def sigmoid(score: float) -> float:
+    return 1 / (1 + math.exp(-score))
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+@given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999), st.sampled_from([1e-9, 0.04, 0.1]))
+@settings(max_examples=60, deadline=None)
+def test_fusion_losses_equal_loops(n: int, m: int, seed: int, margin: float) -> None:
+    given, close = scores(n, m, seed)
+    rank, match, first, text_side, image_side = [], [], [], [], []
+    for i in range(n):
+        own = given.own[i].item()
+        wrong_texts, wrong_images = given.changed_text[i].tolist(), given.changed_image[i].tolist()
+        rank.append(math.log(math.exp(own) + sum(map(math.exp, wrong_texts))) - own)
+        match += [-math.log(sigmoid(own)), *(-math.log(1 - sigmoid(score)) for score in wrong_texts + wrong_images)]
+        for j in range(m):
+            s_ii, s_jj = sigmoid(own), sigmoid(given.both[i, j].item())
+            s_ij, s_ji = sigmoid(wrong_texts[j]), sigmoid(wrong_images[j])
+            text, image = ((s_ii - s_ij) - (s_jj - s_ji)) ** 2, ((s_ii - s_ji) - (s_jj - s_ij)) ** 2
+            text_side.append((text, bool(close[i, j])))
+            image_side.append((image, bool(close[i, j])))
+            first.append(((s_ij - s_ji) ** 2, not close[i, j]))
+    assert rank_texts(given)[0].item() == pytest.approx(mean(rank), abs=1e-6)
+    # n own pairs, n · m changed texts and n · m changed images: one mean over all.
+    assert match_hard_negatives(given)[0].item() == pytest.approx(mean(match), abs=1e-6)
+    hinges = [[max(square - margin, 0) for square, used in side if used] for side in (first, text_side, image_side)]
+    value, logged = FusionEqSim("paper", margin)(given, close)
+    assert value.item() == pytest.approx(sum(map(mean, hinges)), abs=1e-6)
+    assert logged["active_fraction"] == pytest.approx(mean([float(h > 0) for side in hinges for h in side]), abs=1e-6)
+    released, _ = FusionEqSim("released", margin)(given, close)
+    sides = [mean([square for square, _ in side]) for side in (text_side, image_side)]
+    assert released.item() == pytest.approx(sum(max(side - margin, 0) for side in sides), abs=1e-6)
+
+
+@pytest.mark.parametrize("form", ["paper", "released"])
+def test_gradients_agree_with_finite_differences_and_vanish_below_the_margin(form: Any) -> None:
+    given, close = scores(3, 2, 1)
+    parts = [getattr(given, name).requires_grad_() for name in ("own", "changed_text", "changed_image", "both")]
+
+    def value(*parts: Tensor) -> Tensor:
+        loss = FusionEqSim(form, 1e-4)(PairScores(*parts), close)[0]
+        return loss + rank_texts(PairScores(*parts))[0] + match_hard_negatives(PairScores(*parts))[0]
+
+    assert torch.autograd.gradcheck(value, parts)
+    loss, logged = FusionEqSim(form, 4.0)(PairScores(*parts), close)
+    assert loss.item() == 0 and logged["active_fraction"] == 0
+    assert all(not gradient.any() for gradient in torch.autograd.grad(loss, parts))
+
+
+def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
+    def score(images: Tensor, texts: Tensor) -> Tensor:
+        return (100 * images + texts).to(torch.bfloat16)
+
+    found = score_pairs(score, torch.tensor([1, 2]), torch.tensor([[2, 0, 4], [3, 1, 0]]))
+    assert found.own.tolist() == [101, 202] and found.own.dtype == torch.float32
+    exact = score_pairs(lambda images, texts: 100.0 * images + texts, torch.tensor([1]), torch.tensor([[2, 0, 4]]))
+    assert exact.changed_text.tolist() == [[102, 100, 104]]
+    assert exact.changed_image.tolist() == [[201, 1, 401]] and exact.both.tolist() == [[202, 0, 404]]
+
+
+@pytest.mark.slow  # importing BLIP takes seconds
+def test_a_matching_head_of_blip_learns_in_a_few_steps() -> None:
+    """The loss of a tiny BLIP falls over steps of AdamW until each image prefers its own text."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    text = {**small, "vocab_size": 20, "max_position_embeddings": 8, "encoder_hidden_size": 16, "sep_token_id": 1}
+    vision = {**small, "image_size": 16, "patch_size": 8}
+    config = transformers.BlipConfig(text_config=text, vision_config=vision, image_text_hidden_size=8)
+    model = transformers.BlipForImageTextRetrieval(config).train()
+    pixels, tokens = torch.randn(6, 3, 16, 16), torch.randint(2, 20, (6, 4))
+
+    def score(images: Tensor, texts: Tensor) -> Tensor:
+        logits = model(input_ids=tokens[texts], pixel_values=pixels[images], use_itm_head=True).itm_score
+        return logits[:, 1] - logits[:, 0]
+
+    rows, negatives = torch.arange(4), torch.tensor([[1, 4], [2, 5], [3, 4], [0, 5]])
+    close = torch.tensor([[True, False]]).expand(4, 2)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    history = []
+    for _ in range(24):
+        found = score_pairs(score, rows, negatives)
+        ranking, matching = rank_texts(found), match_hard_negatives(found)
+        regulariser = FusionEqSim("paper", 0.0)(found, close)[0]
+        loss = ranking[0] + matching[0] + 0.5 * regulariser
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        history.append((loss.item(), ranking[1]["text_accuracy"]))
+    assert history[-1][0] < 0.5 * history[0][0]
+    assert history[-1][1] == 1.0 > history[0][1]

@@ -1,0 +1,109 @@
+"""Losses of fusion encoders, whose matching head scores one image with one text at a time (EqBen C; METER, FIBER).
+
+All n² pairs of a batch would take n² passes. Instead each pair i has m negatives j, and the head scores
+
+    own s_ii,   changed text s_ij = (image i, text j),   changed image s_ji = (image j, text i),   both s_jj
+
+that is 1 + 3m passes; without EqSim 1 + m. Scores are log-odds. A head with two classes has them as logit 1 − logit 0:
+its softmax is their sigmoid, and its cross-entropy is the binary one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from training.losses.eqsim import MARGIN, hinge
+from training.losses.features import at_least_float32
+from training.losses.mining import Score
+
+
+@dataclass(frozen=True, slots=True)
+class PairScores:
+    """Log-odds that image and text match, of n pairs with m negatives each.
+
+    Attributes:
+        own: image i with text i, shape (n,).
+        changed_text: image i with text j, shape (n, m).
+        changed_image: image j with text i, shape (n, m).
+        both: image j with text j, shape (n, m).
+    """
+
+    own: Tensor
+    changed_text: Tensor
+    changed_image: Tensor
+    both: Tensor
+
+
+def score_pairs(score: Score, rows: Tensor, negatives: Tensor) -> PairScores:
+    """All scores of a batch from one call of the head with n · (1 + 3m) pairs.
+
+    Args:
+        score: the head, of places of images and texts; text i describes image i.
+        rows: places of the batch's pairs, int64, shape (n,).
+        negatives: places of their negatives, int64, shape (n, m).
+    """
+    own = rows[:, None].expand_as(negatives)
+    images = torch.cat([rows, own.flatten(), negatives.flatten(), negatives.flatten()])
+    texts = torch.cat([rows, negatives.flatten(), own.flatten(), negatives.flatten()])
+    scores = at_least_float32(score(images, texts))
+    return PairScores(scores[: len(rows)], *scores[len(rows) :].view(3, *negatives.shape))
+
+
+def rank_texts(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
+    """METER's retrieval loss: cross-entropy of the own text among 1 + m texts of an image.
+
+    mean_i −log(exp(s_ii) / (exp(s_ii) + Σ_j exp(s_ij)))
+    """
+    rows = torch.cat([scores.own[:, None], scores.changed_text], 1)
+    answers = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+    return functional.cross_entropy(rows, answers), {"text_accuracy": float((rows.argmax(1) == 0).float().mean())}
+
+
+def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
+    """FIBER's matching loss, EqBen's HardNeg: own pairs match, pairs with a changed text or image do not.
+
+    The mean over n · (1 + 2m) pairs of the binary cross-entropy: log(1 + exp(−s)) where they match, otherwise
+    log(1 + exp(s)). As released m = 1, and pairs with both changed take no part, though they match too.
+    """
+    wrong = torch.cat([scores.changed_text.flatten(), scores.changed_image.flatten()])
+    odds = torch.cat([scores.own, wrong])
+    labels = torch.cat([torch.ones_like(scores.own), torch.zeros_like(wrong)])
+    right = ((odds > 0) == labels.bool()).float().mean()
+    return functional.binary_cross_entropy_with_logits(odds, labels), {"match_accuracy": float(right)}
+
+
+@dataclass(frozen=True, slots=True)
+class FusionEqSim:
+    """EqSim on sampled negatives, with S = sigmoid(s).
+
+    paper: [v2 of each close negative − α]₊ and [v1 of each distant one − α]₊, each averaged over its negatives, as in
+    `training.losses.eqsim`. released (FIBER's ``pairloss='hard_itm'``): v2 alone, on all negatives, α subtracted from
+    the mean of either side; no code of METER's EqSim was released.
+
+    Attributes:
+        form: which.
+        margin: α.
+    """
+
+    form: Literal["paper", "released"] = "paper"
+    margin: float = MARGIN
+
+    def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """The regulariser of a batch; ``close`` says which negatives are semantically close, bool, shape (n, m)."""
+        own, text, image, both = (
+            part.sigmoid() for part in (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
+        )
+        # (S_ii − S_ij) − (S_jj − S_ji) of a change of the text, (S_ii − S_ji) − (S_jj − S_ij) of a change of the image
+        changes = [(own - text) - (both - image), (own - image) - (both - text)]
+        if self.form == "released":
+            above = torch.stack([change.square().mean() for change in changes]) - self.margin
+            return above.clamp(min=0).sum(), {"active_fraction": float((above.detach() > 0).float().mean())}
+        terms = [(text - image, ~close), *((change, close) for change in changes)]
+        values, active, counts = zip(*(hinge(residual, which, self.margin) for residual, which in terms), strict=True)
+        fraction = torch.stack(active).sum() / torch.stack(counts).sum().clamp(min=1)
+        return torch.stack(values).sum(), {"active_fraction": float(fraction)}
