@@ -145,7 +145,7 @@ def test_features_in_bfloat16_are_cached_as_they_are() -> None:
     assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
     assert found[0][1].keys() == found[1][1].keys()
     for name, gradient in found[0][1].items():
-        assert torch.allclose(gradient, found[1][1][name], atol=2e-3), name
+        assert torch.allclose(gradient, found[1][1][name], rtol=2e-2, atol=2e-3), name  # sums of bfloat16
 
 
 def test_every_chunk_but_the_last_is_kept_from_synchronising() -> None:
