@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -12,6 +13,8 @@ from typing import Any, BinaryIO
 from manifests.errors import WrongUse
 
 Row = dict[str, Any]
+#: Seconds: workers of a process that was just killed hold its lock until they notice.
+PATIENCE = 5.0
 
 
 class History:
@@ -31,14 +34,18 @@ class History:
             return self
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._stream = self._path.open("a+b")
-        try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._stream.close()
-            raise WrongUse(
-                f"{self._path.parent}: another process trains into it; wait for it, or name another --out"
-            ) from error
-        return self
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return self
+            except OSError as error:
+                if time.monotonic() > end:
+                    self._stream.close()
+                    raise WrongUse(
+                        f"{self._path.parent}: another process trains into it; wait for it, or name another --out"
+                    ) from error
+                time.sleep(0.1)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -77,7 +78,7 @@ class Loop(ABC, Generic[B]):
         self._checkpoint_every = settings.checkpoint_every
 
     @abstractmethod
-    def stream(self, first: int) -> Iterator[B]:
+    def stream(self, first: int) -> Generator[B, None, None]:
         """What the steps from ``first`` on read."""
 
     @abstractmethod
@@ -112,20 +113,21 @@ class Loop(ABC, Generic[B]):
     ) -> None:
         """Take the steps that are left, with validations and checkpoints among them."""
         written = time.monotonic()
-        for batch in self.stream(first):
-            row: Row = {"step": batch.step + 1, "epoch": batch.epoch + 1, **self.take(batch)}
-            if batch.left_out:
-                row["left_out"] = [list(one) for one in batch.left_out]
-            if self.process.is_first:
-                if row["step"] % self._every == 0 or row["step"] == self.steps:
+        with contextlib.closing(self.stream(first)) as batches:
+            for batch in batches:
+                step = batch.step + 1
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **self.take(batch)}
+                if batch.left_out:
+                    row["left_out"] = [list(one) for one in batch.left_out]
+                if self.process.is_first and (step % self._every == 0 or step == self.steps):
                     self._validate(row)
                 history.add(row)
                 if curves is not None:
                     curves.add(row)
                 if on_progress is not None:
-                    on_progress(row["step"], self.steps, row)
-                if self._is_due(row["step"], written):
-                    self._checkpoint(row["step"], history)
+                    on_progress(step, self.steps, row)
+                if self.process.is_first and self._is_due(step, written):
+                    self._checkpoint(step, history)
                     written = time.monotonic()
 
     def _validate(self, row: Row) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class Run(Loop[Batch]):
         loss = open_loss(settings.objective, settings.regulariser, settings.regulariser_weight)
         self.stepper = Stepper(self.network, self.optimiser, loss, settings, process)
 
-    def stream(self, first: int) -> Iterator[Batch]:
+    def stream(self, first: int) -> Generator[Batch, None, None]:
         """As `Loop.stream`."""
         return self.batches.stream(first, self.steps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
@@ -117,7 +117,7 @@ class Batches:
         """
         return self._assembled(step, [self.prepared(self._slots(step, self.batch)[0])])
 
-    def stream(self, first_step: int, last_step: int) -> Iterator[Batch]:
+    def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
         """The batches of steps [first_step, last_step), prepared ahead by the workers.
 
         Before the first batch of each epoch but the first the datasets are compared with what was opened. Closing the
