@@ -42,7 +42,7 @@ class Combiner(Composer):
 
     Args:
         weights: digest of the network's.
-        network: in inference mode, on the CPU.
+        network: in inference mode.
     """
 
     def __init__(self, name: str, encoder: DualEncoder, weights: str, network: CombinerNetwork) -> None:
@@ -63,8 +63,11 @@ class Combiner(Composer):
                 f"{images.shape[1]}; name the CLIP that it was trained with"
             )
         with torch.inference_mode():
-            combined = self._network(torch.from_numpy(images.copy()), torch.from_numpy(texts.copy()))
-        return unit(combined.numpy())
+            where = self._network.output_layer.weight.device
+            combined = self._network(
+                torch.from_numpy(images.copy()).to(where), torch.from_numpy(texts.copy()).to(where)
+            )
+        return unit(combined.float().cpu().numpy())
 
 
 def open_image_only(name: str, parts: Sequence[str], running: Running) -> Averaged:

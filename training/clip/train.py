@@ -33,6 +33,7 @@ from training.examples.contracts import Batch
 from training.examples.transforms import Transforms
 from training.losses.names import ROLES
 from training.losses.total import open_loss
+from training.report.about import About
 from training.report.curves import Curves
 from training.report.write import write_report
 
@@ -151,12 +152,28 @@ class Run(Loop[Batch]):
                 "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
                 "sha256": {BEST: best["sha256"], LAST: last},
             }  # fmt: skip
-            write_report(self.out, self.settings, self.data.facts(), result, history.rows, pictures=report)
+            about = _about(self.settings)
+            write_report(self.out, self.settings, self.data.facts(), result, history.rows, about, pictures=report)
             write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
             self.checkpoints.clear()
         self.process.wait()
         last = result["sha256"][LAST] if result else sha256_of_file(self.out / LAST)[0]
         return Trained(self.out / BEST, self.out / LAST, history.rows, last, best["step"], resumed_at)
+
+
+def _about(settings: ClipSettings) -> About:
+    objective: str = settings.objective
+    if settings.regulariser:
+        objective += f" + {settings.regulariser_weight} · {settings.regulariser}"
+    return About(
+        what=f"A dual encoder: {settings.model} from {settings.weights or 'random weights'}, objective {objective}",
+        model="open_clip:OUT",
+        best_by=settings.best_by,
+        figures="Percent, besides the loss. accuracy: in-batch, mean of both directions. text, image, group: EqBen's "
+        "scores on twins, as means of groups of examples.",
+        recipe="BiVLC's published recipe",
+        published=ClipSettings(data=settings.data).model_dump(mode="json"),
+    )
 
 
 def _link(path: Path, name: str) -> None:

@@ -16,14 +16,14 @@ AXIS = "optimiser step"
 #: Curves of a panel, by its title.
 TRAINING: Mapping[str, Sequence[str]] = {
     "loss": ("loss", "objective", "regulariser"),
-    "in-batch accuracy (share)": ("image_accuracy", "text_accuracy"),
+    "in-batch accuracy (share)": ("image_accuracy", "text_accuracy", "accuracy"),
     "active fraction": ("active_fraction",),
     "learning rate": ("lr",),
     "logit scale": ("logit_scale",),
     "norm of the gradient": ("gradient_norm",),
 }
 VALIDATION: Mapping[str, Sequence[str]] = {
-    "validation: percent": ("accuracy", "text", "image", "group"),
+    "validation: percent": ("accuracy", "text", "image", "group", "recall@1", "recall@5", "recall@10"),
     "validation: loss": ("loss",),
 }
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from cards.rendering import render
 from shards.storage.whole_file import write_text
-from training.clip.settings import ClipSettings
+from training.clip.settings import RunSettings
+from training.report.about import About
 from training.report.panels import panels
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -19,10 +20,11 @@ MOST_LEFT_OUT = 20  # examples on page and card; the history has all
 
 def write_report(
     out: Path,
-    settings: ClipSettings,
+    settings: RunSettings,
     data: Mapping[str, Any],
     result: Mapping[str, Any],
     rows: Sequence[Mapping[str, Any]],
+    about: About,
     pictures: bool = True,
 ) -> None:
     """Write the card, ``data.json`` and, with its plots, the page of a run; the same bytes for the same run.
@@ -35,7 +37,7 @@ def write_report(
     """
     values = {
         "settings": settings.model_dump(mode="json"),
-        "published": ClipSettings(data=settings.data).model_dump(mode="json"),
+        "about": about,
         "datasets": [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]],
         "result": result,
         "final": rows[-1] if rows else {},

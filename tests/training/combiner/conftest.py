@@ -1,0 +1,74 @@
+"""Triplets of which a reference and a condition name the target, and runs of a tiny model on them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from manifests.canonical import identity_of, sample_key
+from shards.kinds.samples import Frame, Source
+from shards.kinds.triplet import Triplet
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.made_datasets import MadeDataset
+from tests.made_samples import MINED_SUBSET, Planned
+from training.combiner.settings import CombinerSettings
+
+COLOURS = ("red", "green", "blue", "yellow", "white", "black")
+GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
+
+Settings = Callable[..., CombinerSettings]
+
+
+def frame(ground: str, colour: str) -> Frame:
+    """A square of a colour on a ground."""
+    picture = Image.new("RGB", (32, 32), ground)
+    ImageDraw.Draw(picture).rectangle((8, 8, 24, 24), fill=colour)
+    name = f"{ground}-{colour}"
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, Source(f"{name}.jpg", 1000, "0" * 64))
+
+
+def recoloured() -> list[Planned]:
+    """The ground of the reference stays, and the condition names the colour of the target: 8 x 6 x 5 triplets."""
+    found = []
+    for ground, (before, after) in itertools.product(GROUNDS, itertools.permutations(COLOURS, 2)):
+        key = sample_key("recoloured", ground, before, after)
+        images = {"reference": f"{ground}-{before}", "target": f"{ground}-{after}", "distractor": ""}
+        captions = {role: name.replace("-", " ") for role, name in images.items()}
+        made = Triplet(
+            key=key, group=key, split="train", condition=f"{after} square", reference=frame(ground, before),
+            target=frame(ground, after), distractor=None, captions=captions, images=images,
+            provenance={"target": {"subject": "square"}}, scores={"concreteness": 4.9},
+        )  # fmt: skip
+        found.append(Planned(made, identity_of(ground, before, after), key))
+    return found
+
+
+@pytest.fixture
+def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """A subset ``recoloured`` of 240 triplets of 48 images."""
+    return made.take(built(_fill))
+
+
+def _fill(made: MadeDataset) -> None:
+    made.add("recoloured", MINED_SUBSET, [recoloured()])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a tiny model with random weights, on the data that is named."""
+    config = str(open_clip_config(tmp_path / "model", embed_dim=32))
+
+    def make(data: str, **changes: Any) -> CombinerSettings:
+        given: dict[str, Any] = {
+            "model": config, "weights": None, "data": (data,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
+            "held_out": 0.3, "lr": 1e-3, "threads": 1,
+        }  # fmt: skip
+        return CombinerSettings.model_validate(given | changes)
+
+    return make

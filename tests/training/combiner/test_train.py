@@ -1,0 +1,125 @@
+"""A Combiner learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.features.similarities import ByFeatures
+from evaluation.run import similarities_of
+from evaluation.scorers.contract import Composer, Running
+from evaluation.scorers.kinds import open_model
+from manifests.errors import BuildFailed, WrongUse
+from tests.made_datasets import MadeDataset
+from tests.training.combiner.conftest import Settings
+from training.combiner.data import open_data
+from training.combiner.settings import CombinerSettings
+from training.combiner.train import PASS, TrainedCombiner, train_combiner
+
+
+def train(settings: CombinerSettings, out: Path, **more: Any) -> TrainedCombiner:
+    """A run without reports, with a cache beside it."""
+    return train_combiner(settings, out, report=False, cache=out.parent / "cache", **more)
+
+
+def recall(model: str, settings: CombinerSettings, cache: Path) -> float:
+    """recall@1 in percent of a model on the validation of a run, asked as evaluation asks."""
+    import numpy as np
+
+    from evaluation.features.score_table import ranks
+
+    running = Running(batch=PASS, threads=1)
+    scorer = open_model(model, running)
+    assert isinstance(scorer, Composer)
+    similarities = similarities_of(scorer, cache, running)
+    assert isinstance(similarities, ByFeatures)
+    queries = list(open_data(settings).validation.examples())
+    similarities.prepare(queries)
+    found = [ranks(similarities.gallery(one), one.targets, one.excluded) for one in queries]
+    similarities.close()
+    return 100 * float(np.mean([one["higher"] + one["tied"] == 0 for one in found]))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool
+) -> None:
+    chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen)
+    trained = train_combiner(chosen, tmp_path / "run", cache=tmp_path / "cache")
+    assert recall(trained.model, chosen, tmp_path / "cache") == trained.best_value
+    assert trained.best_value == max(row["validation"]["recall@1"] for row in trained.history if "validation" in row)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"settings.json", "result.json", "data.json", "README.md", "report.html", "tensorboard"} <= names
+    assert ("best_clip.safetensors" in names) is not frozen and not any("checkpoint" in name for name in names)
+    assert "recall@1" in (tmp_path / "run/report.html").read_text() and trained.model.startswith("combiner:")
+    again = train(chosen, tmp_path / "run")
+    assert again.resumed_at == len(trained.history) and again.digest == trained.digest
+
+
+class Stop(Exception):
+    """Ends a run in the middle, as a kill does for all that is on disk."""
+
+
+@pytest.mark.parametrize("changes", [{"frozen": True}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16"}])
+def test_a_run_that_was_stopped_ends_with_the_same_bytes(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    chosen = settings(f"{made_triplets.root}:triplets", checkpoint_every=1, epochs=3, **changes)
+    whole = train(chosen, tmp_path / "whole")
+
+    def stop(step: int, steps: int, row: Any) -> None:
+        if step == 4:
+            raise Stop
+
+    with pytest.raises(Stop):
+        train(chosen, tmp_path / "parts", on_progress=stop)
+    resumed = train(chosen, tmp_path / "parts")
+    assert resumed.resumed_at == 3 and len(whole.history) == 6
+    assert resumed.digest == whole.digest and resumed.history == whole.history
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "parts")]
+    assert results[0] == results[1]
+
+
+def test_a_combiner_learns_conditions_and_of_shuffled_ones_it_does_not(
+    made_recoloured: MadeDataset, settings: Settings, tmp_path: Path
+) -> None:
+    learning: dict[str, Any] = {
+        "frozen": True, "batch": 48, "epochs": 60, "projection": 64, "hidden": 128, "dropout": 0.1, "held_out": 0.2,
+        "validate_every": 1000,
+    }  # fmt: skip
+    data = f"{made_recoloured.root}:recoloured"
+    matched = settings(data, **learning)
+    trained = train(matched, tmp_path / "matched")
+    shuffled = train(settings(data, **learning, conditions="shuffled"), tmp_path / "shuffled")
+    encoder = trained.model.split(":", 2)[2]
+    image_only = recall(f"image-only:{encoder}", matched, tmp_path / "cache")
+    assert trained.best_value > image_only + 40 and trained.best_value > 60
+    # What does not depend on the condition picks one of five targets of a reference.
+    assert shuffled.best_value < trained.best_value - 40
+
+
+def test_another_run_in_the_same_folder_is_refused(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path
+) -> None:
+    data = f"{made_triplets.root}:triplets"
+    train(settings(data, frozen=True), tmp_path / "run")
+    with pytest.raises(WrongUse, match=r"temperature is 0.01 there and 0.1 here"):
+        train(settings(data, frozen=True, temperature=0.1), tmp_path / "run")
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_broken_tars_end_a_run_and_are_named(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool
+) -> None:
+    tar = sorted(made_triplets.root.glob("triplets/*/*.tar"))[0]
+    content = bytearray(tar.read_bytes())
+    content[5000:-5000] = bytes(len(content) - 10_000)
+    chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen, held_out=0.1)
+    opened = open_data(chosen)
+    tar.write_bytes(content)
+    assert opened.training is not None
+    with pytest.raises((BuildFailed, WrongUse), match=tar.name):
+        train(chosen, tmp_path / "run")

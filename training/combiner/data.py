@@ -1,0 +1,179 @@
+"""What the training of a Combiner reads: triplets to train on, and queries to choose the best weights by."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.benchmarks import open_benchmark
+from evaluation.examples import Benchmark, Picture, Query
+from manifests.canonical import canonical_json
+from manifests.errors import WrongUse
+from shards.storage.tar_reader import BrokenTar
+from training.combiner.settings import CIRR, CombinerSettings
+from training.examples.contracts import Example
+from training.examples.example_set import ExampleSet, open_examples
+from training.examples.held_out import held_out
+from training.examples.ordering import order
+
+MOST_HELD_OUT = 4096  # groups; CIRR's validation split has 4,181 queries
+REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", "condition"
+_LOG = logging.getLogger("twinset")
+
+
+class Triplets(ExampleSet):
+    """Some of the triplets of a set, each with its own condition or that of another.
+
+    Args:
+        whole: of which they are. numbers: which of them, in order.
+        shuffle: seed of the permutation of conditions; None: each keeps its own.
+    """
+
+    def __init__(self, whole: ExampleSet, numbers: NDArray[np.int64], shuffle: int | None = None) -> None:
+        super().__init__(whole.parts)
+        self._whole, self._numbers, self._shuffle = whole, numbers, shuffle
+        # One permutation for all of a run: what is trained on is a dataset whose conditions are wrong.
+        self._others = None if shuffle is None else numbers[order(len(numbers), shuffle, 0)]
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, number: int) -> Example:
+        if not 0 <= number < len(self):
+            raise IndexError(f"example {number} of {len(self)}")
+        found = self._whole[int(self._numbers[number])]
+        return found if self._others is None else replace(found, texts=self._whole[int(self._others[number])].texts)
+
+    def digest(self) -> str:
+        """As `ExampleSet.digest`, of the triplets that were chosen and of how their conditions are shuffled."""
+        chosen = hashlib.sha256(self._numbers.astype("<i8").tobytes()).hexdigest()
+        return hashlib.sha256(canonical_json([self._whole.digest(), chosen, self._shuffle])).hexdigest()
+
+    def column(self, name: Literal["keys", "groups", "targets"]) -> NDArray[Any]:
+        """One value of each triplet, (n,): its key, its group, or the start of the sha256 of its target."""
+        return column(self._whole, name)[self._numbers]
+
+
+def column(triplets: ExampleSet, name: Literal["keys", "groups", "targets"]) -> NDArray[Any]:
+    """As `Triplets.column`, of all triplets of a set."""
+    found = []
+    for part in triplets.parts:
+        if name == "targets":
+            values = part.columns.images[TARGET].hashes
+        else:
+            values = np.array((part.columns.keys if name == "keys" else part.columns.groups).to_pylist(), object)
+        found.append(np.tile(values, part.copies))  # a triplet is seen from one side
+    return np.concatenate(found)
+
+
+class HeldOut(Benchmark):
+    """Triplets as queries: which of all their target and distractor images is meant by a reference and a condition.
+
+    Images are told apart by their bytes. The reference itself is not ranked. Queries of one reference and one condition
+    share their targets: each of these is right.
+    """
+
+    name, title, citation = "held-out", "Held-out triplets", ""
+
+    def __init__(self, triplets: Triplets) -> None:
+        self._triplets = triplets
+
+    def examples(self) -> Iterator[Query]:
+        """As `evaluation.examples.Benchmark.examples`."""
+        gallery, places, targets = list[Picture](), dict[str, int](), dict[tuple[str, str], set[int]]()
+        for example in self._all():
+            for role in (TARGET, DISTRACTOR):
+                if (place := example.images.get(role)) is not None and place.sha256 not in places:
+                    places[place.sha256] = len(gallery)
+                    gallery.append(picture(self._triplets, example, role))
+            asked = example.images[REFERENCE].sha256, example.texts[CONDITION]
+            targets.setdefault(asked, set()).add(places[example.images[TARGET].sha256])
+        entries: Sequence[Picture] = tuple(gallery)
+        for example in self._all():
+            reference = example.images[REFERENCE].sha256
+            yield Query(
+                key=example.key,
+                subset=self.name,
+                group=example.group,
+                image=picture(self._triplets, example, REFERENCE),
+                text=example.texts[CONDITION],
+                gallery=entries,
+                targets=frozenset(targets[reference, example.texts[CONDITION]]),
+                excluded=frozenset({places[reference]} if reference in places else ()),
+            )
+
+    def digest(self) -> str:
+        """As `evaluation.examples.Benchmark.digest`."""
+        return self._triplets.digest()
+
+    def _all(self) -> Iterator[Example]:
+        return (self._triplets[number] for number in range(len(self._triplets)))
+
+
+@dataclass(frozen=True, slots=True)
+class CombinerData:
+    """Triplets to train on, queries to validate with, and every dataset and shard as JSON."""
+
+    training: Triplets
+    validation: Benchmark
+    facts: dict[str, Any]
+
+    def digests(self) -> dict[str, str]:
+        """sha256 of each."""
+        return {"data": self.training.digest(), "validation": self.validation.digest()}
+
+
+def open_data(settings: CombinerSettings) -> CombinerData:
+    """Open the data of a run.
+
+    Raises:
+        WrongUse: a dataset cannot be read or has no triplets, or there are too few groups to hold some out.
+    """
+    whole = open_examples(settings.data, "triplets", settings.split)
+    shuffle = settings.seed if settings.conditions == "shuffled" else None
+    everything = np.arange(len(whole))
+    if settings.validation and settings.validation[0].startswith(CIRR):
+        cirr = open_benchmark("cirr", settings.validation[0].removeprefix(CIRR), ("global",))
+        return CombinerData(Triplets(whole, everything, shuffle), cirr, {"data": whole.facts(), "validation": []})
+    if settings.validation:
+        other = open_examples(settings.validation, "triplets", settings.validation_split)
+        return _checked(whole, Triplets(whole, everything, shuffle), Triplets(other, np.arange(len(other))))
+    groups = column(whole, "groups").tolist()
+    share = min(settings.held_out, MOST_HELD_OUT / len(set(groups)))
+    chosen = held_out(groups, share, settings.seed)
+    return _checked(whole, Triplets(whole, everything[~chosen], shuffle), Triplets(whole, everything[chosen]))
+
+
+def _checked(whole: ExampleSet, training: Triplets, validation: Triplets) -> CombinerData:
+    """Both, after a look at what they share: a triplet is refused, images are counted."""
+    validation.require((REFERENCE, TARGET, CONDITION))
+    if both := {*training.column("keys")} & {*validation.column("keys")}:
+        raise WrongUse(f"validation: {min(both)} is trained on and validated with; name other triplets as validation")
+    seen = np.isin(validation.column("targets"), training.column("targets"))
+    if seen.any():
+        _LOG.warning(
+            "validation: %d of %d targets are targets in training too, of other triplets: recall is partly that of "
+            "images that were seen",
+            seen.sum(),
+            len(seen),
+        )
+    return CombinerData(training, HeldOut(validation), {"data": whole.facts(), "validation": validation.facts()})
+
+
+def picture(triplets: Triplets, example: Example, role: str) -> Picture:
+    """An image of a triplet as evaluation reads it."""
+    return Picture(f"{example.where}.{role}", partial(_read, triplets, example, role))
+
+
+def _read(triplets: Triplets, example: Example, role: str) -> bytes:
+    try:
+        return triplets.read_image(example, role)
+    except BrokenTar as error:
+        raise WrongUse(str(error)) from error

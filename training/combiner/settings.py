@@ -1,0 +1,59 @@
+"""The settings of a Combiner's training; the defaults are those of GeneCIS's released code (5.1, appendix E)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, PositiveInt, model_validator
+
+from evaluation.scorers.combiner_network import DROPOUT, HIDDEN, PROJECTION
+from training.clip.settings import RunSettings
+
+CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
+
+
+class CombinerSettings(RunSettings):
+    """What `training.combiner.train.train_combiner` trains, on what and how.
+
+    Attributes:
+        model, weights: the encoder; the paper's tables are of RN50x4 and ViT-B-16.
+        data: triplets with a reference, a target and a condition.
+        validation: other triplets, or ``cirr=DIR``, the paper's choice. Without any, groups of ``data`` are held out.
+        held_out: share of the groups that are held out then, at most `training.combiner.data.MOST_HELD_OUT`.
+        frozen: keep the encoder as it is and train the Combiner alone, on features that are computed once.
+        conditions: ``shuffled`` gives each triplet of the training data the condition of another: a control, of which
+            nothing can be learnt about conditions. Validation keeps its own.
+        projection, hidden: widths of the Combiner's layers. dropout: share of activations.
+        temperature: τ of the loss.
+        lr, betas, eps, weight_decay: of AdamW, for encoder and Combiner alike; the rate falls from epoch to epoch.
+        clip_norm: largest norm of the encoder's gradient; 0: any.
+        transform: of training images; a frozen encoder reads them as in evaluation.
+    """
+
+    model: str = "RN50x4"
+    batch: int = Field(default=256, ge=2)
+    epochs: PositiveInt = 6
+    held_out: float = Field(default=0.05, gt=0, lt=1)
+    frozen: bool = False
+    conditions: Literal["matched", "shuffled"] = "matched"
+    projection: PositiveInt = PROJECTION
+    hidden: PositiveInt = HIDDEN
+    dropout: float = Field(default=DROPOUT, ge=0, lt=1)
+    temperature: float = Field(default=0.01, gt=0, allow_inf_nan=False)
+    lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(default=0, ge=0, allow_inf_nan=False)
+    clip_norm: float = Field(default=1, ge=0, allow_inf_nan=False)
+    seed: int = Field(default=0, ge=0, lt=1 << 63)
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> CombinerSettings:
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError("betas: both are from 0 to below 1")
+        cirr = [place for place in self.validation if place.startswith(CIRR)]
+        if cirr and len(self.validation) > 1:
+            raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")
+        if cirr and self.validation_split:
+            raise ValueError(f"validation_split: {cirr[0]} has one split; leave it out")
+        return self

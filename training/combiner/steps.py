@@ -1,0 +1,147 @@
+"""One step of a Combiner: queries of a batch, their loss against its targets (GeneCIS, equation 1), new weights."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from evaluation.scorers.combiner_network import CombinerNetwork
+from manifests.canonical import generator_for
+from manifests.errors import BuildFailed, WrongUse
+from training.combiner.data import CONDITION, REFERENCE, TARGET
+from training.combiner.settings import CombinerSettings
+from training.examples.contracts import Batch
+from training.losses.features import Features, similarities
+from training.losses.gradient_cache import cached_backward
+
+LOWEST = 1e-3  # of the learning rate, as a share of the first one
+SHOWN = 5  # keys in a message
+Inputs = Mapping[str, Tensor]
+
+
+class Trainee(nn.Module):
+    """What is trained: a Combiner, and the encoder unless that is frozen.
+
+    clip: a model of open_clip; None where inputs are features already.
+    """
+
+    def __init__(self, combiner: CombinerNetwork, clip: Any = None) -> None:
+        super().__init__()
+        self.combiner, self.clip = combiner, clip
+
+    def forward(self, inputs: Inputs) -> Features:
+        """Queries as texts and target images as images, both with norm 1.
+
+        Args:
+            inputs: by role, images and tokens, or features that are not normalised.
+        """
+        reference, target, condition = inputs[REFERENCE], inputs[TARGET], inputs[CONDITION]
+        if self.clip is not None:
+            reference, target = self.clip.encode_image(torch.cat([reference, target])).chunk(2)
+            condition = self.clip.encode_text(condition)
+        queries = self.combiner(reference, condition)
+        return Features(functional.normalize(target.float(), dim=-1), functional.normalize(queries.float(), dim=-1))
+
+
+def new_trainee(settings: CombinerSettings, clip: Any, features: int) -> Trainee:
+    """A Combiner with random weights from the seed, with an encoder unless it is frozen.
+
+    Args:
+        features: numbers of a feature of the encoder.
+
+    Raises:
+        WrongUse: the batch is to be split, and the encoder normalises over batches.
+    """
+    norms = [name for name, module in clip.named_modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    if norms and settings.accumulate > 1 and not settings.frozen:
+        raise WrongUse(
+            f"accumulate: {settings.model} normalises over a batch ({norms[0]}), whose parts give other features; "
+            "leave it out, or train a vision transformer such as ViT-B-16"
+        )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        combiner = CombinerNetwork(features, settings.projection, settings.hidden, settings.dropout)
+    return Trainee(combiner, None if settings.frozen else clip)
+
+
+def new_optimiser(trainee: Trainee, settings: CombinerSettings) -> torch.optim.AdamW:
+    """AdamW over all that is trained, with one rate and one decay for all."""
+    return torch.optim.AdamW(
+        trainee.parameters(), lr=settings.lr, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay
+    )
+
+
+def learning_rate(epoch: int, settings: CombinerSettings) -> float:
+    """The learning rate of epoch e = 0, 1, …, E - 1: lr · (0.001 + 0.999 · (1 + cos(π · e / E)) / 2)."""
+    fallen = (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
+    return settings.lr * (LOWEST + (1 - LOWEST) * fallen)
+
+
+class Stepper:
+    """Takes the steps of a run. All that is random in one is a function of the seed and the step."""
+
+    def __init__(
+        self, trainee: Trainee, optimiser: torch.optim.Optimizer, settings: CombinerSettings, device: str
+    ) -> None:
+        self.trainee, self.optimiser, self.settings, self.device = trainee, optimiser, settings, device
+        self._scale = torch.tensor(1 / settings.temperature, device=device)
+
+    def take(self, batch: Batch) -> dict[str, float]:
+        """Train on a batch; returns what is logged.
+
+        Raises:
+            BuildFailed: loss or gradient is not finite; weights stay as they were.
+        """
+        settings = self.settings
+        rate = learning_rate(batch.epoch, settings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad(set_to_none=True)
+        dropout = generator_for(settings.seed, "training", repr(("dropout", batch.step, 0)))
+        torch.manual_seed(int(dropout.integers(1 << 63)))
+        inputs = {role: value.to(self.device) for role, value in {**batch.images, **batch.texts}.items()}
+        value, logged = cached_backward(self._encode, inputs, contrast, settings.batch // settings.accumulate)
+        norm = torch.nn.utils.get_total_norm([one.grad for one in self.trainee.parameters() if one.grad is not None])
+        if not torch.isfinite(torch.stack([value, norm])).all():
+            keys = ", ".join(batch.keys[:SHOWN])
+            raise BuildFailed(
+                f"step {batch.step + 1}: the loss is {float(value)} and the norm of its gradient {float(norm)}; the "
+                f"examples are {keys} and others. Train again into a new --out with a lower --lr"
+            )
+        if self.trainee.clip is not None and settings.clip_norm:
+            # The released code clips gradients that its scaler of float16 has multiplied: by some 10^4 to 10^5, so that
+            # they shrink whatever their norm is. Here they are not scaled: this is the norm that was meant.
+            torch.nn.utils.clip_grad_norm_(self.trainee.clip.parameters(), settings.clip_norm)
+        self.optimiser.step()
+        return {"loss": float(value), "lr": rate, "gradient_norm": float(norm), **logged}
+
+    def _encode(self, inputs: Inputs) -> tuple[Features, Tensor]:
+        with self._autocast():
+            return self.trainee(inputs), self._scale
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self.settings.precision == "float32":
+            return contextlib.nullcontext()
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16)
+
+
+def contrast(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float]]:
+    """The contrastive loss of queries against the target images of their batch, and its accuracy (0-1).
+
+    L = -1/n Σ_i log( exp(q_i · x_i / τ) / Σ_j exp(q_i · x_j / τ) ): one direction, from queries to images, so that two
+    queries of one batch may share an image only at the price of one of them.
+
+    Args:
+        features: queries as texts, targets as images, both (n, d).
+        scale: 1 / τ.
+    """
+    logits = scale * similarities(features.texts, features.images)
+    labels = torch.arange(len(logits), device=logits.device)
+    accuracy = (logits.argmax(dim=1) == labels).float().mean()
+    return functional.cross_entropy(logits, labels), {"accuracy": float(accuracy)}
