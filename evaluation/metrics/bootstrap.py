@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +12,15 @@ from numpy.typing import NDArray
 from evaluation.metrics.outcomes import Floats
 
 _CELLS = 1_000_000  # weights at a time
+_DRAWS = 65_536  # clusters drawn and counted at a time: their counts stay in the processor's cache
+_EXACT = 2**24  # integers up to here, and their sums, are exact in float32
 #: A binomial number costs about as much as drawing and counting this many clusters.
 _BINOMIAL = 12
 
 
-def resampled(sums: NDArray[np.int64], counts: NDArray[np.int64], resamples: int, seed: int, label: str = "") -> Floats:
+def resampled(
+    sums: NDArray[np.integer[Any]], counts: NDArray[np.int64], resamples: int, seed: int, label: str = ""
+) -> Floats:
     """Sums of events over resamples of clusters.
 
     A resample draws as many clusters as there are, with replacement: their weights are multinomial. Clusters with the
@@ -32,11 +37,21 @@ def resampled(sums: NDArray[np.int64], counts: NDArray[np.int64], resamples: int
     """
     digest = hashlib.blake2b(label.encode(), digest_size=8).digest()
     rng = np.random.default_rng([seed, int.from_bytes(digest, "big")])
-    weighed = [weights @ sums.astype(np.float64) for weights in _weights(counts, resamples, rng)]
-    return np.concatenate(weighed) if weighed else np.empty((0, sums.shape[1]))
+    # Integers in floating point: the products are exact in either type, and float32 takes half the memory.
+    largest = max(int(sums.max(initial=0)), -int(sums.min(initial=0)))
+    kind: type[np.floating[Any]] = np.float32 if int(counts.sum()) * largest < _EXACT else np.float64
+    events = np.flatnonzero(sums.any(0))
+    added = sums[:, events].astype(kind)
+    found, first = np.zeros((resamples, sums.shape[1])), 0
+    for weights in _weights(counts, resamples, rng, kind):
+        found[first : first + len(weights), events] = weights @ added
+        first += len(weights)
+    return found
 
 
-def _weights(counts: NDArray[np.int64], resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+def _weights(
+    counts: NDArray[np.int64], resamples: int, rng: np.random.Generator, kind: type[np.floating[Any]]
+) -> Iterator[NDArray[np.floating[Any]]]:
     """Multinomial weights of the ways to be a cluster, in blocks of shape (some resamples, p).
 
     Ways that many clusters share get a binomial weight each. The clusters of rare ways are first one way together, then
@@ -48,16 +63,18 @@ def _weights(counts: NDArray[np.int64], resamples: int, rng: np.random.Generator
     pool = np.repeat(rare, counts[rare])
     chances = np.append(counts[common], len(pool)) / clusters
     block = max(1, _CELLS // max(ways, len(pool)))
+    some = max(1, _DRAWS // max(ways, len(pool)))
     for first in range(0, resamples, block):
         size = min(block, resamples - first)
         drawn = rng.multinomial(clusters, chances, size)
-        weights = np.zeros((size, ways))
+        weights = np.zeros((size, ways), kind)
         weights[:, common] = drawn[:, :-1]
-        if len(pool):
-            # Each resample counts in its own row of the weights.
-            row = np.repeat(np.arange(0, size * ways, ways), drawn[:, -1])
-            place = pool[rng.integers(0, len(pool), len(row), np.uint32)]
-            weights += np.bincount(row + place, minlength=size * ways).reshape(size, ways)
+        for begin in range(0, size if len(pool) else 0, some):
+            rows, taken = weights[begin : begin + some], drawn[begin : begin + some, -1]
+            place = pool[rng.integers(0, len(pool), int(taken.sum()), np.uint32)]
+            if len(rows) > 1:  # each resample counts in its own row of the weights
+                place += np.repeat(np.arange(0, rows.size, ways), taken)
+            rows += np.bincount(place, minlength=rows.size).reshape(rows.shape)
         yield weights
 
 

@@ -17,7 +17,7 @@ from evaluation.score_files.batch import Batch
 from manifests.errors import WrongUse
 
 ROWS = 65_536  # a batch
-_BLOCK = 4 << 20  # bytes of CSV at a time
+_BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
 _LARGEST = 256 << 20
 _NO_WHOLE_ROW = ("straddling object", "cannot infer number of columns")  # what pyarrow says of a block without one
 _NAMED = 20  # columns in a message

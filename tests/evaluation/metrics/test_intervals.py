@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.metrics.bootstrap import interval, resampled
-from evaluation.metrics.clusters import alike, clustered_error
+from evaluation.metrics.clusters import alike
 from evaluation.metrics.measure import measure
 
 TRUTH = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]], np.uint8)
@@ -28,11 +28,10 @@ def test_clusters_are_summed_and_counted_like_a_loop(rows: list[tuple[int, int]]
 def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     groups, codes = np.sort(rng.integers(0, 40, 1000).astype(np.uint64)), rng.integers(0, 4, 1000)
-    whole, error = alike(codes, TRUTH, groups), clustered_error(codes.astype(np.float32), groups)
+    whole = alike(codes, TRUTH, groups)
     monkeypatch.setattr("evaluation.metrics.clusters._ROWS", 7)  # less than one cluster
     for one, other in zip(alike(codes, TRUTH, groups), whole, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert clustered_error(codes.astype(np.float32), groups) == pytest.approx(error)
 
 
 @pytest.mark.parametrize("counts", [[1] * 60, [400, 300, 200], [500, 20, *[1] * 30, 3]])
@@ -47,6 +46,16 @@ def test_resamples_are_those_of_clusters(counts: list[int], monkeypatch: pytest.
     wanted = np.cov(clusters, rowvar=False, bias=True) * len(clusters)
     np.testing.assert_allclose(found.mean(0), clusters.sum(0), rtol=0.02)
     np.testing.assert_allclose(np.cov(found, rowvar=False), wanted, rtol=0.15, atol=0.03 * wanted.max())
+
+
+def test_sums_depend_neither_on_precision_nor_on_how_many_are_drawn_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    sums, counts = rng.integers(-5, 20, (90, 3)).astype(np.int8), rng.choice([1, 2, 5, 400], 90)
+    once = resampled(sums, counts, 500, seed=1)
+    monkeypatch.setattr("evaluation.metrics.bootstrap._DRAWS", 100)
+    np.testing.assert_array_equal(resampled(sums, counts, 500, seed=1), once)
+    monkeypatch.setattr("evaluation.metrics.bootstrap._EXACT", 0)
+    np.testing.assert_array_equal(resampled(sums, counts, 500, seed=1), once)
 
 
 def test_an_interval_equals_that_of_a_loop_over_drawn_clusters() -> None:
@@ -93,9 +102,15 @@ def test_one_group_has_no_interval() -> None:
 def test_the_error_of_a_mean_is_that_of_its_clusters() -> None:
     rng = np.random.default_rng(2)
     groups = np.sort(rng.integers(0, 300, 3000).astype(np.uint64))
-    numbers = (rng.normal(size=3000) + rng.normal(size=300)[groups.astype(int)]).astype(np.float32)
-    mean, error = clustered_error(numbers, groups)
+    numbers = np.abs(rng.normal(size=3000) + rng.normal(size=300)[groups.astype(int)]).astype(np.float32)
+    # Equivariance of these scores is the numbers.
+    table = pa.table({"s00": numbers, **dict.fromkeys(("s01", "s10", "s11"), np.zeros(3000)), "group": groups})
+    found = measure(table).all.figures["mean_equivariance_text"]
     members = [numbers[groups == group] for group in np.unique(groups)]
     drawn = [np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))]) for _ in range(1000)]
-    assert mean == pytest.approx(numbers.mean(), abs=1e-6)
+    assert found.value == pytest.approx(numbers.mean(dtype=np.float64), abs=1e-9)
+    assert found.low is not None
+    error = (found.value - found.low) / 1.96
     assert error == pytest.approx(np.std([one.mean() for one in drawn]), rel=0.1)
+    sums = np.array([(one - found.value).sum(dtype=np.float64) for one in members])
+    assert error == pytest.approx(np.sqrt(300 / 299 * np.square(sums).sum()) / 3000, rel=1e-4)

@@ -104,6 +104,7 @@ def test_rows_of_any_length_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 3000]))) for row in range(200)]
     path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "short.csv")
     path.write_text("".join(path.read_text() + "".join(f"{a},{b},{c}{',' * 3000}\n" for a, b, c in rows)))
+    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 4 << 20)
     (whole,) = open_scores(path).batches(["key"])
     assert whole.columns["key"].to_pylist() == [key for _, key, _ in rows]
     monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 512)  # shorter than the header
