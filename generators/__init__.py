@@ -19,6 +19,7 @@ KINDS = {
     "selected-negatives": "generators.selection.source:SelectedNegatives",
     "small-scene-captions": "generators.builtin.small_scenes.source:SceneCaptions",
     "small-scene-galleries": "generators.builtin.small_scenes.source:SceneGalleries",
+    "small-scene-stills": "generators.builtin.small_scenes.source:SceneStills",
     "small-scene-triplets": "generators.builtin.small_scenes.source:SceneTriplets",
     "small-scene-twins": "generators.builtin.small_scenes.source:SceneTwins",
     "stable-diffusion": "generators.edited_pairs.source:StableDiffusion",

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 
 from generators.builtin.small_diffusion.relations import RELATIONS, Thing
-from generators.builtin.small_diffusion.scenes import COLOURS, OBJECTS
+from generators.builtin.small_diffusion.scenes import COLOURS
 from generators.builtin.small_scenes.changes import Change
-from generators.builtin.small_scenes.scenes import Scene
+from generators.builtin.small_scenes.scenes import KINDS, Scene
 
 #: Ways to say a scene; from either of its first two things, that makes four captions of one picture.
 PHRASINGS = ("of", "there is")
@@ -63,7 +63,7 @@ def _any_of(words: Sequence[str]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-_THING = f"a ({_any_of(tuple(COLOURS))}) ({_any_of(tuple(OBJECTS))})"
+_THING = f"a ({_any_of(tuple(COLOURS))}) ({_any_of(KINDS)})"
 _NEAR, _LONG = _any_of(tuple(_SHORT.values())), _any_of(tuple(RELATIONS))
 _OF = re.compile(f"{_THING} ({_LONG}) {_THING}(?:, with {_THING} ({_NEAR}) them)?")
 _THERE_IS = re.compile(f"there is {_THING}, and {_THING} is ({_NEAR}) it(?:; {_THING} is ({_NEAR}) both)?")

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from generators.builtin.small_diffusion.relations import OPPOSITE, Thing
-from generators.builtin.small_diffusion.scenes import COLOURS, OBJECTS
-from generators.builtin.small_scenes.scenes import Scene
+from generators.builtin.small_diffusion.scenes import COLOURS
+from generators.builtin.small_scenes.scenes import KINDS, Scene
 
 #: Type and subtype of each kind, in SugarCrepe's words.
 TWINS: dict[str, tuple[str, str]] = {
@@ -66,7 +66,7 @@ def changes(scene: Scene) -> Iterator[Change]:
     colours, kinds = ({getattr(one, name) for one in scene.things} for name in ("colour", "object"))
     for number in range(len(scene.things)):
         yield from (Change("att", number, word) for word in COLOURS if word not in colours)
-        yield from (Change("obj", number, word) for word in OBJECTS if word not in kinds)
+        yield from (Change("obj", number, word) for word in KINDS if word not in kinds)
     yield Change("rel", 0, OPPOSITE[scene.relation])
     yield Change("rel", 1, scene.relation)
 

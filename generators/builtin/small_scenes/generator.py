@@ -87,15 +87,19 @@ class TwinCandidate(CaptionedCandidate):
     scene1: str
 
     @property
+    def scenes(self) -> tuple[Scene, Scene]:
+        """Of both sides."""
+        return scene_of(json.loads(self.scene0)), scene_of(json.loads(self.scene1))
+
+    @property
     def counted_as(self) -> str:
         """As `Candidate.counted_as`."""
         return self.change
 
 
-class TwinGenerator(SceneGenerator[SceneTwins]):
-    """Pairs of scenes, a kind of change after the other."""
+class TwinPlanner(SceneGenerator[S]):
+    """Plans pairs of scenes, a kind of change after the other."""
 
-    version = 1
     candidate = TwinCandidate
 
     def plan(self) -> Iterator[TwinCandidate]:
@@ -112,26 +116,34 @@ class TwinGenerator(SceneGenerator[SceneTwins]):
                 scene1=scene_json(second),
             )
 
+    def _pair(self, one: TwinCandidate, scenes: Sequence[Scene], frames: Sequence[Frame]) -> Pair:
+        type_, subtype = TWINS[one.change]
+        said = {f"{name}{n}": word for n, scene in enumerate(scenes) for name, word in scene.recorded().items()}
+        return Pair(
+            key=one.key,
+            group=one.group,
+            split=one.split,
+            change=one.change,
+            image0=frames[0],
+            image1=frames[1],
+            captions0=one.captions0,
+            captions1=one.captions1,
+            provenance={"type": type_, "subtype": subtype, **said},
+        )
+
+
+class TwinGenerator(TwinPlanner[SceneTwins]):
+    """Painted pairs."""
+
+    version = 1
+
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair]:
         """A pair each; both pictures have the same layout and ground."""
         for one in cast(Sequence[TwinCandidate], candidates):
-            scenes = [scene_of(json.loads(text)) for text in (one.scene0, one.scene1)]
+            scenes = one.scenes
             layout = self._layout(one.key, "both", scenes[0])
-            image0, image1 = (
-                self._painted(one.key, role, scene, layout) for role, scene in zip("01", scenes, strict=True)
-            )
-            type_, subtype = TWINS[one.change]
-            yield Pair(
-                key=one.key,
-                group=one.group,
-                split=one.split,
-                change=one.change,
-                image0=image0,
-                image1=image1,
-                captions0=one.captions0,
-                captions1=one.captions1,
-                provenance={"type": type_, "subtype": subtype, **_numbered(scenes)},
-            )
+            roles = zip("01", scenes, strict=True)
+            yield self._pair(one, scenes, [self._painted(one.key, role, scene, layout) for role, scene in roles])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +202,3 @@ class CaptionGenerator(SceneGenerator[SceneCaptions]):
 def scene_json(scene: Scene) -> str:
     """`Scene.recorded` as canonical JSON."""
     return canonical_json(scene.recorded()).decode()
-
-
-def _numbered(scenes: Sequence[Scene]) -> dict[str, str]:
-    """``first0`` and so on, of both scenes of a pair."""
-    return {f"{name}{n}": word for n, scene in enumerate(scenes) for name, word in scene.recorded().items()}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from generators.kubric_scenes.source import Kubric
 from generators.papers import BIVLC, GENECIS
-from manifests.source import Reference
+from manifests.source import Pool, Reference
 from shards.contracts import Context, Source
 
 if TYPE_CHECKING:
     from generators.builtin.small_scenes.generator import CaptionGenerator, TwinGenerator
     from generators.builtin.small_scenes.requests import GalleryGenerator, TripletGenerator
+    from generators.builtin.small_scenes.stills import StillGenerator
 
 
 class SmallScenes(Source):
@@ -57,6 +59,49 @@ class SceneTwins(SmallScenes):
         from generators.builtin.small_scenes.generator import TwinGenerator
 
         return TwinGenerator(self, context)
+
+
+class SceneStills(SmallScenes):
+    """The same kinds of pairs, rendered: solids on a floor with light and shadow, seen from above.
+
+    samples: at most so many rays a pixel. device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each
+    renderer, 0 for all cores. attempts: layouts tried before a pair is rejected.
+    """
+
+    kind: Literal["small-scene-stills"]
+    samples: int = Field(default=16, ge=1, le=4096)
+    denoise: bool = True
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=0)
+    attempts: int = Field(default=8, ge=1, le=100)
+
+    paper = BIVLC
+    reference = Kubric.reference
+    verb = "rendered with"
+    execution = ("device", "threads")
+    reasons: ClassVar[Mapping[str, str]] = {
+        "too-small": "a thing takes too little of the picture",
+        "cut-off": "the border of the picture cuts a thing",
+        "wrong-relation": "as the viewer sees it, a relation is not true",
+    }
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`."""
+        return "render"
+
+    def introduction(self) -> str:
+        """As `SourceSettings.introduction`."""
+        return (
+            "Two rendered scenes of the same two or three things, cut out of a board and seen from above, that differ "
+            "in one: swapped colours or kinds, a relation turned round, another colour or kind.\n"
+        )
+
+    def open(self, context: Context) -> StillGenerator:
+        """As `Source.open`."""
+        from generators.builtin.small_scenes.stills import StillGenerator
+
+        return StillGenerator(self, context)
 
 
 class SceneCaptions(SmallScenes):
