@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ S = TypeVar("S", bound=SmallScenes)
 class SceneGenerator(Generator[S]):
     """What all small scenes have: sampling without end, and painting."""
 
-    libraries = ("numpy", "opencv-python")
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python")
 
     def inputs(self) -> str:
         """Digest of the world: nothing else is read."""
