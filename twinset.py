@@ -13,7 +13,7 @@ The contracts to write a source or a filter against are here as well: see docs/e
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,6 +87,7 @@ __all__ = [
     "sample_key",
     "sha256_of_file",
     "status",
+    "train",
     "verify",
 ]
 
@@ -201,6 +202,47 @@ def evaluate(
     running = Running(device, batch, threads)
     places = [(name, Path(folder)) for name, folder in benchmarks]
     return read_and_run(places, models, Path(out), subsets, Path(cache) if cache else None, running, on_progress)
+
+
+def train(
+    data: Sequence[str],
+    out: str | Path,
+    *,
+    on_progress: Callable[[int, int, dict[str, Any]], None] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Train a dual encoder of open_clip, or resume a run that was stopped; a finished one is left as it is.
+
+    Args:
+        data: ``DIR``, ``DIR:SUBSET`` or ``DIR:SUBSET*2``, as ``twinset train clip --data`` takes them.
+        out: folder of the run; docs/training.md lists its files.
+        on_progress: called after each step with the steps taken, those of the run, and what is logged of this one.
+        settings: of `training.clip.settings.ClipSettings`, such as ``objective="negative-texts"``.
+
+    Returns:
+        ``{"best", "last", "sha256", "best_step", "steps", "resumed_at", "loss", "validation", "report"}``: weights,
+        the sha256 of the last, and figures of the last step.
+
+    Raises:
+        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
+        BuildFailed: the loss is not finite, or data are broken; the same call resumes from the last checkpoint.
+    """
+    from training.clip.settings import settings_from
+    from training.clip.train import train_clip
+
+    done = train_clip(settings_from({"data": tuple(data), **settings}), Path(out), on_progress)
+    last = done.history[-1]
+    return {
+        "best": str(done.best),
+        "last": str(done.last),
+        "sha256": done.digest,
+        "best_step": done.best_step,
+        "steps": last["step"],
+        "resumed_at": done.resumed_at,
+        "loss": last["loss"],
+        "validation": last.get("validation", {}),
+        "report": str(Path(out) / "report.html"),
+    }
 
 
 def _recipe(recipe: str | Recipe, settings: Iterable[str]) -> Recipe:

@@ -1,13 +1,13 @@
-"""``twinset train``: models on the twins."""
+"""``twinset train``: models on the twins; a module for each command below it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from cli import train_detectors
+from cli.train import clip, demo, detectors
 
 #: Each adds its command below `twinset train`.
-TRAININGS = (train_detectors,)
+TRAININGS = (clip, demo, detectors)
 
 
 def add(commands: Any) -> None:

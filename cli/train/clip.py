@@ -1,0 +1,129 @@
+"""``twinset train clip``: a dual encoder of open_clip on twins, text pairs or captioned images."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from training.losses.names import OBJECTIVES, REGULARISERS
+
+RANDOM = "random"  # instead of weights
+#: Options that take one value: name, how it is shown, what it is.
+VALUES = (
+    (
+        "model",
+        "NAME|CONFIG.json|DIR",
+        "architecture: open_clip's name, its JSON, or a folder with both (default: ViT-B-32)",
+    ),
+    ("weights", "TAG|FILE|random", "where it begins (default: openai, or those of the folder that --model names)"),
+    ("split", "NAME", "train on this split only"),
+    ("validation-split", "NAME", "validate on this split only"),
+    ("regulariser-weight", "X", "of the regulariser in the loss (default: as published)"),
+    ("batch", "N", "examples of an optimiser step, over all processes (default: 400, with hard negatives 200)"),
+    ("accumulate", "N", "split a batch into N parts to save memory; the loss still compares all of it"),
+    ("epochs", "N", "passes over the data (default: 10)"),
+    ("steps", "N", "optimiser steps, instead of --epochs"),
+    ("lr", "X", "peak learning rate (default: 1e-6)"),
+    ("eps", "X", "of AdamW (default: 1e-6)"),
+    ("weight-decay", "X", "of AdamW; not on norms, biases and the logit scale (default: 0.1)"),
+    ("warmup", "N", "steps in which the learning rate rises; then it falls as a cosine to 0 (default: 50)"),
+    ("seed", "N", "of order, augmentation, dropout, sampled negatives and random weights (default: 42)"),
+    ("validate-every", "N", "steps between validations (default: an epoch)"),
+    ("workers", "N", "processes that read images; they change no byte (default: 0, none besides this one)"),
+    ("threads", "N", "threads of torch (default: one a core)"),
+    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
+)
+#: Options with a choice of values.
+CHOICES = (
+    ("objective", OBJECTIVES, "what is compared (default: infonce)"),
+    ("regulariser", REGULARISERS, "added to the objective"),
+    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
+    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
+    ("best-by", ("accuracy", "group"), "validation figure that chooses the best weights (default: accuracy)"),
+    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset train``."""
+    text = (
+        "train a dual encoder of open_clip; the defaults are BiVLC's published recipe. The same command resumes a run "
+        "that was stopped, to the same bytes; docs/training.md explains the settings"
+    )
+    training = commands.add_parser("clip", help="train a dual encoder of open_clip", description=text)
+    training.set_defaults(run=run)
+    repeated: dict[str, Any] = {"action": "append", "default": argparse.SUPPRESS, "metavar": "DIR[:SUBSET][*N]"}
+    training.add_argument(
+        "--data", **repeated, required=True, help="what twinset built, or an export for open_clip; may be repeated"
+    )
+    training.add_argument("--validation", **repeated, help="what the best weights are chosen by; may be repeated")
+    training.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run")
+    for name, values, said in CHOICES:
+        training.add_argument(f"--{name}", choices=values, default=argparse.SUPPRESS, help=said)
+    for name, shown, said in VALUES:
+        training.add_argument(f"--{name}", metavar=shown, default=argparse.SUPPRESS, help=said)
+    training.add_argument(
+        "--betas", nargs=2, metavar="X", default=argparse.SUPPRESS, help="of AdamW (default: 0.9 0.98)"
+    )
+    training.add_argument(
+        "--allow-mixed-runtimes",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="resume on another type of machine, or with another number of threads: weights then differ in the last bits",
+    )
+    training.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+
+def run(asked: argparse.Namespace) -> None:
+    """``twinset train clip``."""
+    import twinset
+
+    given = {name: value for name, value in vars(asked).items() if name not in ("run", "out", "json", "verbose")}
+    if given.get("weights") == RANDOM:
+        given["weights"] = None
+    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
+        found = twinset.train(given.pop("data"), asked.out, on_progress=on_progress, **given)
+    if int(os.environ.get("RANK", "0")):
+        return  # torchrun's other processes
+    if asked.json:
+        print(json.dumps(found))
+        return
+    tell(found)
+
+
+def tell(found: dict[str, Any]) -> None:
+    """Print what a run came to."""
+    if found["resumed_at"] == found["steps"]:
+        print(f"finished before, after {found['steps']:,} steps: nothing was left to do")
+    else:
+        resumed = f", resumed after {found['resumed_at']:,}" if found["resumed_at"] else ""
+        print(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
+    for name, value in found["validation"].items():
+        print(f"  validation {name:10} {value:8.3f}")
+    print(f"best weights: {found['best']} (step {found['best_step']:,})")
+    print(found["report"])
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
+    """A bar with the loss, where stderr is a terminal."""
+    if not sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
+        yield lambda step, steps, row: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.completed:,} of {task.total:,} steps", BarColumn(), "{task.description}", TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        task = shown.add_task("", total=1)
+
+        def on_progress(step: int, steps: int, row: dict[str, Any]) -> None:
+            shown.update(task, completed=step, total=steps, description=f"loss {row['loss']:.3f}")
+
+        yield on_progress
