@@ -19,7 +19,7 @@ VALUES = (
     (
         "model",
         "NAME|CONFIG.json|DIR",
-        "architecture: open_clip's name, its JSON, or a folder with both (default: ViT-B-32)",
+        "open_clip's name of an architecture, its JSON, or a folder (default: ViT-B-32)",
     ),
     ("weights", "TAG|FILE|random", "where it begins (default: openai, or those of the folder that --model names)"),
     ("split", "NAME", "train on this split only"),
@@ -45,6 +45,7 @@ CHOICES = (
     ("regulariser", REGULARISERS, "added to the objective"),
     ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
     ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
+    ("twins", ("both", "first"), "sides of a pair that are examples of their own (default: both)"),
     ("best-by", ("accuracy", "group"), "validation figure that chooses the best weights (default: accuracy)"),
     ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
 )
@@ -75,7 +76,7 @@ def add(commands: Any) -> None:
         "--allow-mixed-runtimes",
         action="store_true",
         default=argparse.SUPPRESS,
-        help="resume on another type of machine, or with another number of threads: weights then differ in the last bits",
+        help="resume on another type of machine, or with other --threads: the last bits of the weights then differ",
     )
     training.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 

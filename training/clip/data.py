@@ -46,7 +46,7 @@ def open_data(settings: ClipSettings) -> RunData:
     Raises:
         WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
-    training = open_examples(settings.data, "pairs", settings.split)
+    training = open_examples(settings.data, "pairs", settings.split, settings.twins)
     if not settings.validation:
         return RunData(training, None)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, twins="first")

@@ -1,0 +1,38 @@
+"""A training run that takes a minute or two on a CPU: a small dual encoder on painted twins, from random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+#: The recipe whose subsets are built, and how many pairs of each are enough.
+RECIPE = "science"
+PAIRS = {"arms": 1200, "validation": 200}
+MODEL = Path(__file__).with_name("small_model.json")
+
+
+def demo_recipe() -> dict[str, Any]:
+    """What of the recipe is built: arguments of `twinset.build`."""
+    return {"only": list(PAIRS), "settings": [f"subsets.{name}.count={count}" for name, count in PAIRS.items()]}
+
+
+def demo_settings(data: Path) -> dict[str, Any]:
+    """Settings of the run (`training.clip.settings.ClipSettings`). data: the folder that was built.
+
+    Both twins are in a batch (BiVLC's CLIP_TROHN-Img), since what tells them apart is what the model shall learn.
+    """
+    training, validation = PAIRS
+    return {
+        "data": (f"{data}:{training}",),
+        "validation": (f"{data}:{validation}",),
+        "model": str(MODEL),
+        "weights": None,
+        "objective": "negative-pairs",
+        "batch": 32,
+        "steps": 400,
+        "lr": 1e-3,
+        "warmup": 40,
+        "transform": "evaluation",
+        "validate_every": 50,
+        "best_by": "group",
+    }
