@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.train import clip, demo, detectors
+from cli.train.clip import add as add_clip
+from cli.train.demo import add as add_demo
+from cli.train.detectors import add as add_detectors
 
 #: Each adds its command below `twinset train`.
-TRAININGS = (clip, demo, detectors)
+TRAININGS = (add_clip, add_demo, add_detectors)
 
 
 def add(commands: Any) -> None:
@@ -15,5 +17,5 @@ def add(commands: Any) -> None:
     text = "train models on what twinset built; the same command resumes a run that was stopped"
     training = commands.add_parser("train", help=text, description=text)
     trainings = training.add_subparsers(required=True, metavar="COMMAND")
-    for module in TRAININGS:
-        module.add(trainings)
+    for add_training in TRAININGS:
+        add_training(trainings)

@@ -26,7 +26,9 @@ def new_optimiser(network: torch.nn.Module, settings: ClipSettings) -> torch.opt
     decay = [value for name, value in named if decays_weight(name, value, norms)]
     keep = [value for name, value in named if not decays_weight(name, value, norms)]
     groups = [{"params": decay, "weight_decay": settings.weight_decay}, {"params": keep, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+    # One pass over memory instead of nine: the tables of tokens of small models are most of what they weigh.
+    fused = True if all(value.device.type == "cpu" for _, value in named) else None
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=fused)
 
 
 def decays_weight(name: str, value: torch.Tensor, norms: set[str]) -> bool:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from evaluation.scorers.open_clip_files import FILES
 from manifests.errors import WrongUse
-from training.losses.names import ObjectiveName, RegulariserName
+from training.losses.names import PUBLISHED_WEIGHT, ObjectiveName, RegulariserName
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -83,8 +83,10 @@ class ClipSettings(RunSettings):
 
     Attributes:
         validation: without any, the last weights are the best.
+        twins: whether each side of a pair is an example, the other one its negative, or the first side only.
         objective: which features are compared; it decides what is read of an example.
-        regulariser, regulariser_weight: total loss = objective + weight · regulariser.
+        regulariser, regulariser_weight: total loss = objective + weight · regulariser; the weight of its source where
+            none is given.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
         lr: peak learning rate; linear warm-up over ``warmup`` steps, then half a cosine to 0.
@@ -94,6 +96,7 @@ class ClipSettings(RunSettings):
     """
 
     model: str = "ViT-B-32"
+    twins: Literal["both", "first"] = "both"
     objective: ObjectiveName = "infonce"
     regulariser: RegulariserName | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
@@ -110,9 +113,11 @@ class ClipSettings(RunSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _batch_of_objective(cls, given: Any) -> Any:
+    def _published(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("objective", "infonce") != "infonce":
-            return {"batch": BATCH_WITH_NEGATIVES, **given}
+            given = {"batch": BATCH_WITH_NEGATIVES, **given}
+        if isinstance(given, dict) and given.get("regulariser") in PUBLISHED_WEIGHT:
+            given = {"regulariser_weight": PUBLISHED_WEIGHT[given["regulariser"]], **given}
         return given
 
     @model_validator(mode="after")
