@@ -22,6 +22,8 @@ from evaluation.report.scored import Scored
 FEWEST_BINS, MOST_BINS = 6, 60
 #: Seconds and ranks up to which curves are shown.
 LONGEST, DEEPEST = 3.0, 20
+#: Subsets with panels of their own: more can hardly be read, and take seconds to draw and megabytes of the page.
+MOST_SUBSETS = 24
 
 EQUIVARIANCE = "equivariance score / deviation of scores"  # the axis
 
@@ -49,8 +51,18 @@ def score_panels(scored: Sequence[Scored]) -> list[Panel]:
     return [Panel(title, "score", *lines) for title, lines in _histograms(scored, values).items()]
 
 
-def equivariance_panels(scored: Sequence[Scored]) -> list[Panel]:
-    """A panel a subset and change, a line a model (EqBen, Figures 6 and 13): the narrower about 0, the better.
+def largest_subsets(scored: Sequence[Scored]) -> tuple[set[str], int]:
+    """Those with the most rows of two images, at most `MOST_SUBSETS`; how many subsets have such rows."""
+    rows = Counter[str]()
+    for one in scored:
+        for table in _batches(one.path, ("subset", *SCORES[2:])):
+            counted = table.drop_null().column("subset").value_counts().to_pylist()
+            rows.update({pair["values"]: pair["counts"] for pair in counted})
+    return {*sorted(rows, key=lambda name: (-rows[name], name))[:MOST_SUBSETS]}, len(rows)
+
+
+def equivariance_panels(scored: Sequence[Scored], shown: set[str]) -> list[Panel]:
+    """A panel a shown subset and change, a line a model (EqBen, Figures 6 and 13): the narrower about 0, the better.
 
     What a change of the text does to a score should not depend on the image, nor on the text what a change of the image
     does. Models score in units of their own, so each is
@@ -62,7 +74,7 @@ def equivariance_panels(scored: Sequence[Scored]) -> list[Panel]:
         subsets, parts = np.array(table.column("subset").to_pylist(), dtype=object), {}
         scores = equivariance(*(_column(table, name) for name in SCORES))
         for change, score in zip(DIRECTIONS, scores, strict=True):
-            for subset in sorted(set(subsets)):
+            for subset in sorted(set(subsets) & shown):
                 here = score[subsets == subset] / deviations[place]
                 if (here := here[np.isfinite(here)]).size:
                     parts[f"{subset}: {change} changes", scored[place].about.model] = here

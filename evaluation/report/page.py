@@ -80,9 +80,11 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
         yield "Boundaries found to within some seconds, in percent", distributions.error_panels(scored)
     else:
         yield "Scores of pairs that belong together and of pairs that do not", distributions.score_panels(scored)
-        panels = distributions.equivariance_panels(scored)
+        shown, subsets = distributions.largest_subsets(scored)
+        panels = distributions.equivariance_panels(scored, shown)
         if panels:
-            caption = "Equivariance scores: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)"
+            part = "" if subsets == len(shown) else f" of the {len(shown)} largest of {subsets:,} subsets"
+            caption = f"Equivariance scores{part}: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)"
             yield caption, panels
 
 
