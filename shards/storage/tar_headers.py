@@ -23,7 +23,8 @@ def member_slices(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]
         where: the tar's path, for messages.
 
     Raises:
-        BrokenTar: a header is damaged or cut short, or of a member that a shard never holds.
+        BrokenTar: a header is damaged or cut short, or of a member that a shard never holds. Without a remedy, which
+            depends on where the tar comes from.
     """
     place = 0
     while True:
@@ -39,15 +40,15 @@ def member_slices(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]
 def _read(header: bytes, where: str) -> tuple[str, int]:
     """Name and size that a header states."""
     if len(header) < BLOCK:
-        raise BrokenTar(f"{where}: the tar is cut short; build this shard again")
+        raise BrokenTar(f"{where}: the tar is cut short")
     try:
         # The sum of all bytes, those of the checksum itself counted as spaces.
         said, found = int(header[148:156].rstrip(b"\0 "), 8), sum(header) - sum(header[148:156]) + 8 * ord(" ")
         name, size = header[:100].rstrip(b"\0").decode("ascii"), int(header[124:136].rstrip(b"\0 "), 8)
     except ValueError as error:
-        raise BrokenTar(f"{where}: not a header of a tar ({error}); build this shard again") from error
+        raise BrokenTar(f"{where}: not a header of a tar ({error})") from error
     if said != found:
-        raise BrokenTar(f"{where}: a damaged header; build this shard again")
+        raise BrokenTar(f"{where}: a damaged header")
     if header[156] not in _REGULAR or header[345] or not NAME.fullmatch(name) or not 0 <= size <= MEMBER_LIMIT:
-        raise BrokenTar(f"{where}: member {name!r} is not a field of a sample; build this shard again")
+        raise BrokenTar(f"{where}: member {name!r} is not a field of a sample")
     return name, size

@@ -10,6 +10,7 @@ from typing import Any
 from manifests.errors import WrongUse
 from shards.storage.whole_file import write_text
 from training.clip.settings import EXECUTION, RunSettings
+from training.examples.transforms import pixel_libraries
 
 #: Of the loop. Raised with any change after which the same settings and data give other weights.
 VERSION = 1
@@ -27,7 +28,8 @@ def run_identity(settings: RunSettings, start: Mapping[str, Any], digests: Mappi
         digests: of the data.
     """
     chosen = settings.model_dump(mode="json", exclude=set(EXECUTION | _PLACES))
-    return {"version": VERSION, "settings": chosen, "model": dict(start), "data": dict(digests)}
+    found = {"version": VERSION, "settings": chosen, "model": dict(start), "data": dict(digests)}
+    return found | {"pixels": pixel_libraries()}
 
 
 def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> None:

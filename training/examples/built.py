@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from manifests.canonical import canonical_json
-from manifests.errors import TwinsetError, WrongUse
+from manifests.errors import WrongUse
 from manifests.parquet import read_parquet
 from shards.kinds.encoded import EXTENSIONS
 from shards.kinds.kind import SampleKind
@@ -29,6 +29,7 @@ from shards.rows import KEPT
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_headers import member_slices
+from shards.storage.tar_reader import BrokenTar
 from training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
 from training.examples.contracts import Task, Twins
 from training.examples.places import DataPlace
@@ -115,8 +116,10 @@ def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, t
         sides = SIDES[task, kind.name]
         try:
             columns = _gathered(origin, kind).columns()
-        except (TwinsetError, pa.ArrowException, KeyError) as error:
-            raise error if isinstance(error, WrongUse) else WrongUse(f"{origin.title}: {error}; {REBUILD}") from error
+        except BrokenTar as error:
+            raise WrongUse(str(error)) from error
+        except (pa.ArrowException, KeyError, FileNotFoundError) as error:
+            raise WrongUse(f"{origin.title}: the rows of its shards are damaged ({error}); {REBUILD}") from error
         yield Part(origin, columns, sides[:1] if twins == "first" else sides, origin.digest(), place.copies)
 
 
@@ -163,13 +166,16 @@ def _shard(
     slices = {role: np.zeros((kept, 3), np.uint64) for role in kind.images}
     fields = {f"{role}.{extension}": role for role in kind.images for extension in EXTENSIONS}
     places = {key: row for row, key in enumerate(keys.to_pylist())}
-    with store.open(tar) as stream:
-        for name, offset, size in member_slices(stream, where):
-            key, _, one = name.partition(".")
-            if key not in places:
-                raise WrongUse(f"{where}: sample {key} is not in the rows of its shard; {REBUILD}")
-            if one in fields:
-                slices[fields[one]][places[key], :2] = offset, size
+    try:
+        with store.open(tar) as stream:
+            for name, offset, size in member_slices(stream, where):
+                key, _, one = name.partition(".")
+                if key not in places:
+                    raise BrokenTar(f"{where}: sample {key} is not in the rows of its shard")
+                if one in fields:
+                    slices[fields[one]][places[key], :2] = offset, size
+    except BrokenTar as error:
+        raise WrongUse(f"{error}; {REBUILD}") from error
     for role in kind.images:
         hashes = [int(text[:SHORT_DIGITS] or "0", 16) for text in rows[f"{role}_sha256"].to_pylist()]
         slices[role][:, 2] = hashes

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from manifests.canonical import canonical_json
 from manifests.errors import BuildFailed, TwinsetError, WrongUse
@@ -139,4 +140,5 @@ def open_examples(places: Sequence[str], task: Task, split: str | None = None, t
             parts.append(exported_part(place, store, task, split, twins))
         else:
             parts += built_parts(place, store, task, split, twins)
+    pa.default_memory_pool().release_unused()  # what joining columns needed: as much again as the columns
     return ExampleSet(parts)

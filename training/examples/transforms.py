@@ -79,6 +79,14 @@ class Transforms:
         return found
 
 
+def pixel_libraries() -> str:
+    """The libraries on which decoded and resized pixels depend, with their versions."""
+    from PIL import __version__, features
+
+    codecs = [f"{name} {features.version(name)}" for name in ("libjpeg_turbo", "jpg", "zlib", "webp")]
+    return ", ".join([f"Pillow {__version__}", *codecs])
+
+
 def crop_box(width: int, height: int, numbers: NDArray[np.float64]) -> tuple[int, int, int, int]:
     """Left, top, width and height of a random crop, as torchvision's `RandomResizedCrop` samples it.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import fsspec
 import numpy as np
 import pytest
 import torch
@@ -154,3 +155,22 @@ def test_roles_that_a_dataset_lacks_are_refused(
         Batches(triplets, small_crops, tokenize, 3, 0, ("reference", "target", "distractor"))
     with pytest.raises(WrongUse, match="do not fill a batch"):
         Batches(triplets, small_crops, tokenize, 300, 0, ("reference", "condition"))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_object_store_gives_the_batches_of_a_folder(
+    made_pairs: MadeDataset, small_crops: Transforms, workers: int
+) -> None:
+    here = open_batches(made_pairs, small_crops)
+    files = fsspec.filesystem("memory")
+    files.put(str(made_pairs.root), "/bucket/out", recursive=True)
+    try:
+        examples = open_examples(["memory://bucket/out:eq-ag"], "pairs")
+        assert examples.digest() == here.examples.digest()
+        away = Batches(examples, small_crops, tokenize, 4, 7, ROLES, workers, max_broken=0.5)
+        assert all(equal(batch, here.at(batch.step)) for batch in away.stream(0, 8))
+        files.rm("/bucket/out/eq-ag/test/00003.tar")
+        broken = {where for batch in away.stream(8, 12) for where, _ in batch.left_out}
+        assert broken == {f"memory://bucket/out/eq-ag/test/00003.tar: {key}" for key in made_pairs.kept["eq-ag"][-2:]}
+    finally:
+        files.rm("/bucket", recursive=True)
