@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from manifests.recipe import shipped_recipes
+from training.clip.settings import settings_from
 
 CHECKOUT = Path(__file__).parents[2]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
@@ -30,6 +31,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
         *("build-trohn/build-trohn", "build-trohn/local"),
         *("build-bivlc/build-bivlc", "build-bivlc/local"),
         *("evaluate/cpu", "evaluate/gpu"),
+        *("train/cpu", "train/gpu"),
         *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
     }
     assert len(names) == len(DEPLOYMENTS)
@@ -44,5 +46,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
 def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
     given = deployment.get("parameters", {})
     assert given.keys() <= inspect.signature(flow_of(deployment).fn).parameters.keys()
+    if "settings" in given and flow_of(deployment).name == "train":
+        assert settings_from({"data": tuple(given["data"]), **given["settings"]}).lr < 1
     if "recipe" in given:
         assert given["recipe"] in shipped_recipes()
