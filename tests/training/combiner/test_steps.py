@@ -1,0 +1,111 @@
+"""The loss is equation 1, the rate falls by epochs as in the released code, and the clipped norm is the true one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import normalize
+
+from evaluation.scorers.combiner_network import CombinerNetwork
+from manifests.errors import WrongUse
+from tests.evaluation.scorers.tiny_models import open_clip_network
+from training.combiner.settings import CombinerSettings
+from training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
+from training.examples.contracts import Batch
+from training.losses.features import Features
+
+SMALL = {"data": ("x",), "batch": 4, "projection": 6, "hidden": 10}
+
+
+@given(n=st.integers(2, 6), seed=st.integers(0, 99), temperature=st.sampled_from([0.01, 0.1, 1.0]))
+def test_the_loss_is_equation_1_term_by_term(n: int, seed: int, temperature: float) -> None:
+    images, queries = normalize(torch.randn(2, n, 5, generator=torch.Generator().manual_seed(seed)), dim=-1)
+    loss, logged = contrast(Features(images, queries), torch.tensor(1 / temperature))
+    total, right = 0.0, 0
+    for i in range(n):
+        scores = [float(queries[i].double() @ images[j].double()) / temperature for j in range(n)]
+        total -= scores[i] - max(scores) - math.log(sum(math.exp(one - max(scores)) for one in scores))
+        right += scores[i] == max(scores)
+    assert float(loss) == pytest.approx(total / n, rel=1e-4, abs=1e-5)
+    assert logged["accuracy"] == pytest.approx(right / n)
+
+
+def test_the_rate_falls_by_epochs_as_torch_has_it() -> None:
+    settings = CombinerSettings(data=("x",), lr=1e-6, epochs=6)
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=settings.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=6, eta_min=1e-3 * settings.lr)
+    for epoch in range(6):
+        assert learning_rate(epoch, settings) == pytest.approx(optimiser.param_groups[0]["lr"], rel=1e-9)
+        optimiser.step()
+        schedule.step()
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    network = CombinerNetwork(5, 16, 32)
+    image, text = torch.randn(2, 3, 5)
+    assert not torch.equal(network(image, text), network(image, text))
+    network.eval()
+    assert torch.equal(network(image, text), network(image, text))
+
+
+def batch(step: int) -> Batch:
+    drawn = torch.Generator().manual_seed(step)
+    images = {role: torch.randn(4, 3, 32, 32, generator=drawn) for role in ("reference", "target")}
+    tokens = torch.randint(1, 49_000, (4, 77), generator=drawn)
+    return Batch(step, 0, tuple("abcd"), tuple("abcd"), images, {"condition": tokens})
+
+
+def test_the_encoder_moves_by_the_clipped_norm_and_the_combiner_freely() -> None:
+    moved = {}
+    for clip_norm in (0.0, 0.01):
+        settings = CombinerSettings.model_validate({**SMALL, "lr": 1.0, "clip_norm": clip_norm, "epochs": 1})
+        trainee = new_trainee(settings, open_clip_network(), 8)
+        before = {name: value.clone() for name, value in trainee.named_parameters()}
+        stepper = Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu")
+        logged = stepper.take(batch(0))
+        moved[clip_norm] = {
+            part: math.sqrt(
+                sum(
+                    float((value.detach() - before[name]).pow(2).sum())
+                    for name, value in trainee.named_parameters()
+                    if name.startswith(part)
+                )
+            )
+            for part in ("clip.", "combiner.")
+        }
+        assert logged["gradient_norm"] > 0.1
+    assert moved[0.01]["clip."] == pytest.approx(0.01, rel=1e-3) and moved[0.0]["clip."] > 0.1
+    assert moved[0.01]["combiner."] == pytest.approx(moved[0.0]["combiner."], rel=1e-5)
+
+
+def test_a_step_is_a_function_of_weights_batch_and_number() -> None:
+    settings, found = CombinerSettings.model_validate(SMALL), []
+    for number in (3, 3, 4):
+        trainee = new_trainee(settings, open_clip_network(), 8)
+        torch.manual_seed(len(found))  # whatever was drawn before
+        optimiser = torch.optim.SGD(trainee.parameters(), lr=1.0)
+        given = batch(0)
+        Stepper(trainee, optimiser, settings, "cpu").take(
+            Batch(number, 0, given.keys, given.groups, given.images, given.texts)
+        )
+        found.append(np.concatenate([value.detach().numpy().ravel() for value in trainee.combiner.parameters()]))
+    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
+def test_a_frozen_encoder_is_no_part_of_what_is_trained() -> None:
+    trainee = new_trainee(CombinerSettings.model_validate({**SMALL, "frozen": True}), open_clip_network(), 8)
+    assert {name.split(".")[0] for name, _ in trainee.named_parameters()} == {"combiner"}
+
+
+def test_an_encoder_that_normalises_over_batches_cannot_be_split() -> None:
+    resnet = {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}
+    network = open_clip_network(vision_cfg=resnet)
+    settings = CombinerSettings.model_validate({**SMALL, "accumulate": 2})
+    with pytest.raises(WrongUse, match="RN50x4 normalises over a batch"):
+        new_trainee(settings, network, 8)
+    assert isinstance(new_trainee(settings.model_copy(update={"accumulate": 1}), network, 8), Trainee)
