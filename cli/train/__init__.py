@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from cli.train.clip import add as add_clip
+from cli.train.combiner import add as add_combiner
 from cli.train.demo import add as add_demo
 from cli.train.detectors import add as add_detectors
 
 #: Each adds its command below `twinset train`.
-TRAININGS = (add_clip, add_demo, add_detectors)
+TRAININGS = (add_clip, add_combiner, add_detectors, add_demo)
 
 
 def add(commands: Any) -> None:

@@ -24,7 +24,7 @@ from manifests.errors import BuildFailed, WrongUse
 from shards.storage.whole_file import write_text
 from training.clip.checkpoints import write_tensors
 from training.clip.history import History, Row
-from training.clip.identity import claim, run_identity
+from training.clip.identity import SETTINGS, claim, run_identity
 from training.clip.loop import RESULT, Loop, OnProgress, finished
 from training.clip.models import Start, open_start, write_config
 from training.clip.processes import Process, joined
@@ -90,6 +90,8 @@ def train_combiner(
         start, data = open_start(settings), open_data(settings)
         identity = run_identity(settings, start.identity(), data.digests())
         history = stack.enter_context(History(out))
+        if (out / SETTINGS).exists():  # another run is refused before anything is encoded
+            claim(out, settings, identity, process.runtime)
         if (done := finished(out, digest(identity), history)) is not None:
             return _trained(settings, out, done, history, done["steps"])
         run = Run(settings, out, start, data, process, digest(identity), cache or default_cache())

@@ -65,7 +65,7 @@ def test_the_encoder_moves_by_the_clipped_norm_and_the_combiner_freely() -> None
     for clip_norm in (0.0, 0.01):
         settings = CombinerSettings.model_validate({**SMALL, "lr": 1.0, "clip_norm": clip_norm, "epochs": 1})
         trainee = new_trainee(settings, open_clip_network(), 8)
-        before = {name: value.clone() for name, value in trainee.named_parameters()}
+        before = {name: value.detach().clone() for name, value in trainee.named_parameters()}
         stepper = Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu")
         logged = stepper.take(batch(0))
         moved[clip_norm] = {

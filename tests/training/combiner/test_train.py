@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.main import main
 from evaluation.features.similarities import ByFeatures
 from evaluation.run import similarities_of
 from evaluation.scorers.contract import Composer, Running
@@ -57,6 +58,22 @@ def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
     assert "recall@1" in (tmp_path / "run/report.html").read_text() and trained.model.startswith("combiner:")
     again = train(chosen, tmp_path / "run")
     assert again.resumed_at == len(trained.history) and again.digest == trained.digest
+
+
+def test_the_command_says_which_model_evaluation_opens(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = settings(f"{made_triplets.root}:triplets")
+    said = ["train", "combiner", "--data", chosen.data[0], "--model", chosen.model, "--weights", "random", "--frozen"]
+    said += ["--batch", "2", "--epochs", "1", "--projection", "12", "--hidden", "20", "--held-out", "0.3"]
+    said += ["--threads", "1", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "run")]
+    assert main(said) == 0
+    *_, page, model = capsys.readouterr().out.splitlines()
+    assert Path(page).is_file() and open_model(model, Running(threads=1)).name == model
+    assert main([*said, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == model and found["resumed_at"] == found["steps"] == 2
+    assert main([*said, "--dropout", "1"]) == 2 and "dropout: Input should be less than 1" in capsys.readouterr().err
 
 
 class Stop(Exception):

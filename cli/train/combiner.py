@@ -1,0 +1,115 @@
+"""``twinset train combiner``: GeneCIS's Combiner of images and conditions on triplets."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from cli.train.clip import RANDOM, progress
+
+#: Options that take one value: name, how it is shown, what it is.
+VALUES = (
+    ("model", "NAME|CONFIG.json|DIR", "the encoder: open_clip's name, its JSON, or a folder (default: RN50x4)"),
+    ("weights", "TAG|FILE|random", "of the encoder (default: openai, or those of the folder that --model names)"),
+    ("split", "NAME", "train on this split only"),
+    ("validation-split", "NAME", "validate on this split only"),
+    ("held-out", "SHARE", "of the groups, to validate on where there is no --validation (default: 0.05)"),
+    ("projection", "N", "width of the Combiner's first layers (default: 2560)"),
+    ("hidden", "N", "width of its other layers (default: 5120)"),
+    ("dropout", "SHARE", "of the Combiner's activations (default: 0.5)"),
+    ("temperature", "X", "of the loss (default: 0.01)"),
+    ("batch", "N", "triplets of an optimiser step (default: 256)"),
+    ("accumulate", "N", "split a batch into N parts to save memory; the loss still compares all of it"),
+    ("epochs", "N", "passes over the data (default: 6)"),
+    ("lr", "X", "learning rate of the first epoch; it falls as a cosine to a thousandth (default: 1e-6)"),
+    ("eps", "X", "of AdamW (default: 1e-8)"),
+    ("weight-decay", "X", "of AdamW (default: 0)"),
+    ("clip-norm", "X", "largest norm of the encoder's gradient, 0 for any (default: 1)"),
+    ("seed", "N", "of the Combiner's first weights, order, augmentation, dropout and held-out groups (default: 0)"),
+    ("validate-every", "N", "steps between validations (default: an epoch)"),
+    ("workers", "N", "processes that read images; they change no byte (default: 0, none besides this one)"),
+    ("threads", "N", "threads of torch (default: one a core)"),
+    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
+)
+#: Options with a choice of values.
+CHOICES = (
+    ("conditions", ("matched", "shuffled"), "shuffled: train on conditions of other triplets, a control"),
+    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
+    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
+    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset train``."""
+    text = (
+        "train a Combiner of images and conditions on triplets, with its encoder or on a frozen one; the defaults are "
+        "GeneCIS's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
+    )
+    training = commands.add_parser("combiner", help="train a Combiner of images and conditions", description=text)
+    training.set_defaults(run=run)
+    repeated: dict[str, Any] = {"action": "append", "default": argparse.SUPPRESS, "metavar": "DIR[:SUBSET][*N]"}
+    training.add_argument("--data", **repeated, required=True, help="triplets that twinset built; may be repeated")
+    training.add_argument(
+        "--validation", **repeated, help="triplets to choose the best weights by, or cirr=DIR; may be repeated"
+    )
+    training.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run")
+    training.add_argument(
+        "--frozen",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="keep the encoder as it is, and encode each image and condition once",
+    )
+    for name, values, said in CHOICES:
+        training.add_argument(f"--{name}", choices=values, default=argparse.SUPPRESS, help=said)
+    for name, shown, said in VALUES:
+        training.add_argument(f"--{name}", metavar=shown, default=argparse.SUPPRESS, help=said)
+    training.add_argument(
+        "--betas", nargs=2, metavar="X", default=argparse.SUPPRESS, help="of AdamW (default: 0.9 0.999)"
+    )
+    training.add_argument(
+        "--allow-mixed-runtimes",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="resume on another type of machine, or with other --threads: the last bits of the weights then differ",
+    )
+    training.add_argument(
+        "--cache",
+        type=Path,
+        default=argparse.SUPPRESS,
+        metavar="DIR",
+        help="with --frozen: folder of what was encoded (default: ~/.cache/twinset/features)",
+    )
+    training.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+
+def run(asked: argparse.Namespace) -> None:
+    """``twinset train combiner``."""
+    from training.clip.settings import checked
+    from training.combiner.settings import CombinerSettings
+    from training.combiner.train import train_combiner
+
+    own = ("run", "out", "json", "verbose", "cache")
+    given = {name: value for name, value in vars(asked).items() if name not in own}
+    if given.get("weights") == RANDOM:
+        given["weights"] = None
+    settings, cache = checked(CombinerSettings, given), getattr(asked, "cache", None)
+    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
+        trained = train_combiner(settings, asked.out, on_progress, cache=cache)
+    steps, last = len(trained.history), next(row for row in reversed(trained.history) if "validation" in row)
+    if asked.json:
+        found = {
+            "model": trained.model, "steps": steps, "resumed_at": trained.resumed_at, "best_step": trained.best_step,
+            "recall@1": trained.best_value, "validation": last["validation"], "sha256": trained.digest,
+        }  # fmt: skip
+        print(json.dumps(found))
+        return
+    resumed = f", resumed after {trained.resumed_at:,}" if 0 < trained.resumed_at < steps else ""
+    print(f"{steps:,} steps{resumed}; loss {trained.history[-1]['loss']:.4f}")
+    print(f"best: step {trained.best_step:,}, recall@1 {trained.best_value:.2f} % of {last['validation']['queries']:,}")
+    print(asked.out / "report.html")
+    print(trained.model)
