@@ -135,6 +135,9 @@ class Batches:
                     yield self.at(step)
                 else:
                     yield self._assembled(step, [next(parts) for _ in self._slots(step, CHUNK)])
+        except BuildFailed:
+            self.examples.check_unchanged()  # a rebuilt dataset seems broken: say what it is
+            raise
         finally:
             if parts is not None:
                 parts.close()

@@ -104,14 +104,13 @@ class ExampleSet:
         """Raise `BuildFailed` where a dataset is not what it was when it was opened."""
         for part in self.parts:
             try:
-                now = part.origin.digest()
+                now = f"its digest is {part.origin.digest()}"
             except (TwinsetError, FileNotFoundError) as error:
                 now = str(error)
-            if now != part.digest:
+            if now != f"its digest is {part.digest}":
                 raise BuildFailed(
-                    f"{part.origin.title}: rebuilt since this training began (its digest was {part.digest}, and is "
-                    f"{now} now). Its checkpoints are of the former data: put that back and resume, or train again "
-                    f"into a new --out"
+                    f"{part.origin.title}: rebuilt since this training began with the digest {part.digest}: {now}. "
+                    "Checkpoints are of the former data: put that back and resume, or train again into a new --out"
                 )
 
 

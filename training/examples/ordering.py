@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manifests.canonical import canonical_json
 
 
-@lru_cache(maxsize=2)  # batches of two epochs meet where one ends; 8 MB a million examples
+@lru_cache(maxsize=4)  # of two epochs where one ends, of training and of validation; 8 MB a million examples
 def order(n: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """A permutation of n examples, (n,) int64, read-only.
 

@@ -141,6 +141,17 @@ def test_a_dataset_that_is_rebuilt_meanwhile_is_refused_at_the_next_epoch(
     assert seen == [0, 1, 2, 3]
 
 
+def test_a_dataset_that_seems_broken_because_it_is_rebuilt_is_said_to_be_rebuilt(
+    made_pairs: MadeDataset, small_crops: Transforms
+) -> None:
+    batches = open_batches(made_pairs, small_crops)
+    tars = sorted((made_pairs.root / "eq-ag" / "test").glob("*.tar"))
+    tars[0].write_bytes(tars[1].read_bytes())
+    (made_pairs.root / layout.receipt("eq-ag", 0)).unlink()
+    with pytest.raises(BuildFailed, match=r"rebuilt since this training began with the digest .* 3 of 4 shards"):
+        list(batches.stream(0, 4))
+
+
 def test_roles_that_a_dataset_lacks_are_refused(
     made_text_pairs: MadeDataset, made_triplets: MadeDataset, small_crops: Transforms
 ) -> None:

@@ -1,0 +1,54 @@
+"""Headers of tars read without tarfile: the same members, and nothing that a shard never holds."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from shards.storage.tar_headers import member_slices
+from shards.storage.tar_reader import BrokenTar
+from shards.storage.tar_writer import TarWriter
+
+
+@pytest.fixture
+def tar(tmp_path: Path) -> bytes:
+    with TarWriter(tmp_path / "tar") as written:
+        for number, size in enumerate((0, 1, 511, 512, 513, 70_000)):
+            written.add(f"key-{number}.image0.jpg", bytes([number + 1]) * size)
+    return (tmp_path / "tar").read_bytes()
+
+
+def slices(content: bytes) -> list[tuple[str, int, int]]:
+    return list(member_slices(io.BytesIO(content), "TAR"))
+
+
+def test_members_lie_where_tarfile_finds_them(tar: bytes) -> None:
+    with tarfile.open(fileobj=io.BytesIO(tar)) as members:
+        assert slices(tar) == [(one.name, one.offset_data, one.size) for one in members]
+
+
+def test_every_changed_byte_of_a_header_is_noticed(tar: bytes) -> None:
+    for byte in range(512):
+        with pytest.raises(BrokenTar, match="TAR: byte 0: "):
+            slices(bytes([*tar[:byte], tar[byte] ^ 0x55, *tar[byte + 1 :]]))
+
+
+@pytest.mark.parametrize("length", [0, 100, 512, 1024, 1536, 60_000])
+def test_a_tar_that_is_cut_short_is_noticed(tar: bytes, length: int) -> None:
+    with pytest.raises(BrokenTar, match="cut short"):
+        slices(tar[:length])
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("../x.jpg", {}), ("a.txt", {"type": tarfile.SYMTYPE}), ("a.jpg", {"size": 1 << 30}), ("K.jpg", {})],
+)
+def test_what_a_shard_never_holds_is_refused(name: str, fields: dict[str, object]) -> None:
+    member = tarfile.TarInfo(name)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    with pytest.raises(BrokenTar, match="not a field of a sample"):
+        slices(member.tobuf(tarfile.USTAR_FORMAT) + bytes(1024))
