@@ -1,0 +1,57 @@
+"""``twinset train clip``: from words to settings, and what it prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twinset
+from cli.main import main
+
+FOUND = {
+    "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e", "best_step": 4, "steps": 8,
+    "resumed_at": 0, "loss": 1.25, "validation": {"accuracy": 50.0}, "report": "out/report.html",
+}  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `twinset.train` was called with."""
+    calls: list[Any] = []
+
+    def train(data: Any, out: Path, on_progress: Any, **settings: Any) -> dict[str, Any]:
+        calls.append((data, out, settings))
+        return FOUND
+
+    monkeypatch.setattr(twinset, "train", train)
+    return calls
+
+
+def test_only_what_was_said_is_a_setting(asked: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "clip", "--data", "a:b", "--data", "c*2", "--out", "out"]) == 0
+    options = ("--weights", "random", "--lr", "1e-4", "--betas", ".9", ".95", "--allow-mixed-runtimes", "--json")
+    assert main(["train", "clip", "--data", "a", "--out", "out", "--validation", "v", *options]) == 0
+    assert asked[0] == (["a:b", "c*2"], Path("out"), {})
+    said = {"validation": ["v"], "weights": None, "lr": "1e-4", "betas": [".9", ".95"], "allow_mixed_runtimes": True}
+    assert asked[1][2] == said
+    printed = capsys.readouterr().out
+    assert "8 steps; loss 1.2500" in printed and "best weights: out/best.safetensors (step 4)" in printed
+    assert json.loads(printed.splitlines()[-1]) == FOUND
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--batch", "10", "--accumulate", "3"), "3 parts do not divide a batch of 10"),
+        (("--lr", "fast"), "lr: Input should be a valid number"),
+        (("--regulariser-weight", "1"), "names no regulariser"),
+    ],
+)
+def test_wrong_settings_are_told_before_any_work(
+    tmp_path: Path, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "clip", "--data", "nowhere", "--out", str(tmp_path / "out"), *options]) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
