@@ -8,6 +8,7 @@ import time
 import pytest
 
 from shards.storage.store import Store
+from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
 
@@ -24,6 +25,11 @@ SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, help="skip tests that would begin later, for a run of limited time")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # What twinset draws for itself is drawn once as long as its code stays, for all tests and the commands they start.
+    os.environ["TWINSET_CACHE"] = str(cached(config, "drawn", lambda folder: None, DRAWN_BY))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

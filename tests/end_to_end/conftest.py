@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.cached_builds import CHECKOUT, cached
+from tests.cached_builds import CHECKOUT, cached
 
 BIN = Path(sys.executable).parent
 BUILD_SECONDS = 600  # on a busy machine; tests end as soon as the build does
@@ -110,13 +110,12 @@ subsets:
 
 
 @pytest.fixture(scope="session")
-def environment(pytestconfig: pytest.Config) -> dict[str, str]:
-    """Environment of the commands: no server, and a cache of the tests' own for what twinset draws."""
-    drawn = cached(pytestconfig, "drawn", lambda folder: None, ("generators/builtin",))
+def environment() -> dict[str, str]:
+    """Environment of the commands: no server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": str(CHECKOUT), "TWINSET_CACHE": str(drawn)}
+    return {**kept, "PATH": path, "PYTHONPATH": str(CHECKOUT)}
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]

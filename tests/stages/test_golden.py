@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -161,11 +160,10 @@ def test_a_drawn_shard_has_the_same_bytes_as_ever(tmp_path: Path) -> None:
 def test_a_shard_of_every_subset_that_is_found_has_the_same_bytes_as_ever(tmp_path: Path) -> None:
     # Renders differ between runtime classes: tests/generators/kubric_scenes/test_generator.py holds their scenes. So do
     # relations of captions: tests/generators/triplets/test_mining.py holds what is mined of those of its own.
-    # In a process of its own: two threads in dlib corrupt the heap. Drawn anew: a cache can be older than the code.
+    # In a process of its own: two threads in dlib corrupt the heap. The tests' cache is never older than the code.
     done = subprocess.run(
         [sys.executable, "-c", MAKES_ONE_OF_EACH, str(tmp_path / "out"), *FOUND],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "TWINSET_CACHE": str(tmp_path / "cache")},
         capture_output=True,
         text=True,
         timeout=250,

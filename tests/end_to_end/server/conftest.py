@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.cached_builds import CHECKOUT
+from tests.cached_builds import CHECKOUT
 from tests.end_to_end.conftest import BIN, BUILD_SECONDS, Start
 from tests.end_to_end.server.prefect_api import Api
 

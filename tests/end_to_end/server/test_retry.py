@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.cached_builds import CHECKOUT
+from tests.cached_builds import CHECKOUT
 
 
 def kill_below(worker: subprocess.Popen[bytes]) -> int:

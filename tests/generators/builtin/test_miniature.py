@@ -24,6 +24,7 @@ from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS
 from generators.builtin.miniature.film import Film, write_video
 from generators.builtin.miniature.home_videos import HOME_VIDEOS
+from generators.builtin.miniature.scene_captions import write_scenes
 from generators.video import safe_pickle
 from generators.video.frame_pairs import FramePairCandidate
 from generators.video.frames import VideoFrame, read_frames
@@ -34,17 +35,14 @@ from shards.media.media_folder import MediaFolder
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole miniature, drawn once for this module."""
-    folder = tmp_path_factory.mktemp("cache") / "miniature"
-    miniature.paint(folder)
-    return folder
+def drawn() -> Path:
+    """The whole miniature, as this code draws it; not to be changed."""
+    return miniature.ensure()
 
 
 @pytest.fixture
-def demo(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    """The shipped demo recipe, reading this module's miniature."""
-    monkeypatch.setattr("manifests.locations.miniature_folder", lambda: drawn)
+def demo(drawn: Path) -> Recipe:
+    """The shipped demo recipe, whose miniature is there."""
     return load_recipe("demo")
 
 
@@ -99,16 +97,22 @@ def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path) -> Non
         assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(first.read_bytes()).digest(), path.name
 
 
-def test_a_finished_folder_is_kept_and_nothing_is_left_beside_it(drawn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inode = drawn.stat().st_ino
+def test_a_finished_folder_is_kept_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "cache" / "miniature"
+    monkeypatch.setattr(miniature, "SUBFOLDERS", {"scenes": write_scenes})
+    monkeypatch.setattr(miniature, "miniature_folder", lambda: folder)
+    assert miniature.ensure() == folder
+    assert list(folder.rglob("captions.json"))
+    inode = folder.stat().st_ino
     with monkeypatch.context() as patch:
-        patch.setattr(miniature, "SUBFOLDERS", {"gebc": lambda folder: (folder / "later").touch()})
-        miniature.paint(drawn)  # as a second process that finishes later
-    assert not list(drawn.rglob("later"))
-    monkeypatch.setattr(miniature, "miniature_folder", lambda: drawn)
-    assert miniature.ensure() == drawn
-    assert drawn.stat().st_ino == inode
-    assert [path.name for path in drawn.parent.iterdir()] == [drawn.name]
+        patch.setattr(miniature, "SUBFOLDERS", {"scenes": lambda folder: (folder / "later").touch()})
+        miniature.paint(folder)  # as a second process that finishes later
+    assert not list(folder.rglob("later"))
+    assert miniature.ensure() == folder
+    assert folder.stat().st_ino == inode
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
 def test_a_drawing_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from generators.builtin import photos
+from generators.builtin import miniature, photos
 from generators.builtin.photos.painter import Photo, Segment
 from generators.builtin.photos.relations import Relation, captions
 from generators.builtin.photos.scenes import Scene, scenes
@@ -31,11 +31,9 @@ Mask = NDArray[np.bool_]
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All photos, painted once for this module."""
-    folder = tmp_path_factory.mktemp("photos")
-    photos.write_photos(folder)
-    return folder
+def drawn() -> Path:
+    """All photos, as this code paints them; not to be changed."""
+    return miniature.ensure() / "stills"
 
 
 @pytest.fixture(scope="module")

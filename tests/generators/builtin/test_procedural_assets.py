@@ -35,11 +35,9 @@ MEMBERS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All assets, built once for this module."""
-    made = tmp_path_factory.mktemp("cache") / "assets"
-    procedural_assets.build(made)
-    return made
+def folder() -> Path:
+    """All assets, as this code builds them; not to be changed."""
+    return procedural_assets.ensure()
 
 
 @pytest.fixture(scope="module")

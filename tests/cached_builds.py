@@ -1,0 +1,50 @@
+"""Builds and drawings that tests share: made once, and kept in pytest's cache until the code behind them changes."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+#: What a build depends on: the rooms that make it, and the recipes, which lie beside the fixtures that use them.
+BUILT_BY = (
+    *("cards", "cli", "filters", "generators", "manifests", "shards", "stages", "twinset.py"),
+    *("tests/end_to_end/conftest.py", "tests/generators/caption_scores/tiny_scorers.py"),
+)
+DRAWN_BY = ("generators/builtin",)
+FILES = (".py", ".yaml", ".j2")
+
+
+@cache
+def digest_of(*places: str) -> str:
+    """Digest of the code in some folders and files, and of the locked libraries."""
+    roots = [CHECKOUT / place for place in (*places, "tests/cached_builds.py")]
+    found = [path for root in roots for path in (root, *root.rglob("*")) if path.is_file() and path.suffix in FILES]
+    found.append(CHECKOUT / "requirements.lock")
+    digest = sha256()
+    for path in sorted(found):
+        digest.update(f"{path.relative_to(CHECKOUT)}\0".encode() + sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def cached(config: pytest.Config, name: str, make: Callable[[Path], None], code: tuple[str, ...] = BUILT_BY) -> Path:
+    """A folder that ``make`` fills, unless this code filled it before; those of other code are removed."""
+    place = config.cache.mkdir("built") / f"{name}-{digest_of(*code)}"  # type: ignore[union-attr]
+    if not place.exists():
+        for old in place.parent.glob(f"{name}-{'?' * 16}"):
+            shutil.rmtree(old, ignore_errors=True)
+        scratch = Path(tempfile.mkdtemp(dir=place.parent))
+        try:
+            make(scratch)
+            with contextlib.suppress(OSError):  # another process of pytest's was faster
+                scratch.rename(place)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return place
