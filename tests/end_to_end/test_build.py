@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.end_to_end.conftest import SMALLER_DEMO
+
 pytestmark = pytest.mark.timeout(900)  # the first test builds the demo, once as long as its code stays
 
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
@@ -20,11 +22,11 @@ TEMPLATES = ("focus-attribute", "change-attribute", "focus-object", "change-obje
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, built_demo: Any) -> tuple[Path, dict[str, Any]]:
-    """A copy of the demo's build, and what the build counted."""
+def demo(tmp_path_factory: pytest.TempPathFactory, smaller_demo: Any) -> tuple[Path, dict[str, Any]]:
+    """A copy of the smaller demo's build, and what the build counted."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    shutil.copytree(built_demo[0], out)
-    return out, built_demo[1]
+    shutil.copytree(smaller_demo[0], out)
+    return out, smaller_demo[1]
 
 
 def test_demo_makes_all_subsets(demo: Any) -> None:
@@ -78,7 +80,7 @@ def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(
     before = {path: os.stat(copy / path).st_mtime_ns for path in sound}
     verify = twinset("verify", copy)
     assert verify.returncode == 1 and tar.name in verify.stderr
-    assert counts_of(twinset("build", "demo", "--out", copy, "--json")) == counts
+    assert counts_of(twinset("build", "demo", "--out", copy, "--json", *SMALLER_DEMO)) == counts
     assert contents(copy) == contents(out)
     assert {path: os.stat(copy / path).st_mtime_ns for path in sound} == before
 
