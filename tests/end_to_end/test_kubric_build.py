@@ -12,6 +12,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from cli.main import main
 from shards.kinds.kind import Stored
 from shards.read import read_samples
 from shards.storage.store import Store
@@ -145,10 +146,18 @@ def test_hugging_face_reads_evidence_and_masks(built: Any, pairs: dict[str, list
     ],
 )
 def test_a_manifest_that_cannot_be_read(
-    recipe: Path, twinset: Any, tmp_path: Path, assets: str, code: int, said: str
+    recipe: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    assets: str,
+    code: int,
+    said: str,
 ) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
     source = f"subsets.{SUBSETS[0]}.source"
     settings = ("--set", f"{source}.assets={assets}", "--set", f"{source}.licence=CC-BY-4.0")
-    answer = twinset("build", recipe, "--out", tmp_path / "out", "--only", SUBSETS[0], *settings)
-    assert answer.returncode == code and assets in answer.stderr and said in answer.stderr, answer.stderr
-    assert "Traceback" not in answer.stderr
+    answer = main(["build", str(recipe), "--out", str(tmp_path / "out"), "--only", SUBSETS[0], *settings])
+    told = capsys.readouterr().err
+    assert answer == code and assets in told and said in told, told
+    assert "Traceback" not in told

@@ -119,12 +119,12 @@ def test_verdicts_are_face_recognitions_own(child: ProcessPoolExecutor) -> None:
 def test_levels_asked_one_by_one_score_as_the_whole_pyramid(child: ProcessPoolExecutor) -> None:
     """Every shape of frame has dlib's own levels: odd ones, narrow ones, smaller than a window."""
     random = np.random.default_rng(7)
-    shapes = [(1, 1), (31, 200), (38, 38), (39, 77), (240, 320), *random.integers(20, 250, (60, 2)).tolist()]
+    shapes = [(1, 1), (31, 200), (38, 38), (39, 77), (240, 320), *random.integers(20, 250, (25, 2)).tolist()]
     pictures = [cv2.resize(FACE, (width, height)) for height, width in shapes]
     for limit in (0.0, -2.0):
         scores = child.submit(best_scores, pictures, limit).result()
         assert [ours for _, ours in scores] == [theirs for theirs, _ in scores]
-        assert sum(theirs is not None for theirs, _ in scores) > 20
+        assert sum(theirs is not None for theirs, _ in scores) > 8
 
 
 def test_a_verdict_does_not_depend_on_order_or_batch(child: ProcessPoolExecutor) -> None:

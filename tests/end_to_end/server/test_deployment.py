@@ -1,4 +1,7 @@
-"""``prefect deployment run`` on a real server and real workers, from the shipped prefect.yaml."""
+"""``prefect deployment run`` on a real server and real workers, from the shipped prefect.yaml.
+
+Of the tests of test_from_here.py it holds the one that needs a server and is not slow: a file has a server of its own.
+"""
 
 from __future__ import annotations
 
@@ -92,3 +95,12 @@ def test_a_failed_stage_is_named_and_what_reads_it_does_not_run(
     made = contents(out / "focus-object")
     tars = {name: content for name, content in contents(dag_reference / "focus-object").items() if ".tar" in name}
     assert tars and tars.items() <= made.items()
+
+
+def test_a_wrong_input_of_a_build_from_here_is_a_sentence(
+    server: dict[str, str], twinset: Any, small_recipe: Path, tmp_path: Path
+) -> None:
+    wrong = ("--set", "subsets.eq-ag.source.annotations=/nowhere.pkl")
+    result = twinset("build", small_recipe, "--out", tmp_path / "out", *wrong, **server)
+    assert result.returncode == 2
+    assert "\ntwinset: subsets.eq-ag.source.annotations: there is no file /nowhere.pkl" in result.stderr

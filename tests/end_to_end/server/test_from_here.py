@@ -48,10 +48,3 @@ def test_a_server_that_does_not_answer_is_named(twinset: Any, small_recipe: Path
     assert result.returncode == 1 and not (tmp_path / "out").exists()
     assert "http://127.0.0.1:9/api" in result.stderr and "unset PREFECT_API_URL" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_a_wrong_input_is_a_sentence(server: dict[str, str], twinset: Any, small_recipe: Path, tmp_path: Path) -> None:
-    wrong = ("--set", "subsets.eq-ag.source.annotations=/nowhere.pkl")
-    result = twinset("build", small_recipe, "--out", tmp_path / "out", *wrong, **server)
-    assert result.returncode == 2
-    assert "\ntwinset: subsets.eq-ag.source.annotations: there is no file /nowhere.pkl" in result.stderr

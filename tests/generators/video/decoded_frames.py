@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> li
     return frames  # type: ignore[return-value]
 
 
+@cache
 def sequential(path: Path) -> list[str]:
     """Digest of every frame, decoded one after the other."""
     with VideoFile(path) as file:

@@ -18,6 +18,7 @@ from typing import Any
 import boto3
 import fsspec
 import pytest
+from botocore.retries.standard import ExponentialBackoff
 
 from shards.storage.store import Store
 from stages.duplicates import drop_duplicates
@@ -59,6 +60,13 @@ def flaky(server: str) -> Iterator[Flaky]:
     proxy.shutdown()
     proxy.server_close()
     thread.join(10)
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore waits a hundredth of its time, up to seconds, before it repeats a request."""
+    chosen = ExponentialBackoff.delay_amount
+    monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda self, context: chosen(self, context) / 100)
 
 
 @pytest.fixture
