@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import itertools
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cards.block import LONGEST_TEXT, Block
@@ -47,43 +49,49 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
         raise WrongUse(f"{', '.join(subsets)}: tables, which have no samples to look at; read _meta/index.parquet")
     name = "look" if count == COUNT else f"look-{count}"
     page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *stages])
-    written, sections = [], []
-    for subset, stage in stages.items():
-        section = _section(store, stage, count)
-        sections.append(section)
-        picture = layout.meta(subset, f"{name}.png")
-        if section["rows"]:
-            store.remove(picture)
-            continue
-        kind, blocks = section["kind"], section["blocks"]
-        shown = f"{len(blocks):,} of {section['kept']:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
-        subtitle = f"{shown}; {stage.planned:,} planned. {section['licence']}"
-        store.write(picture, contact_sheet(blocks, kind.across, subset, subtitle, kind.legend))
-        written.append(picture)
+    # Decoding, scaling and encoding are most of the work, and Pillow does them outside of Python's lock.
+    with ThreadPoolExecutor(min(len(stages), len(os.sched_getaffinity(0)))) as threads:
+        sections = list(threads.map(lambda stage: _section(store, stage, count, name), stages.values()))
     # Captions and names are other people's text: everything is escaped, and the page forbids scripts.
-    html = render("page.html.j2", sections=sections, picture=as_uri, runs=runs, longest=LONGEST_TEXT)
+    uris: dict[tuple[bytes, int], str] = {key: uri for section in sections for key, uri in section["uris"].items()}
+
+    def picture(image: bytes, block: Block) -> str:
+        return uris[image, block.columns]
+
+    html = render("page.html.j2", sections=sections, picture=picture, runs=runs, longest=LONGEST_TEXT)
     store.write(f"{page}.html", html.encode("utf-8", "replace"))
-    return [*written, f"{page}.html"]
+    sheets = [layout.meta(section["stage"].name, f"{name}.png") for section in sections if not section["rows"]]
+    return [*sheets, f"{page}.html"]
 
 
-def _section(store: Store, stage: Stage, count: int) -> dict[str, Any]:
-    """What the page shows of a subset.
+def _section(store: Store, stage: Stage, count: int, name: str) -> dict[str, Any]:
+    """Write the contact sheet of a subset; what the page shows of it.
 
-    made, kept, rejected: of finished shards. blocks: samples with images; rows: without; columns: of words in which
-    some row has any.
+    made, kept, rejected: of finished shards. blocks: samples with images; uris: these images, by content and columns.
+    rows: samples without images; columns: of words in which some row has any.
     """
     kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, stage.name)
     blocks = [kind.block(sample) for sample in read_spread(store, stage.name, count)]
     rows = [] if blocks else read_spread_rows(store, stage.name, count)
+    kept, licence = sum(receipts.column("kept")), str(stage.facts["settings"]["source"].get("licence", ""))
+    sheet = layout.meta(stage.name, f"{name}.png")
+    if rows:
+        store.remove(sheet)
+    else:
+        shown = f"{len(blocks):,} of {kept:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
+        subtitle = f"{shown}; {stage.planned:,} planned. {licence}"
+        store.write(sheet, contact_sheet(blocks, kind.across, stage.name, subtitle, kind.legend))
+    images = ((cell.image, block) for block in blocks for cell in block.cells)
     return {
         "stage": stage,
         "kind": kind,
-        "licence": str(stage.facts["settings"]["source"].get("licence", "")),
+        "licence": licence,
         "made": sum(receipts.column("planned")),
-        "kept": sum(receipts.column("kept")),
+        "kept": kept,
         "rejected": ranked(receipts.rejected()),
         "excluded": ranked(stage.excluded),
         "blocks": blocks,
+        "uris": {(image, block.columns): as_uri(image, block) for image, block in images if image is not None},
         "rows": rows,
         "columns": [name for name in kind.sample.described if any(row.words[name] for row in rows)],
     }
