@@ -110,6 +110,6 @@ def run(asked: argparse.Namespace) -> None:
         return
     resumed = f", resumed after {trained.resumed_at:,}" if 0 < trained.resumed_at < steps else ""
     print(f"{steps:,} steps{resumed}; loss {trained.history[-1]['loss']:.4f}")
-    print(f"best: step {trained.best_step:,}, recall@1 {trained.best_value:.2f} % of {last['validation']['queries']:,}")
+    print(f"best: step {trained.best_step:,}, validation recall@1 {trained.best_value:.2f} %")
     print(asked.out / "report.html")
     print(trained.model)

@@ -119,11 +119,16 @@ class HeldOut(Benchmark):
 
 @dataclass(frozen=True, slots=True)
 class CombinerData:
-    """Triplets to train on, queries to validate with, and every dataset and shard as JSON."""
+    """What a run reads.
+
+    held_out: number of triplets that are queries of ``validation`` and not trained on, 0 where it is other data.
+    facts: every dataset and shard as JSON.
+    """
 
     training: Triplets
     validation: Benchmark
     facts: dict[str, Any]
+    held_out: int = 0
 
     def digests(self) -> dict[str, str]:
         """sha256 of each."""
@@ -144,15 +149,20 @@ def open_data(settings: CombinerSettings) -> CombinerData:
         return CombinerData(Triplets(whole, everything, shuffle), cirr, {"data": whole.facts(), "validation": []})
     if settings.validation:
         other = open_examples(settings.validation, "triplets", settings.validation_split)
-        return _checked(whole, Triplets(whole, everything, shuffle), Triplets(other, np.arange(len(other))))
+        training, validation = Triplets(whole, everything, shuffle), Triplets(other, np.arange(len(other)))
+        _check_apart(training, validation)
+        return CombinerData(training, HeldOut(validation), {"data": whole.facts(), "validation": other.facts()})
     groups = column(whole, "groups").tolist()
     share = min(settings.held_out, MOST_HELD_OUT / len(set(groups)))
     chosen = held_out(groups, share, settings.seed)
-    return _checked(whole, Triplets(whole, everything[~chosen], shuffle), Triplets(whole, everything[chosen]))
+    training, validation = Triplets(whole, everything[~chosen], shuffle), Triplets(whole, everything[chosen])
+    _check_apart(training, validation)
+    facts = {"data": whole.facts(), "validation": []}
+    return CombinerData(training, HeldOut(validation), facts, len(validation))
 
 
-def _checked(whole: ExampleSet, training: Triplets, validation: Triplets) -> CombinerData:
-    """Both, after a look at what they share: a triplet is refused, images are counted."""
+def _check_apart(training: Triplets, validation: Triplets) -> None:
+    """Look at what both share: a triplet is refused with `WrongUse`, images are counted."""
     validation.require((REFERENCE, TARGET, CONDITION))
     if both := {*training.column("keys")} & {*validation.column("keys")}:
         raise WrongUse(f"validation: {min(both)} is trained on and validated with; name other triplets as validation")
@@ -164,7 +174,6 @@ def _checked(whole: ExampleSet, training: Triplets, validation: Triplets) -> Com
             seen.sum(),
             len(seen),
         )
-    return CombinerData(training, HeldOut(validation), {"data": whole.facts(), "validation": validation.facts()})
 
 
 def picture(triplets: Triplets, example: Example, role: str) -> Picture:

@@ -175,7 +175,7 @@ class Run(Loop[Batch]):
             "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
             "sha256": files,
         }  # fmt: skip
-        about = _about(self.settings, self.out)
+        about = _about(self.settings, self.data)
         write_report(self.out, self.settings, self.data.facts, result, history.rows, about, pictures=report)
         write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
         self.checkpoints.clear()
@@ -206,16 +206,17 @@ def _model(settings: CombinerSettings, out: Path) -> str:
     return f"combiner:{out / _file(BEST, 'combiner')}:{_encoder_name(settings, out)}"
 
 
-def _about(settings: CombinerSettings, out: Path) -> About:
+def _about(settings: CombinerSettings, data: CombinerData) -> About:
     frozen = "frozen" if settings.frozen else "trained with it"
     conditions = "; conditions shuffled, a control" if settings.conditions == "shuffled" else ""
     start = settings.weights or "random weights"
+    held_out = f"; {data.held_out:,} triplets of its data are held out to validate on" if data.held_out else ""
     return About(
         what=f"A Combiner of images and conditions; its encoder, {settings.model} from {start}, "
-        f"is {frozen}{conditions}",
+        f"is {frozen}{conditions}{held_out}",
         model=_model(settings, Path("OUT")),
         best_by=BEST_BY,
-        figures="Percent, besides the number of queries: how often the target is among the first 1, 5 and 10 images.",
+        figures="Percent: how often the target is among the first 1, 5 and 10 images.",
         recipe="that of GeneCIS's released code",
         published=CombinerSettings(data=settings.data).model_dump(mode="json"),
     )

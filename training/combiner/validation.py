@@ -49,7 +49,7 @@ class Validation:
                 if self._store is None:
                     store.close()
         place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
-        return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT} | {"queries": len(place)}
+        return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
 
 
 @contextlib.contextmanager

@@ -55,6 +55,7 @@ def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"settings.json", "result.json", "data.json", "README.md", "report.html", "tensorboard"} <= names
     assert ("best_clip.safetensors" in names) is not frozen and not any("checkpoint" in name for name in names)
+    assert "3 triplets of its data are held out" in (tmp_path / "run/README.md").read_text()
     assert "recall@1" in (tmp_path / "run/report.html").read_text() and trained.model.startswith("combiner:")
     again = train(chosen, tmp_path / "run")
     assert again.resumed_at == len(trained.history) and again.digest == trained.digest
