@@ -16,10 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from manifests.canonical import digest
 from manifests.errors import WrongUse
+from training.losses.names import ROLES
 
 DESIGN = Path(__file__).with_name("design.yaml")
-#: Images and texts that an objective encodes of one example.
-ENCODED = {"infonce": (1, 1), "negative-texts": (1, 2), "negclip": (1, 2), "negative-pairs": (2, 2)}
 
 
 class _Frozen(BaseModel):
@@ -27,7 +26,11 @@ class _Frozen(BaseModel):
 
 
 class TestSet(_Frozen):
-    """Examples that are tested: a subset of the world. optional: it is left out where the subset was not built."""
+    """Examples that are tested: a subset of the world.
+
+    optional: it is left out where the subset was not built. tuning: it was looked at while the base was tuned, so that
+    no arm is tested on it.
+    """
 
     __test__ = False  # not a test of pytest's
 
@@ -35,6 +38,7 @@ class TestSet(_Frozen):
     subset: str
     asks: Literal["pairs", "queries"]
     optional: bool = False
+    tuning: bool = False
 
 
 class Arm(_Frozen):
@@ -92,14 +96,17 @@ class Gate(_Frozen):
 class Design(_Frozen):
     """Everything that is decided before the arms run.
 
+    recipe, subsets: of the world; what of it is built.
     seeds: each has its own base, and its own order of examples. calibration_seed: that the base was tuned on.
     least: percentage points that a supported claim must reach. resamples: of the bootstrap.
     primary: test set whose verdicts decide claims; the others say how far these carry.
-    base, training, combiner: settings of `training.clip.settings`, and of the Combiner; ``data`` names subsets.
+    base, training, combiner: settings of `training.clip.settings.ClipSettings`, and of `training.combiner`; ``data``
+        names subsets, ``model`` of the base a file beside the design.
     full: what ``--full`` changes, by key of the design.
     """
 
     recipe: str
+    subsets: tuple[str, ...]
     seeds: tuple[int, ...] = Field(min_length=2)
     calibration_seed: int
     least: float
@@ -122,6 +129,8 @@ class Design(_Frozen):
             raise ValueError(f"claims and controls name arms that there are not: {', '.join(sorted(unknown))}")
         if missing := {*self.primary.values(), self.gate.test} - {*self.tests}:
             raise ValueError(f"there is no test set {', '.join(sorted(missing))}")
+        if not self.tests[self.gate.test].tuning or any(self.tests[one].tuning for one in self.primary.values()):
+            raise ValueError("tests: the gate needs a test set for tuning, and claims one that is not")
         if self.calibration_seed in self.seeds:
             raise ValueError("calibration_seed: is one of the seeds; the arms must not be tested on it")
         for name, claim in self.claims.items():
@@ -149,8 +158,9 @@ class Design(_Frozen):
             return 0, 0
         settings = self.clip_settings(arm)
         examples = settings["steps"] * settings["batch"]
-        images, texts = ENCODED[settings.get("objective", "infonce")]
-        return examples * images, examples * texts
+        roles = ROLES[settings.get("objective", "infonce")]
+        images = sum(role.endswith("image") for role in roles)
+        return examples * images, examples * (len(roles) - images)
 
 
 def read_design(full: bool = False, seeds: int | None = None, path: Path = DESIGN) -> Design:

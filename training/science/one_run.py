@@ -13,7 +13,6 @@ from evaluation.blind_probes.features import encoder_of
 from evaluation.blind_probes.run import give_away, write_probes
 from evaluation.run import run as score
 from evaluation.scorers.contract import Running
-from manifests.canonical import sha256_of_file
 from training.science.runs import BASE, PROBES, Run, Study
 
 #: Examples of a pass of scoring; one thread, since every run has one core.
@@ -51,10 +50,9 @@ def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     given["data"] = tuple(f"{study.data}:{subset}" for subset in given["data"])
     # Arms of a seed share the order of examples where they share the batch; bases of two seeds share nothing.
     settings = settings_from({**given, "seed": run.seed, "threads": 1, "device": "cpu"})
-    trained = train_clip(settings, folder)
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    last = trained.history[-1] if trained.history else {}
-    return sha256_of_file(trained.last)[0], {"last": {key: one for key, one in last.items() if _is_plain(one)}}
+    trained = train_clip(settings, folder, report=False)
+    last = trained.history[-1]
+    return trained.digest, {"last": {key: one for key, one in last.items() if isinstance(one, int | float)}}
 
 
 def _train_combiner(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
@@ -67,7 +65,7 @@ def _no_training(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
 
 def _score(study: Study, run: Run, asks: str) -> None:
     folder = study.folder(run)
-    benchmarks = [study.benchmark(test) for test in study.tests(asks)]
+    benchmarks = [study.benchmark(test) for test in study.tests(asks, tuning=run.arm == BASE)]
     if benchmarks:
         score(benchmarks, [study.model(run)], folder, folder / "features", RUNNING)
     shutil.rmtree(folder / "features", ignore_errors=True)
@@ -81,9 +79,3 @@ def _probe(study: Study, run: Run) -> Mapping[str, Any]:
         write_probes(give_away(study.benchmark(test), images=True, encode=encode, seed=run.seed), folder)
     shutil.rmtree(folder / "features", ignore_errors=True)
     return {}
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, int | float | str)
-
-

@@ -57,14 +57,14 @@ class Study:
     out: Path
     data: Path
 
-    def tests(self, asks: str | None = None) -> list[str]:
-        """Test sets that were built, in the order of the design."""
+    def tests(self, asks: str | None = None, tuning: bool = False) -> list[str]:
+        """Test sets that were built, in the order of the design; tuning: also those that arms are not tested on."""
         there = {*subsets_in(Store(str(self.data)))}
         tests = self.design.tests.items()
         return [
             name
             for name, test in tests
-            if (asks is None or test.asks == asks) and (test.subset in there or not test.optional)
+            if asks in (None, test.asks) and test.tuning <= tuning and (test.subset in there or not test.optional)
         ]
 
     def benchmark(self, test: str) -> Part:
@@ -116,7 +116,7 @@ class Study:
     def digest(self, run: Run) -> str:
         """Of all that decides what a run gives; the base of an arm is in it by its weights."""
         design = self.design
-        decided: list[Any] = [VERSION, run.arm, run.seed, self.data_digests, {one: one for one in self.tests()}]
+        decided: list[Any] = [VERSION, run.arm, run.seed, self.data_digests, self.tests(tuning=run.arm == BASE)]
         if run.arm == BASE:
             return digest([*decided, design.model_dump(mode="json")["base"]])
         base = self.done(replace(run, arm=BASE))

@@ -1,0 +1,73 @@
+"""``twinset science``: tests claims of the papers at small scale, and writes what was decided."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from cli.options import between
+
+MOST_SEEDS, MOST_WORKERS = 1000, 256
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset``."""
+    text = (
+        "test the papers' claims at small scale: build a small world, train models on it, score them, decide; the same "
+        "command resumes"
+    )
+    testing = commands.add_parser("science", help=text, description=text)
+    testing.set_defaults(run=science)
+    testing.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the study")
+    testing.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder of the built world (default: OUT/data, which is built first)",
+    )
+    testing.add_argument(
+        "--recipe", metavar="RECIPE", help="recipe of the world, a name or a YAML file (default: as the design says)"
+    )
+    testing.add_argument(
+        "--design", type=Path, metavar="FILE", help="another design: arms, claims, seeds and thresholds as YAML"
+    )
+    testing.add_argument(
+        "--seeds", type=between(2, MOST_SEEDS), metavar="N", help="number of seeds (default: those of the design)"
+    )
+    testing.add_argument("--full", action="store_true", help="more seeds and steps, and rendered test scenes; hours")
+    testing.add_argument(
+        "--workers",
+        type=between(0, MOST_WORKERS),
+        default=0,
+        metavar="N",
+        help="runs at a time, of one thread each (default: 0, one a core)",
+    )
+    testing.add_argument(
+        "--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder of documentation"
+    )
+
+
+def science(asked: argparse.Namespace) -> None:
+    """``twinset science``."""
+    import twinset
+    from training.science.design import DESIGN, read_design
+    from training.science.report import ARMS_PNG, CLAIMS_PNG
+    from training.science.study import REPORT, carry_out_study
+
+    design = read_design(asked.full, asked.seeds, asked.design or DESIGN)
+    data = asked.data or asked.out / "data"
+    workers = asked.workers or len(os.sched_getaffinity(0))
+    with contextlib.redirect_stdout(sys.stderr):
+        if asked.data is None:
+            twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
+        carry_out_study(design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True))
+    if asked.docs is not None:
+        asked.docs.mkdir(parents=True, exist_ok=True)
+        for name in (REPORT, CLAIMS_PNG, ARMS_PNG):
+            shutil.copyfile(asked.out / name, asked.docs / name)
+    print(asked.out / REPORT)

@@ -1,0 +1,134 @@
+"""All that a study found, read from its score files and records: what report and plots are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from training.science.coverage import SPREADS, Coverage, simulate
+from training.science.gate import Passed, measure_base
+from training.science.outcomes import Right, percent, read_right
+from training.science.runs import PROBES, Run, Study
+from training.science.verdicts import Compared, judge
+
+SHOWN = {"pairs": ("text", "image", "group"), "queries": ("recall@1", "recall@2", "recall@3")}
+_TRIALS, _RESAMPLES = 200, 1000  # of the simulation of coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Figures (percent) of an arm on a test set, one of each seed, by figure."""
+
+    test: str
+    arm: str
+    figures: dict[str, list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Whether an arm ends with the bytes of another, by seed."""
+
+    arm: str
+    other: str
+    same: dict[int, bool]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study found.
+
+    gates: of every base, the calibration seed's first. judged: comparisons by test set. rows, groups: of test sets.
+    probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. seconds: of all runs together.
+    """
+
+    study: Study
+    tests: list[str]
+    rows: dict[str, int]
+    groups: dict[str, int]
+    gates: list[Passed]
+    scores: list[Scores]
+    judged: dict[str, list[Compared]]
+    controls: list[Control]
+    probes: dict[str, dict[str, Any]]
+    coverage: list[Coverage]
+    seconds: float
+
+
+def find(study: Study) -> Findings:
+    """Read and judge a study whose runs are all done."""
+    design, tests = study.design, study.tests()
+    figures = {
+        asks: list(dict.fromkeys([*SHOWN[asks], *(c.figure for c in design.claims.values() if design.asks(c) == asks)]))
+        for asks in ("pairs", "queries")
+    }
+
+    @cache
+    def read(arm: str, seed: int, test: str) -> Right:
+        return read_right(study.scores(Run(arm, seed), test), figures[design.tests[test].asks])
+
+    first = {test: read(_arms(study, test)[0], design.seeds[0], test) for test in tests}
+    scores = [
+        Scores(
+            test, arm, {one: [percent(read(arm, seed, test), one) for seed in design.seeds] for one in SHOWN[test_asks]}
+        )
+        for test in tests
+        for test_asks in [design.tests[test].asks]
+        for arm in _arms(study, test)
+    ]
+    groups = {test: len(np.unique(right.groups)) for test, right in first.items()}
+    return Findings(
+        study=study,
+        tests=tests,
+        rows={test: len(right.keys) for test, right in first.items()},
+        groups=groups,
+        gates=[measure_base(study, run.seed) for run in study.bases()],
+        scores=scores,
+        judged=judge(design, read, tests),
+        controls=_controls(study),
+        probes=_probes(study),
+        coverage=[
+            simulate(len(design.seeds), groups[design.primary["pairs"]], spread, _TRIALS, _RESAMPLES)
+            for spread in SPREADS
+        ],
+        seconds=sum(done.seconds for run in (*study.bases(), *study.after_base()) if (done := study.done(run))),
+    )
+
+
+def _arms(study: Study, test: str) -> Sequence[str]:
+    asks = study.design.tests[test].asks
+    return [name for name, arm in study.design.arms.items() if arm.asks == asks]
+
+
+def _controls(study: Study) -> list[Control]:
+    found = []
+    for name, arm in study.design.arms.items():
+        if arm.same_weights is not None:
+            done = {
+                seed: [study.done(Run(one, seed)) for one in (name, arm.same_weights)] for seed in study.design.seeds
+            }
+            same = {seed: a is not None and b is not None and a.weights == b.weights for seed, (a, b) in done.items()}
+            found.append(Control(name, arm.same_weights, same))
+    return found
+
+
+def _probes(study: Study) -> dict[str, dict[str, Any]]:
+    folder = study.folder(Run(PROBES, study.design.seeds[0])) / "probes"
+    files = {test: folder / f"{test}.json" for test in study.tests("pairs")}
+    return {test: json.loads(path.read_text("utf-8")) for test, path in files.items()}
+
+
+def best_arm(found: Findings) -> Run:
+    """The arm with the highest mean in the gate's figure on the test set that decides; of its seeds the best.
+
+    Arms that are no more than a control of the code are left out, and so is the base.
+    """
+    design = found.study.design
+    able = {name for name, arm in design.arms.items() if arm.kind == "clip" and arm.same_weights is None}
+    tested = [one for one in found.scores if one.test == design.primary["pairs"] and one.arm in able]
+    best = max(tested, key=lambda one: float(np.mean(one.figures[design.gate.figure])))
+    return Run(best.arm, design.seeds[int(np.argmax(best.figures[design.gate.figure]))])
