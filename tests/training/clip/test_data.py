@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.training.clip.conftest import Settings
+from training.clip.data import open_data
+
+
+def test_twins_are_two_examples_or_the_first_alone(settings: Settings, tmp_path: Path) -> None:
+    both, first = open_data(settings()).training, open_data(settings(twins="first")).training
+    assert len(both) == 2 * len(first) > 0
+    texts = {both[place].texts["text"] for place in range(len(both))}
+    alone = [first[place].texts["text"] for place in range(len(first))]
+    assert {*alone} <= texts
