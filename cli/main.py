@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
     for module in EVALUATIONS:
         module.add(evaluations)
+    science.add(commands)
     train.add(commands)
     return parser
 

@@ -1,7 +1,7 @@
 """What is tested, written down before any arm is trained: arms, test sets, claims, seeds and thresholds.
 
-All of it is data, in ``design.yaml`` beside this module. The report names its digest. The record of a run has a digest of
-what decides that run: after a change of the design only runs that it concerns are done again.
+All of it is data, in ``design.yaml`` beside this module. The report names its digest. The record of a run has a digest
+of what decides that run: after a change of the design only runs that it concerns are done again.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ class Claim(_Frozen):
 
     @property
     def comparisons(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of arms: one arm against each of several, or each of several against one, or one by one."""
-        if len(self.better) == len(self.than):
-            return tuple(zip(self.better, self.than, strict=True))
+        """Pairs of arms: each of ``better`` against each of ``than``."""
         return tuple((a, b) for a in self.better for b in self.than)
 
 

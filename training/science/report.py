@@ -53,7 +53,7 @@ def _verdicts(found: Findings) -> str:
     primary = " and ".join(design.tests[test].title for test in design.primary.values() if test in tests)
     return (
         "## Verdicts\n\n"
-        f"{primary}: decides. The other test sets say how far a verdict carries. A claim that states several comparisons "
+        f"{primary}: decides. The others say how far a verdict carries. A claim that states several comparisons "
         "is supported where all of them are, and refuted where one of them is.\n\n" + table(head, rows)
     )
 
@@ -61,7 +61,7 @@ def _verdicts(found: Findings) -> str:
 def _comparisons(found: Findings) -> str:
     parts = ["## Differences", f"![Differences of arms with intervals]({CLAIMS_PNG})"]
     parts.append(
-        "Dot: mean difference. Thick: 95 % interval. Thin: the interval that allows for few seeds. Ticks: single seeds. "
+        "Dot: mean. Thick: 95 % interval. Thin: the interval that allows for few seeds. Ticks: single seeds. "
         f"Dashed: {found.study.design.least:g} points."
     )
     for test, compared in found.judged.items():
@@ -133,8 +133,8 @@ def _gate(found: Findings) -> str:
     ]
     return (
         f"## Gate\n\nThe base alone was tuned, on the calibration seed alone, until its {gate.figure} score on "
-        f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was frozen, "
-        "and the arms were trained from the bases of other seeds.\n\n" + table(["seed", *gate.kinds], rows)
+        f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
+        "frozen, and the arms were trained from the bases of other seeds.\n\n" + table(["seed", *gate.kinds], rows)
     )
 
 
@@ -157,7 +157,7 @@ def _probes(found: Findings) -> str:
         rows.append([design.tests[test].title, said, solved, *(_or_none(detected, name) for name in _DETECTED)])
     return (
         "## What the test sets give away\n\nBlind guesses see captions alone, images alone, or both but never whether "
-        "they match; 50 % is chance. Detectors (BiVLC, Table 4) are trained on the features of a base to tell the first "
+        "they match; 50 % is chance. Detectors (BiVLC, Table 4) are trained on features of a base to tell the first "
         "half of a pair from the second; their I2T, T2I and group scores are what this alone is worth.\n\n"
         + table(["test set", "best blind guess, %", "solved blindly", *_DETECTED], rows)
     )
@@ -173,11 +173,11 @@ def _method(found: Findings) -> str:
     return (
         "## How it is decided\n\n"
         "* Arms, test sets, claims, seeds and thresholds are in "
-        "[`design.yaml`](../training/science/design.yaml), which was written before the arms ran; its digest is above.\n"
+        "[`design.yaml`](../training/science/design.yaml), written before the arms ran; its digest is above.\n"
         f"* {design.resamples:,} resamples of seeds, then of groups of test examples. All seeds are tested on the same "
         "examples, so the groups of a resample are drawn once for all of its seeds.\n"
-        f"* Supported: the 95 % interval lies above 0 and the difference is {design.least:g} points or more. Refuted: it "
-        "lies below 0. Else undecided.\n"
+        f"* Supported: the 95 % interval lies above 0 and the difference is {design.least:g} points or more. Refuted: "
+        "it lies below 0. Else undecided.\n"
         "* p is twice the share of resamples on the other side of 0, corrected by Holm over all comparisons on a test "
         "set. A verdict that does not survive it says so.\n"
         f'* {len(design.seeds)} seeds say little of their own spread. The column "few seeds" has the percentiles that '
