@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, train
+from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, science, train
 from cli.commands import build, export, look, parse, plan, status, verify
 from manifests.errors import TwinsetError, WrongUse
 
