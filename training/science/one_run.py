@@ -13,6 +13,7 @@ from evaluation.blind_probes.features import encoder_of
 from evaluation.blind_probes.run import give_away, write_probes
 from evaluation.run import run as score
 from evaluation.scorers.contract import Running
+from shards.storage.whole_file import write_text
 from training.science.runs import BASE, PROBES, Run, Study
 
 #: Examples of a pass of scoring; one thread, since every run has one core.
@@ -26,6 +27,7 @@ def do(study: Study, run: Run) -> None:
         TwinsetError: training or scoring failed; says where.
     """
     began = time.monotonic()
+    _claim(study, run)
     if run.arm == PROBES:
         weights, facts = "", _probe(study, run)
     else:
@@ -34,6 +36,15 @@ def do(study: Study, run: Run) -> None:
         weights, facts = {"clip": _train_clip, "combiner": _train_combiner, "rule": _no_training}[kind](study, run)
         _score(study, run, "pairs" if arm is None else arm.asks)
     study.finish(run, weights, time.monotonic() - began, facts)
+
+
+def _claim(study: Study, run: Run) -> None:
+    """Take a run's folder: what a killed process left of the same run stays, and of another one is removed."""
+    folder, digest = study.folder(run), study.digest(run)
+    started = folder / "started"
+    if not started.is_file() or started.read_text("utf-8") != digest:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_text(started, digest)
 
 
 def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
@@ -56,7 +67,18 @@ def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
 
 
 def _train_combiner(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
-    raise NotImplementedError
+    """A Combiner on the features of the base of its seed, which stays as it is."""
+    from training.combiner.settings import CombinerSettings
+    from training.combiner.train import train_combiner
+
+    design, folder = study.design, study.folder(run)
+    given = {**design.combiner, **design.arms[run.arm].settings, "seed": run.seed, "threads": 1, "device": "cpu"}
+    given["model"], given["weights"] = study.weights(replace(run, arm=BASE)).split(":")
+    for key in ("data", "validation"):
+        given[key] = tuple(f"{study.data}:{subset}" for subset in given[key])
+    settings = CombinerSettings.model_validate(given)
+    trained = train_combiner(settings, folder / "combiner", report=False, cache=folder / "features")
+    return trained.digest, {"best_step": trained.best_step, "validation": trained.best_value}
 
 
 def _no_training(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:

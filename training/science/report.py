@@ -131,10 +131,11 @@ def _gate(found: Findings) -> str:
         [f"{one.seed}{' (calibration)' if not place else ''}", *(f"{score:.1f}" for score in one.by_kind.values())]
         for place, one in enumerate(found.gates)
     ]
+    head = ["seed", *gate.kinds, *(f"{one} (not gated)" for one in gate.shown)]
     return (
         f"## Gate\n\nThe base alone was tuned, on the calibration seed alone, until its {gate.figure} score on "
         f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
-        "frozen, and the arms were trained from the bases of other seeds.\n\n" + table(["seed", *gate.kinds], rows)
+        "frozen, and the arms were trained from the bases of other seeds.\n\n" + table(head, rows)
     )
 
 

@@ -81,7 +81,7 @@ class Study:
         """The model that a run scores, as ``twinset eval run --model`` takes it."""
         places = {"self": self.weights(run), "base": self.weights(replace(run, arm=BASE))}
         written = "open_clip:{self}" if run.arm == BASE else self.design.arms[run.arm].model
-        return written.format(**places, combiner=self.folder(run) / "combiner.safetensors")
+        return written.format(**places, combiner=self.folder(run) / "combiner" / "best_combiner.safetensors")
 
     def weights(self, run: Run) -> str:
         """A trained CLIP as ``open_clip:`` takes it."""
