@@ -151,6 +151,12 @@ class Design(_Frozen):
         """Settings of an arm that trains a CLIP, or of the base (None), without places and seed."""
         return dict(self.base) if arm is None else {**self.training, **self.arms[arm].settings}
 
+    def settings(self, arm: str | None) -> dict[str, Any]:
+        """Settings of whatever an arm, or the base (None), trains; none where it trains nothing."""
+        if arm is None or self.arms[arm].kind == "clip":
+            return self.clip_settings(arm)
+        return {**self.combiner, **self.arms[arm].settings} if self.arms[arm].kind == "combiner" else {}
+
     def encoded(self, arm: str) -> tuple[int, int]:
         """Images and texts that training an arm encodes; nothing for what is not trained."""
         if self.arms[arm].kind != "clip":

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from evaluation.blind_probes.features import encoder_of
@@ -14,7 +13,8 @@ from evaluation.blind_probes.run import give_away, write_probes
 from evaluation.run import run as score
 from evaluation.scorers.contract import Running
 from shards.storage.whole_file import write_text
-from training.science.runs import BASE, PROBES, Run, Study
+from training.science.design import DESIGN
+from training.science.runs import BASE, PROBES, Done, Run, Study
 
 #: Examples of a pass of scoring; one thread, since every run has one core.
 RUNNING = Running(batch=64, threads=1)
@@ -27,15 +27,25 @@ def do(study: Study, run: Run) -> None:
         TwinsetError: training or scoring failed; says where.
     """
     began = time.monotonic()
-    _claim(study, run)
+    done = study.trained(run)
+    if done is None:
+        _claim(study, run)
+        weights, facts = _trained(study, run)
+        done = Done(study.digest(run), weights, round(time.monotonic() - began, 1), facts, {})
+        study.record(run, done)
+    began, wanted = time.monotonic(), study.wanted(run)
+    if missing := [test for test, data in wanted.items() if done.scored.get(test) != data]:
+        _score(study, run, missing)
+        seconds = round(done.seconds + time.monotonic() - began, 1)
+        study.record(run, replace(done, seconds=seconds, scored=wanted))
+
+
+def _trained(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
+    """Train a run; returns the sha256 of its weights and what is worth keeping."""
     if run.arm == PROBES:
-        weights, facts = "", _probe(study, run)
-    else:
-        arm = None if run.arm == BASE else study.design.arms[run.arm]
-        kind = "clip" if arm is None else arm.kind
-        weights, facts = {"clip": _train_clip, "combiner": _train_combiner, "rule": _no_training}[kind](study, run)
-        _score(study, run, "pairs" if arm is None else arm.asks)
-    study.finish(run, weights, time.monotonic() - began, facts)
+        return "", _probe(study, run)
+    kind = "clip" if run.arm == BASE else study.design.arms[run.arm].kind
+    return {"clip": _train_clip, "combiner": _train_combiner, "rule": _no_training}[kind](study, run)
 
 
 def _claim(study: Study, run: Run) -> None:
@@ -57,7 +67,7 @@ def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
         model, weights = study.weights(replace(run, arm=BASE)).split(":")
         given |= {"model": model, "weights": weights}
     else:
-        given["model"] = str(Path(__file__).with_name(given["model"]))
+        given["model"] = str(DESIGN.with_name(given["model"]))
     given["data"] = tuple(f"{study.data}:{subset}" for subset in given["data"])
     # Arms of a seed share the order of examples where they share the batch; bases of two seeds share nothing.
     settings = settings_from({**given, "seed": run.seed, "threads": 1, "device": "cpu"})
@@ -72,7 +82,7 @@ def _train_combiner(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     from training.combiner.train import train_combiner
 
     design, folder = study.design, study.folder(run)
-    given = {**design.combiner, **design.arms[run.arm].settings, "seed": run.seed, "threads": 1, "device": "cpu"}
+    given = {**design.settings(run.arm), "seed": run.seed, "threads": 1, "device": "cpu"}
     given["model"], given["weights"] = study.weights(replace(run, arm=BASE)).split(":")
     for key in ("data", "validation"):
         given[key] = tuple(f"{study.data}:{subset}" for subset in given[key])
@@ -85,11 +95,9 @@ def _no_training(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
-def _score(study: Study, run: Run, asks: str) -> None:
+def _score(study: Study, run: Run, tests: Sequence[str]) -> None:
     folder = study.folder(run)
-    benchmarks = [study.benchmark(test) for test in study.tests(asks, tuning=run.arm == BASE)]
-    if benchmarks:
-        score(benchmarks, [study.model(run)], folder, folder / "features", RUNNING)
+    score([study.benchmark(test) for test in tests], [study.model(run)], folder, folder / "features", RUNNING)
     shutil.rmtree(folder / "features", ignore_errors=True)
 
 

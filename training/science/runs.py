@@ -16,9 +16,10 @@ from manifests.canonical import digest
 from shards.records import planned_stage, subsets_in
 from shards.storage.store import Store
 from shards.storage.whole_file import write_text
-from training.science.design import Design
+from training.science.design import DESIGN, Design
 
 BASE, PROBES = "base", "probes"
+DONE = "done.json"
 #: Of what a run gives: raised when the same settings give other weights or scores.
 VERSION = 1
 
@@ -38,12 +39,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a finished run left. weights: sha256, "" where nothing was trained. facts: such as its last loss."""
+    """What a trained run left.
+
+    digest: of what decides its weights. weights: sha256, "" where nothing was trained. facts: such as its last loss.
+    scored: digests of the data of the test sets that it was scored on.
+    """
 
     digest: str
     weights: str
     seconds: float
     facts: Mapping[str, Any]
+    scored: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,13 @@ class Study:
     def model(self, run: Run) -> str:
         """The model that a run scores, as ``twinset eval run --model`` takes it."""
         places = {"self": self.weights(run), "base": self.weights(replace(run, arm=BASE))}
-        written = "open_clip:{self}" if run.arm == BASE else self.design.arms[run.arm].model
-        return written.format(**places, combiner=self.folder(run) / "combiner" / "best_combiner.safetensors")
+        return self.model_written(run).format(
+            **places, combiner=self.folder(run) / "combiner" / "best_combiner.safetensors"
+        )
+
+    def model_written(self, run: Run) -> str:
+        """The model as the design has it, with placeholders."""
+        return "open_clip:{self}" if run.arm == BASE else self.design.arms[run.arm].model
 
     def weights(self, run: Run) -> str:
         """A trained CLIP as ``open_clip:`` takes it."""
@@ -113,29 +124,43 @@ class Study:
         runs = [Run(arm, seed) for seed in self.design.seeds for arm in arms]
         return [*runs, Run(PROBES, self.design.seeds[0])]
 
-    def digest(self, run: Run) -> str:
-        """Of all that decides what a run gives; the base of an arm is in it by its weights."""
-        design = self.design
-        decided: list[Any] = [VERSION, run.arm, run.seed, self.data_digests, self.tests(tuning=run.arm == BASE)]
-        if run.arm == BASE:
-            return digest([*decided, design.model_dump(mode="json")["base"]])
-        base = self.done(replace(run, arm=BASE))
-        decided.append(base.weights if base else None)
+    def wanted(self, run: Run) -> dict[str, str]:
+        """Test sets that a run is scored on, with the digests of their data."""
         if run.arm == PROBES:
-            return digest(decided)
-        arm = design.model_dump(mode="json")["arms"][run.arm]
-        shared = {"clip": design.training, "combiner": design.combiner, "rule": {}}[arm["kind"]]
-        return digest([*decided, {key: arm[key] for key in ("kind", "asks", "settings", "model")}, dict(shared)])
+            return {}
+        base = run.arm == BASE
+        tests = self.tests("pairs" if base else self.design.arms[run.arm].asks, tuning=base)
+        return {test: self.data_digests[self.design.tests[test].subset] for test in tests}
 
-    def done(self, run: Run) -> Done | None:
-        """What a run left, if it is finished and of this design and data."""
+    def digest(self, run: Run) -> str:
+        """Of all that decides the weights of a run; the base of an arm is in it by its weights."""
+        design = self.design
+        base = None if run.arm == BASE else self.trained(replace(run, arm=BASE))
+        decided: list[Any] = [VERSION, run.arm, run.seed, base.weights if base else None]
+        if run.arm == PROBES:
+            return digest(
+                [*decided, {test: self.data_digests[design.tests[test].subset] for test in self.tests("pairs")}]
+            )
+        settings = design.settings(run.arm if run.arm != BASE else None)
+        subsets = [*settings.get("data", ()), *settings.get("validation", ())]
+        read = {subset: self.data_digests[subset] for subset in subsets}
+        if run.arm == BASE:
+            decided.append(json.loads(DESIGN.with_name(settings["model"]).read_text("utf-8")))
+        return digest([*decided, read, json.loads(json.dumps(settings)), self.model_written(run)])
+
+    def trained(self, run: Run) -> Done | None:
+        """What a run left, if it is trained by this design on these data; whether or not it is scored."""
         try:
-            found = Done(**json.loads((self.folder(run) / "done.json").read_text("utf-8")))
+            found = Done(**json.loads((self.folder(run) / DONE).read_text("utf-8")))
         except (OSError, ValueError, TypeError):
             return None
         return found if found.digest == self.digest(run) else None
 
-    def finish(self, run: Run, weights: str, seconds: float, facts: Mapping[str, Any]) -> None:
-        """Record that a run is finished: the last thing that it writes."""
-        done = Done(self.digest(run), weights, round(seconds, 1), facts)
-        write_text(self.folder(run) / "done.json", json.dumps(asdict(done), indent=2, sort_keys=True) + "\n")
+    def done(self, run: Run) -> Done | None:
+        """What a run left, if it is trained, and scored on all that it has to be."""
+        found = self.trained(run)
+        return found if found is not None and self.wanted(run).items() <= found.scored.items() else None
+
+    def record(self, run: Run, done: Done) -> None:
+        """Record what a run has done: the last thing that each part of it writes."""
+        write_text(self.folder(run) / DONE, json.dumps(asdict(done), indent=2, sort_keys=True) + "\n")

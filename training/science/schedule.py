@@ -24,7 +24,7 @@ def carry_out(
     """Carry out the runs that are not done yet; they must not depend on each other.
 
     Args:
-        do: carries out one run in a process of its own, and records it with `Study.finish`.
+        do: carries out one run in a process of its own, and records it with `Study.record`.
         workers: processes.
         more: runs that come after these, for the time left.
 
