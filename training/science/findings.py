@@ -17,16 +17,22 @@ from training.science.runs import PROBES, Run, Study
 from training.science.verdicts import Compared, judge
 
 SHOWN = {"pairs": ("text", "image", "group"), "queries": ("recall@1", "recall@2", "recall@3")}
+#: The figure that is shown by category.
+MAIN = {"pairs": "group", "queries": "recall@1"}
 _TRIALS, _RESAMPLES = 200, 1000  # of the simulation of coverage
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Figures (percent) of an arm on a test set, one of each seed, by figure."""
+    """Figures (percent) of an arm on a test set, one of each seed.
+
+    figures: by name. kinds: that of `MAIN` by category of the test set.
+    """
 
     test: str
     arm: str
     figures: dict[str, list[float]]
+    kinds: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,8 @@ def find(study: Study) -> Findings:
 
     first = {test: read(_arms(study, test)[0], design.seeds[0], test) for test in tests}
     scores = [
-        Scores(
-            test, arm, {one: [percent(read(arm, seed, test), one) for seed in design.seeds] for one in SHOWN[test_asks]}
-        )
+        _scores(test, arm, design.tests[test].asks, [read(arm, seed, test) for seed in design.seeds])
         for test in tests
-        for test_asks in [design.tests[test].asks]
         for arm in _arms(study, test)
     ]
     groups = {test: len(np.unique(right.groups)) for test, right in first.items()}
@@ -96,6 +99,16 @@ def find(study: Study) -> Findings:
             for spread in SPREADS
         ],
         seconds=sum(done.seconds for run in (*study.bases(), *study.after_base()) if (done := study.done(run))),
+    )
+
+
+def _scores(test: str, arm: str, asks: str, seeds: Sequence[Right]) -> Scores:
+    kinds = sorted({*seeds[0].categories.tolist()})
+    return Scores(
+        test,
+        arm,
+        {figure: [percent(one, figure) for one in seeds] for figure in SHOWN[asks]},
+        {kind: [percent(one, MAIN[asks], [kind]) for one in seeds] for kind in kinds},
     )
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from training.science.findings import SHOWN, Findings
+from training.science.findings import MAIN, SHOWN, Findings
 from training.science.verdicts import Compared, overall
 
 CLAIMS_PNG, ARMS_PNG = "science_claims.png", "science_arms.png"
-#: Which arms and figures of blind probes and detectors are shown.
+#: What detectors get right, as `evaluation.blind_probes.detectors` names it.
 _DETECTED = ("text detector", "image detector", "i2t", "t2i", "group")
 
 
@@ -26,8 +26,8 @@ def _head(found: Findings) -> str:
     decided: dict[str, list[str]] = {"supported": [], "refuted": [], "undecided": []}
     for asks, test in design.primary.items():
         if test in found.judged:
-            for name, verdict in overall(design, found.judged, test).items():
-                decided[verdict].append(name)
+            for name, verdict in _marked(found, test).items():
+                decided[verdict.rstrip("†")].append(name + "†" * verdict.endswith("†"))
         else:
             decided["undecided"] += [
                 f"{name} (not run)" for name, one in design.claims.items() if design.asks(one) == asks
@@ -43,7 +43,7 @@ def _head(found: Findings) -> str:
 
 def _verdicts(found: Findings) -> str:
     design = found.study.design
-    verdicts = {test: overall(design, found.judged, test) for test in found.judged}
+    verdicts = {test: _marked(found, test) for test in found.judged}
     tests = list(found.judged)
     rows = []
     for name, claim in design.claims.items():
@@ -53,9 +53,17 @@ def _verdicts(found: Findings) -> str:
     primary = " and ".join(design.tests[test].title for test in design.primary.values() if test in tests)
     return (
         "## Verdicts\n\n"
-        f"{primary}: decides. The others say how far a verdict carries. A claim that states several comparisons "
-        "is supported where all of them are, and refuted where one of them is.\n\n" + table(head, rows)
+        f"{primary} decide. The other test sets say how far a verdict carries. A claim of several comparisons "
+        "is supported where all of them are, and refuted where one of them is. †: a comparison that decides does not "
+        "survive Holm's correction, or an interval that allows for few seeds.\n\n" + table(head, rows)
     )
+
+
+def _marked(found: Findings, test: str) -> dict[str, str]:
+    """Verdicts of claims on a test set, with a dagger where one of the comparisons that decide it is in doubt."""
+    doubted = {(one.claim, one.verdict) for one in found.judged[test] if one.doubts}
+    verdicts = overall(found.study.design, found.judged, test)
+    return {name: f"{verdict}†" if (name, verdict) in doubted else verdict for name, verdict in verdicts.items()}
 
 
 def _comparisons(found: Findings) -> str:
@@ -101,6 +109,11 @@ def _arms(found: Findings) -> str:
                 rows.append([one.arm, design.arms[one.arm].title, *(_spread(one.figures[name]) for name in names)])
         counted = f"{found.rows[test]:,} examples of {found.groups[test]:,} groups"
         parts.append(f"### {design.tests[test].title}: {counted}\n\n" + table(["arm", "", *names], rows))
+        kinds = [one for one in found.scores if one.test == test and len(one.kinds) > 1]
+        if kinds and test in design.primary.values():
+            title = f"### {design.tests[test].title}: {MAIN[design.tests[test].asks]} by kind of change"
+            rows = [[one.arm, *(f"{np.mean(values):.1f}" for values in one.kinds.values())] for one in kinds]
+            parts.append(f"{title}\n\n" + table(["arm", *kinds[0].kinds], rows))
     rows = []
     for name, arm in design.arms.items():
         if arm.kind == "clip":
@@ -191,7 +204,7 @@ def _method(found: Findings) -> str:
 
 def _limits(found: Findings) -> str:
     design = found.study.design
-    missing = [one.title for name, one in design.tests.items() if name not in found.tests]
+    missing = [one.title for name, one in design.tests.items() if name not in found.tests and not one.tuning]
     notes = [
         "* Arms share one learning rate and one number of steps. None was tuned; each might gain from its own.",
         "* Weights of regularisers are the published ones, found for other models and data.",

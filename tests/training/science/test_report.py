@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manifests.errors import BuildFailed
+from tests.training.science.made_scores import small_design, write_matchings, write_queries
+from training.science.findings import best_arm, find
+from training.science.gate import check_gate
+from training.science.runs import BASE, PROBES, Done, Run, Study
+from training.science.study import write_report
+
+RIGHT = {"none": 0.3, "ft": 0.4, "weight-0": 0.4, "negative-images": 0.8, "combiner": 0.9, "text-only": 0.2}
+
+
+class MadeStudy(Study):
+    """A study whose world is not there: its test sets are those of the design but the rendered one."""
+
+    def tests(self, asks: str | None = None, tuning: bool = False) -> list[str]:
+        """As `Study.tests`."""
+        tests = self.design.tests.items()
+        return [k for k, one in tests if asks in (None, one.asks) and one.tuning <= tuning and not one.optional]
+
+    @cached_property
+    def data_digests(self) -> dict[str, str]:  # type: ignore[override]
+        """As `Study.data_digests`."""
+        return {subset: f"digest of {subset}" for subset in self.design.subsets}
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    """All score files and records of a study of two seeds."""
+    monkeypatch.setattr("training.science.findings._TRIALS", 2)
+    study = MadeStudy(small_design(), tmp_path, tmp_path / "data")
+    probe: dict[str, Any] = {"expected": 55.0, "low": 51.0}
+    about = {"all": {"probes": {"words": probe}, "detectors": {"i2t": 30.0}}, "solved": []}
+    for run in (*study.bases(), *study.after_base()):
+        if run.arm == PROBES:
+            for test in study.tests("pairs"):
+                path = study.folder(run) / "probes" / f"{test}.json"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(about))
+        rng = np.random.default_rng([run.seed, len(run.arm)])
+        for test in study.wanted(run):
+            write = write_matchings if study.design.tests[test].asks == "pairs" else write_queries
+            write(study.scores(run, test), rng, RIGHT.get(run.arm, 0.5))
+        weights = "same" if run.arm in ("ft", "weight-0") else run.name
+        study.record(run, Done(study.digest(run), weights, 10.0, {}, study.wanted(run)))
+    return study
+
+
+def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp_path: Path) -> None:
+    found = find(study)
+    path = write_report(found, tmp_path / "report")
+    text = path.read_text("utf-8")
+    assert study.design.digest in text and str(tmp_path) not in text
+    for name, claim in study.design.claims.items():
+        assert f"| {name}. {claim.says} |" in text
+    assert "weight-0 ends with the bytes of ft: 2 of 2 seeds" in text
+    assert "Not built, so not tested: Rendered by Kubric." in text
+    assert "words: 55.0 (from 51.0)" in text
+    numbers = json.loads((path.parent / "results.json").read_text())
+    c1 = next(one for one in numbers["comparisons"] if one["claim"] == "C1" and one["than"] == "text-only")
+    assert f"{c1['difference']:+.1f}" in text and c1["test"] == "galleries"
+    assert numbers["verdicts"]["in-world"]["B5"] == "supported"
+    pictures = [*path.parent.glob("*.png")]
+    assert len(pictures) == 2 and sum(one.stat().st_size for one in pictures) < 300_000
+    for one in pictures:
+        with Image.open(one) as picture:
+            assert len(picture.convert("L").getcolors()) > 20  # type: ignore[arg-type]
+    assert "### In-world test: group by kind of change" in text and "| replace_rel |" in text
+    first = path.read_bytes()
+    assert write_report(find(study), tmp_path / "again").read_bytes() == first
+    assert best_arm(found).arm == "negative-images"
+
+
+def test_the_base_must_be_neither_too_weak_nor_too_good(study: Study) -> None:
+    run = Run(BASE, study.design.calibration_seed)
+    assert 20 <= check_gate(study).by_kind["swaps"] <= 70
+    write_matchings(study.scores(run, "calibration"), np.random.default_rng(0), 0.95)
+    with pytest.raises(BuildFailed, match=r"gate: group score of the base of seed 0 on calibration: swaps \d"):
+        check_gate(study)
+
+
+def test_a_run_is_done_while_what_decides_it_is_the_same(study: Study) -> None:
+    base, arm = Run(BASE, 1), Run("ft", 1)
+    assert study.done(base) and study.done(arm)
+    other = study.design.model_copy(update={"training": {**study.design.training, "steps": 1}})
+    changed = MadeStudy(other, study.out, study.data)
+    assert changed.done(base) and not changed.done(arm) and changed.done(Run("combiner", 1))
+    # Another base: all of its arms are stale, those of other seeds are not.
+    done = study.trained(base)
+    assert done is not None
+    study.record(base, Done(done.digest, "other weights", 1.0, {}, done.scored))
+    assert not study.done(arm) and study.done(Run("ft", 2))
+    # Another test set: trained, and not scored on it yet.
+    tests = {**study.design.tests, "more": study.design.tests["in-world"]}
+    more = MadeStudy(study.design.model_copy(update={"tests": tests}), study.out, study.data)
+    assert more.trained(Run("ft", 2)) and not more.done(Run("ft", 2))
