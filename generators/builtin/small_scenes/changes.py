@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from generators.builtin.small_diffusion.relations import OPPOSITE, Thing
+from generators.builtin.small_diffusion.relations import OPPOSITE, RELATIONS, Thing
 from generators.builtin.small_diffusion.scenes import COLOURS
-from generators.builtin.small_scenes.scenes import KINDS, Scene
+from generators.builtin.small_scenes.scenes import KINDS, Scene, axis_of
 
 #: Type and subtype of each kind, in SugarCrepe's words.
 TWINS: dict[str, tuple[str, str]] = {
@@ -37,7 +37,7 @@ class Change:
     def __call__(self, scene: Scene) -> Scene:
         """The scene after the change."""
         if self.kind == "rel":
-            return replace(scene, relation=OPPOSITE[scene.relation])
+            return replace(scene, relation=self.to if self.thing == 0 else OPPOSITE[self.to])
         name = ("first", "second", "third")[self.thing]
         thing = scene.things[self.thing]
         new = replace(thing, colour=self.to) if self.kind == "att" else replace(thing, object=self.to)
@@ -47,9 +47,10 @@ class Change:
 def twin(scene: Scene, kind: str, rng: np.random.Generator) -> Scene:
     """The other scene of a pair of twins; what differs is one of `TWINS`.
 
-    swap-attribute: the first two things exchange colours. swap-object: they exchange kinds, colours stay. With
-    replace-relation they exchange places. Otherwise the first or second thing gets a colour, or a kind, that nothing in
-    the scene has.
+    swap-attribute: the first two things exchange colours. swap-object: they exchange kinds, colours stay.
+    replace-relation: in a scene of two the first moves a quarter round the second, from beside it to above or below it
+    or back; in a scene of three, where the third leaves no room for that, to its other side. Otherwise the first or
+    second thing gets a colour, or a kind, that nothing in the scene has.
     """
     first, second = scene.first, scene.second
     if kind == "swap-attribute":
@@ -58,6 +59,9 @@ def twin(scene: Scene, kind: str, rng: np.random.Generator) -> Scene:
         return replace(scene, first=Thing(first.colour, second.object), second=Thing(second.colour, first.object))
     _, subtype = TWINS[kind]
     possible = [one for one in changes(scene) if one.kind == subtype and one.thing < 2]
+    if subtype == "rel":
+        quarter = [one for one in possible if axis_of(one.to) != axis_of(scene.relation)]
+        possible = quarter or possible
     return possible[int(rng.integers(len(possible)))](scene)
 
 
@@ -67,8 +71,11 @@ def changes(scene: Scene) -> Iterator[Change]:
     for number in range(len(scene.things)):
         yield from (Change("att", number, word) for word in COLOURS if word not in colours)
         yield from (Change("obj", number, word) for word in KINDS if word not in kinds)
-    yield Change("rel", 0, OPPOSITE[scene.relation])
-    yield Change("rel", 1, scene.relation)
+    # A third thing stands to one side of both others' axis, which therefore stays.
+    for word in RELATIONS if scene.third is None else (OPPOSITE[scene.relation],):
+        if word != scene.relation:
+            yield Change("rel", 0, word)
+            yield Change("rel", 1, OPPOSITE[word])
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ class SceneTwins(SmallScenes):
     def introduction(self) -> str:
         """As `SourceSettings.introduction`."""
         return (
-            "Two painted scenes of the same two or three things that differ in one: swapped colours or kinds, a "
-            "relation turned round, another colour or kind. Each kind of change is equally frequent.\n"
+            "Two painted scenes of the same two or three things that differ in one: swapped colours or kinds, "
+            "another relation, another colour or kind. Each kind of change is equally frequent.\n"
         )
 
     def open(self, context: Context) -> TwinGenerator:
@@ -94,7 +94,7 @@ class SceneStills(SmallScenes):
         """As `SourceSettings.introduction`."""
         return (
             "Two rendered scenes of the same two or three things, cut out of a board and seen from above, that differ "
-            "in one: swapped colours or kinds, a relation turned round, another colour or kind.\n"
+            "in one: swapped colours or kinds, another relation, another colour or kind.\n"
         )
 
     def open(self, context: Context) -> StillGenerator:

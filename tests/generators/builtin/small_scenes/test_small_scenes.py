@@ -16,7 +16,7 @@ from generators.builtin.small_scenes.changes import TWINS, changes, request, twi
 from generators.builtin.small_scenes.generator import CaptionCandidate, TwinCandidate
 from generators.builtin.small_scenes.painter import paint, sample_layout
 from generators.builtin.small_scenes.requests import RequestCandidate
-from generators.builtin.small_scenes.scenes import UNSEEN, Scene, sample_scene, scene_of
+from generators.builtin.small_scenes.scenes import UNSEEN, Scene, axis_of, sample_scene, scene_of
 from generators.builtin.small_scenes.stills import problem
 from generators.contract import check_source
 from generators.kubric_scenes.scene.parts import Picture
@@ -76,6 +76,8 @@ def test_twins_differ_in_what_their_kind_says_and_pixels_only_where_things_are(k
         assert (words[0] == words[1]) == swapped
         assert other != scene and other != scene.said_otherwise()
         assert other.third == scene.third and other.side == scene.side
+        quarter = axis_of(other.relation) != axis_of(scene.relation)
+        assert quarter == (kind == "replace-relation" and scene.third is None)
         layout = sample_layout(len(scene.things), rng)
         one, two = paint(scene, layout, 48), paint(other, layout, 48)
         apart = (np.abs(one.astype(int) - two) > 0).any(2).mean()
