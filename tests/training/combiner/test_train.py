@@ -105,8 +105,8 @@ def test_a_combiner_learns_conditions_and_of_shuffled_ones_it_does_not(
     made_recoloured: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
     learning: dict[str, Any] = {
-        "frozen": True, "batch": 48, "epochs": 60, "projection": 64, "hidden": 128, "dropout": 0.1, "held_out": 0.2,
-        "validate_every": 1000,
+        "frozen": True, "batch": 48, "epochs": 50, "lr": 2e-3, "projection": 64, "hidden": 128, "dropout": 0.1,
+        "held_out": 0.2, "validate_every": 1000,
     }  # fmt: skip
     data = f"{made_recoloured.root}:recoloured"
     matched = settings(data, **learning)
