@@ -21,7 +21,7 @@ class Curves:
     def __init__(self, out: Path, first: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=first + 1 if first else None)
+        self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=first + 1)
 
     def __enter__(self) -> Curves:
         return self

@@ -17,8 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from training.clip.models import open_start
 from training.clip.settings import settings_from
 from training.clip.train import train_clip
+from training.examples.transforms import Transforms
 
 
 def train(given: dict[str, Any], out: str) -> None:
@@ -50,10 +52,12 @@ def finished(given: dict[str, Any], out: Path) -> str:
 
 def main() -> None:
     given, out, kills = json.loads(Path(sys.argv[1]).read_bytes()), Path(sys.argv[2]), int(sys.argv[3])
+    # Libraries are imported here, once; without a gradient, which a forked child could not follow.
+    Transforms(open_start(settings_from(given)).network.visual.preprocess_cfg)
     found = {"uninterrupted": [finished(given, out / "straight")]}
     for workers in (0, 1, 2):
         place = out / f"killed-{workers}"
-        steps = sorted(random.Random(workers).choices(range(1, given["steps"]), k=kills))
+        steps = sorted(random.Random(workers).choices(range(1, given["steps"] - 8), k=kills))
         for step in steps:
             killed_at(step, {**given, "workers": workers}, place)
         assert not (place / "result.json").exists()

@@ -86,10 +86,10 @@ def test_from_the_weights_back_to_every_shard(settings: Settings, made_pairs: Ma
     "changes",
     [
         {},
-        {"accumulate": 2, "objective": "negative-pairs"},
+        {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16"},
         {"regulariser": "eqsim-v1-released", "regulariser_weight": 1},
     ],
-    ids=["infonce", "cached features", "sampled negatives"],
+    ids=["infonce", "cached features in bfloat16", "sampled negatives"],
 )
 def test_a_killed_run_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path, changes: dict[str, Any]) -> None:
     chosen = settings(**changes)
