@@ -105,7 +105,7 @@ def test_a_combiner_learns_conditions_and_of_shuffled_ones_it_does_not(
     made_recoloured: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
     learning: dict[str, Any] = {
-        "frozen": True, "batch": 48, "epochs": 50, "lr": 2e-3, "projection": 64, "hidden": 128, "dropout": 0.1,
+        "frozen": True, "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128, "dropout": 0.1,
         "held_out": 0.2, "validate_every": 1000,
     }  # fmt: skip
     data = f"{made_recoloured.root}:recoloured"
@@ -114,9 +114,9 @@ def test_a_combiner_learns_conditions_and_of_shuffled_ones_it_does_not(
     shuffled = train(settings(data, **learning, conditions="shuffled"), tmp_path / "shuffled")
     encoder = trained.model.split(":", 2)[2]
     image_only = recall(f"image-only:{encoder}", matched, tmp_path / "cache")
-    assert trained.best_value > image_only + 40 and trained.best_value > 60
+    assert trained.best_value > image_only + 30 and trained.best_value > 55
     # What does not depend on the condition picks one of five targets of a reference.
-    assert shuffled.best_value < trained.best_value - 40
+    assert shuffled.best_value < trained.best_value - 30
 
 
 def test_another_run_in_the_same_folder_is_refused(
