@@ -48,6 +48,11 @@ def add(commands: Any) -> None:
         help="runs at a time, of one thread each (default: 0, one a core)",
     )
     testing.add_argument(
+        "--report-only",
+        action="store_true",
+        help="train nothing: write the report of the arms that are done for every seed",
+    )
+    testing.add_argument(
         "--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder of documentation"
     )
 
@@ -57,15 +62,18 @@ def science(asked: argparse.Namespace) -> None:
     import twinset
     from training.science.design import DESIGN, read_design
     from training.science.report import ARMS_PNG, CLAIMS_PNG
-    from training.science.study import REPORT, carry_out_study
+    from training.science.study import REPORT, carry_out_study, report_study
 
     design = read_design(asked.full, asked.seeds, asked.design or DESIGN)
     data = asked.data or asked.out / "data"
     workers = asked.workers or len(os.sched_getaffinity(0))
     with contextlib.redirect_stdout(sys.stderr):
-        if asked.data is None:
-            twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
-        carry_out_study(design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True))
+        if asked.report_only:
+            report_study(design, data, asked.out)
+        else:
+            if asked.data is None:
+                twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
+            carry_out_study(design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True))
     if asked.docs is not None:
         asked.docs.mkdir(parents=True, exist_ok=True)
         for name in (REPORT, CLAIMS_PNG, ARMS_PNG):

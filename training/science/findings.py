@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from manifests.errors import WrongUse
 from training.science.coverage import SPREADS, Coverage, simulate
 from training.science.gate import Passed, measure_base
 from training.science.outcomes import Right, percent, read_right
@@ -49,7 +50,8 @@ class Findings:
     """What a study found.
 
     gates: of every base, the calibration seed's first. judged: comparisons by test set. rows, groups: of test sets.
-    probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. seconds: of all runs together.
+    probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. unfinished: arms that are not done for
+    every seed. seconds: of all runs together.
     """
 
     study: Study
@@ -59,6 +61,7 @@ class Findings:
     gates: list[Passed]
     scores: list[Scores]
     judged: dict[str, list[Compared]]
+    unfinished: list[str]
     controls: list[Control]
     probes: dict[str, dict[str, Any]]
     coverage: list[Coverage]
@@ -66,8 +69,17 @@ class Findings:
 
 
 def find(study: Study) -> Findings:
-    """Read and judge a study whose runs are all done."""
-    design, tests = study.design, study.tests()
+    """Read and judge what is done of a study, which is all arms that are done for every seed.
+
+    Raises:
+        WrongUse: no arm is, or a base is not.
+    """
+    design, arms = study.design, study.finished_arms()
+    tests = [test for test in study.tests() if any(design.tests[test].asks == design.arms[arm].asks for arm in arms)]
+    if not tests or any(study.done(run) is None for run in study.bases()):
+        raise WrongUse(
+            f"{study.out}: no arm is finished for all of {len(design.seeds)} seeds; run `twinset science` on"
+        )
     figures = {
         asks: list(dict.fromkeys([*SHOWN[asks], *(c.figure for c in design.claims.values() if design.asks(c) == asks)]))
         for asks in ("pairs", "queries")
@@ -77,11 +89,11 @@ def find(study: Study) -> Findings:
     def read(arm: str, seed: int, test: str) -> Right:
         return read_right(study.scores(Run(arm, seed), test), figures[design.tests[test].asks])
 
-    first = {test: read(_arms(study, test)[0], design.seeds[0], test) for test in tests}
+    first = {test: read(_arms(study, test, arms)[0], design.seeds[0], test) for test in tests}
     scores = [
         _scores(test, arm, design.tests[test].asks, [read(arm, seed, test) for seed in design.seeds])
         for test in tests
-        for arm in _arms(study, test)
+        for arm in _arms(study, test, arms)
     ]
     groups = {test: len(np.unique(right.groups)) for test, right in first.items()}
     return Findings(
@@ -91,8 +103,9 @@ def find(study: Study) -> Findings:
         groups=groups,
         gates=[measure_base(study, run.seed) for run in study.bases()],
         scores=scores,
-        judged=judge(design, read, tests),
-        controls=_controls(study),
+        judged=judge(design, read, tests, arms),
+        unfinished=[name for name in design.arms if name not in arms],
+        controls=_controls(study, arms),
         probes=_probes(study),
         coverage=[
             simulate(len(design.seeds), groups[design.primary["pairs"]], spread, _TRIALS, _RESAMPLES)
@@ -112,15 +125,15 @@ def _scores(test: str, arm: str, asks: str, seeds: Sequence[Right]) -> Scores:
     )
 
 
-def _arms(study: Study, test: str) -> Sequence[str]:
+def _arms(study: Study, test: str, finished: Collection[str]) -> Sequence[str]:
     asks = study.design.tests[test].asks
-    return [name for name, arm in study.design.arms.items() if arm.asks == asks]
+    return [name for name, arm in study.design.arms.items() if arm.asks == asks and name in finished]
 
 
-def _controls(study: Study) -> list[Control]:
+def _controls(study: Study, finished: Collection[str]) -> list[Control]:
     found = []
     for name, arm in study.design.arms.items():
-        if arm.same_weights is not None:
+        if arm.same_weights is not None and {name, arm.same_weights} <= {*finished}:
             done = {
                 seed: [study.done(Run(one, seed)) for one in (name, arm.same_weights)] for seed in study.design.seeds
             }
@@ -131,6 +144,8 @@ def _controls(study: Study) -> list[Control]:
 
 def _probes(study: Study) -> dict[str, dict[str, Any]]:
     folder = study.folder(Run(PROBES, study.design.seeds[0])) / "probes"
+    if study.done(Run(PROBES, study.design.seeds[0])) is None:
+        return {}
     files = {test: folder / f"{test}.json" for test in study.tests("pairs")}
     return {test: json.loads(path.read_text("utf-8")) for test, path in files.items()}
 

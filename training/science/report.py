@@ -24,14 +24,13 @@ def write(found: Findings) -> str:
 def _head(found: Findings) -> str:
     design = found.study.design
     decided: dict[str, list[str]] = {"supported": [], "refuted": [], "undecided": []}
-    for asks, test in design.primary.items():
-        if test in found.judged:
-            for name, verdict in _marked(found, test).items():
-                decided[verdict.rstrip("†")].append(name + "†" * verdict.endswith("†"))
-        else:
-            decided["undecided"] += [
-                f"{name} (not run)" for name, one in design.claims.items() if design.asks(one) == asks
-            ]
+    left = dict.fromkeys(design.claims)
+    for test in design.primary.values():
+        for name, verdict in _marked(found, test).items() if test in found.judged else ():
+            decided[verdict.rstrip("†")].append(name + "†" * verdict.endswith("†"))
+            left.pop(name)
+    if left:
+        decided["not tested yet"] = [*left]
     lines = [f"* **{verdict}**: {', '.join(names) or 'none'}" for verdict, names in decided.items()]
     return (
         "# The papers' claims at small scale\n\n"
@@ -116,7 +115,7 @@ def _arms(found: Findings) -> str:
             parts.append(f"{title}\n\n" + table(["arm", *kinds[0].kinds], rows))
     rows = []
     for name, arm in design.arms.items():
-        if arm.kind == "clip":
+        if arm.kind == "clip" and name not in found.unfinished:
             settings, (images, texts) = design.clip_settings(name), design.encoded(name)
             row = [
                 name,
@@ -161,7 +160,7 @@ def _controls(found: Findings) -> str:
 
 
 def _probes(found: Findings) -> str:
-    design, rows = found.study.design, []
+    design, rows = found.study.design, list[list[str]]()
     for test, about in found.probes.items():
         best = max(about["all"]["probes"].items(), key=lambda one: float(one[1]["expected"]))
         low = best[1]["low"]
@@ -210,6 +209,8 @@ def _limits(found: Findings) -> str:
         "* Weights of regularisers are the published ones, found for other models and data.",
         f"* All runs together took {found.seconds / 3600:.1f} hours of one core.",
     ]
+    if found.unfinished:
+        notes.append(f"* Not finished for every seed, so left out: {', '.join(found.unfinished)}.")
     if missing:
         notes.append(f"* Not built, so not tested: {', '.join(missing)}.")
     return "## Limits\n\n" + "\n".join(notes)

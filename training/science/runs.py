@@ -116,13 +116,25 @@ class Study:
         return [Run(BASE, seed) for seed in (self.design.calibration_seed, *self.design.seeds)]
 
     def after_base(self) -> list[Run]:
-        """All arms that need a run of their own, a seed after the other, and the probes."""
+        """All arms that need a run of their own, and the probes: first those that claims are about, by seed."""
         scored = {test.asks for test in map(self.design.tests.__getitem__, self.tests())}
         arms = [
             name for name, arm in self.design.arms.items() if arm.asks in scored and arm.model != "open_clip:{base}"
         ]
-        runs = [Run(arm, seed) for seed in self.design.seeds for arm in arms]
+        claimed = {one for claim in self.design.claims.values() for one in (*claim.better, *claim.than)}
+        runs = [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm in claimed]
+        runs += [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm not in claimed]
         return [*runs, Run(PROBES, self.design.seeds[0])]
+
+    def finished_arms(self) -> set[str]:
+        """Arms that are trained and scored for every seed."""
+        needed = {run.arm for run in self.after_base()}
+        able = {name for name, arm in self.design.arms.items() if arm.model == "open_clip:{base}"} | needed - {PROBES}
+        return {
+            arm
+            for arm in able
+            if all(self.done(Run(arm if arm in needed else BASE, seed)) is not None for seed in self.design.seeds)
+        }
 
     def wanted(self, run: Run) -> dict[str, str]:
         """Test sets that a run is scored on, with the digests of their data."""

@@ -45,6 +45,13 @@ def carry_out_study(design: Design, data: Path, out: Path, workers: int, tell: T
     return found
 
 
+def report_study(design: Design, data: Path, out: Path) -> Findings:
+    """Write the report of what is done of a study, and carry out nothing; as `carry_out_study`."""
+    found = find(Study(design, out, data))
+    write_report(found, out)
+    return found
+
+
 def write_report(found: Findings, folder: Path) -> Path:
     """Write the report, its plots and its numbers as JSON; returns the report's path."""
     for name, picture in ((report.CLAIMS_PNG, plots.plot_claims(found)), (report.ARMS_PNG, plots.plot_arms(found))):

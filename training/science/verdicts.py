@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,12 +71,14 @@ def of_all(verdicts: Sequence[Verdict]) -> Verdict:
     return "supported" if all(one == "supported" for one in verdicts) else "undecided"
 
 
-def judge(design: Design, read: Read, tests: Sequence[str], seed: int = 0) -> dict[str, list[Compared]]:
+def judge(
+    design: Design, read: Read, tests: Sequence[str], arms: Collection[str], seed: int = 0
+) -> dict[str, list[Compared]]:
     """Judge every claim on every test set of its kind.
 
     Args:
         read: gives the scores of an arm and a seed on a test set, with the figures of all claims.
-        tests: names of test sets that were scored.
+        tests: names of test sets that were scored. arms: that were; claims about others are left out.
         seed: of the bootstrap.
 
     Returns:
@@ -87,7 +89,7 @@ def judge(design: Design, read: Read, tests: Sequence[str], seed: int = 0) -> di
         asked = [
             (name, claim, pair)
             for name, claim in design.claims.items()
-            if design.asks(claim) == design.tests[test].asks
+            if design.asks(claim) == design.tests[test].asks and {*claim.better, *claim.than} <= {*arms}
             for pair in claim.comparisons
         ]
         if asked:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifests.errors import BuildFailed
+from manifests.errors import BuildFailed, WrongUse
 from tests.training.science.made_scores import small_design, write_matchings, write_queries
 from training.science.findings import best_arm, find
 from training.science.gate import check_gate
@@ -103,3 +103,15 @@ def test_a_run_is_done_while_what_decides_it_is_the_same(study: Study) -> None:
     tests = {**study.design.tests, "more": study.design.tests["in-world"]}
     more = MadeStudy(study.design.model_copy(update={"tests": tests}), study.out, study.data)
     assert more.trained(Run("ft", 2)) and not more.done(Run("ft", 2))
+
+
+def test_a_study_that_is_not_finished_reports_what_is(study: Study, tmp_path: Path) -> None:
+    for arm in ("extra-positives", PROBES):
+        (study.folder(Run(arm, 1)) / "done.json").unlink()
+    found = find(study)
+    text = write_report(found, tmp_path / "report").read_text("utf-8")
+    assert "**not tested yet**: B3, B4, B5" in text and "left out: extra-positives." in text
+    assert found.probes == {} and {one.claim for one in found.judged["in-world"]} >= {"A1", "B1"}
+    (study.folder(Run(BASE, 2)) / "done.json").unlink()
+    with pytest.raises(WrongUse, match="no arm is finished for all of 2 seeds"):
+        find(study)

@@ -73,7 +73,7 @@ def test_pairs_of_arms_must_have_the_same_rows(tmp_path: Path) -> None:
 
 def test_claims_are_decided_from_score_files(tmp_path: Path) -> None:
     design = small_design()
-    judged = judge(design, partial(read, tmp_path), ["in-world", "held-out"])
+    judged = judge(design, partial(read, tmp_path), ["in-world", "held-out"], design.arms)
     verdicts = overall(design, judged, "in-world")
     assert verdicts["B5"] == "undecided" or verdicts["B5"] == "supported"
     found = {(one.claim, one.better, one.than): one for one in judged["in-world"]}
