@@ -53,6 +53,9 @@ def add(commands: Any) -> None:
         help="train nothing: write the report of the arms that are done for every seed",
     )
     testing.add_argument(
+        "--ship", type=Path, metavar="DIR", help="write the best arm's CLIP with its card into this folder"
+    )
+    testing.add_argument(
         "--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder of documentation"
     )
 
@@ -69,11 +72,17 @@ def science(asked: argparse.Namespace) -> None:
     workers = asked.workers or len(os.sched_getaffinity(0))
     with contextlib.redirect_stdout(sys.stderr):
         if asked.report_only:
-            report_study(design, data, asked.out)
+            found = report_study(design, data, asked.out)
         else:
             if asked.data is None:
                 twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
-            carry_out_study(design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True))
+            found = carry_out_study(
+                design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True)
+            )
+    if asked.ship is not None:
+        from training.science.ship import ship
+
+        print(f"{asked.ship}: {ship(found, asked.ship).name}", file=sys.stderr)
     if asked.docs is not None:
         asked.docs.mkdir(parents=True, exist_ok=True)
         for name in (REPORT, CLAIMS_PNG, ARMS_PNG):
