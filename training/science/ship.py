@@ -63,7 +63,8 @@ def card(found: Findings, run: Run, sha256: str) -> str:
         "## Made from",
         table(["subset of recipe `science`", "sha256 over its shards"], data),
         f"Design `{design.digest}`; weights before rounding sha256 `{done.weights if done else ''}`, "
-        f"after it `{sha256}`. The base was trained for {design.base['steps']} steps of {design.base['batch']}, then the arm for "
+        f"after it `{sha256}`.\n\n"
+        f"The base was trained for {design.base['steps']} steps of {design.base['batch']}, then the arm for "
         f"{settings['steps']} of {settings['batch']}, objective {settings['objective']}.",
         "## Limits\n\nFlat shapes on pale grounds, 48 pixels, captions of up to 26 tokens. What it scores by kind of "
         "change is in docs/science.md. Of anything else its scores mean nothing.",
