@@ -13,7 +13,7 @@ from cli.eval_run import progress
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
-    text = "score the demo with small models of random weights and write a report; no download"
+    text = "score the demo with the small CLIP that ships and with random weights, and write a report; no download"
     touring = commands.add_parser("demo", help=text, description=text)
     touring.set_defaults(run=demo)
     touring.add_argument(

@@ -47,13 +47,20 @@ def add(commands: Any) -> None:
         metavar="N",
         help="runs at a time, of one thread each (default: 0, one a core)",
     )
-    testing.add_argument(
+    only = testing.add_mutually_exclusive_group()
+    only.add_argument(
+        "--gate-only", action="store_true", help="train the base of the calibration seed and no more; check the gate"
+    )
+    only.add_argument(
         "--report-only",
         action="store_true",
         help="train nothing: write the report of the arms that are done for every seed",
     )
     testing.add_argument(
-        "--ship", type=Path, metavar="DIR", help="write the best arm's CLIP with its card into this folder"
+        "--ship",
+        type=Path,
+        metavar="DIR",
+        help="write the best arm's CLIP, or with --gate-only the base, and its card into this folder",
     )
     testing.add_argument(
         "--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder of documentation"
@@ -64,27 +71,38 @@ def science(asked: argparse.Namespace) -> None:
     """``twinset science``."""
     import twinset
     from training.science.design import DESIGN, read_design
+    from training.science.findings import best_arm
     from training.science.report import ARMS_PNG, CLAIMS_PNG
-    from training.science.study import REPORT, carry_out_study, report_study
+    from training.science.ship import ship
+    from training.science.study import REPORT, carry_out_study, pass_gate, report_study
 
     design = read_design(asked.full, asked.seeds, asked.design or DESIGN)
     data = asked.data or asked.out / "data"
     workers = asked.workers or len(os.sched_getaffinity(0))
     with contextlib.redirect_stdout(sys.stderr):
-        if asked.report_only:
-            found = report_study(design, data, asked.out)
+        if asked.data is None and not asked.report_only:
+            twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
+        if asked.gate_only:
+            study = pass_gate(design, data, asked.out, _tell)
+            run = study.bases()[0]
         else:
-            if asked.data is None:
-                twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
-            found = carry_out_study(
-                design, data, asked.out, workers, lambda line: print(line, file=sys.stderr, flush=True)
+            found = (
+                report_study(design, data, asked.out)
+                if asked.report_only
+                else carry_out_study(design, data, asked.out, workers, _tell)
             )
+            study, run = found.study, best_arm(found)
     if asked.ship is not None:
-        from training.science.ship import ship
-
-        print(f"{asked.ship}: {ship(found, asked.ship).name}", file=sys.stderr)
+        ship(study, run, asked.ship)
+        print(f"{run.name}: shipped into {asked.ship}", file=sys.stderr)
+    if asked.gate_only:
+        return
     if asked.docs is not None:
         asked.docs.mkdir(parents=True, exist_ok=True)
         for name in (REPORT, CLAIMS_PNG, ARMS_PNG):
             shutil.copyfile(asked.out / name, asked.docs / name)
     print(asked.out / REPORT)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

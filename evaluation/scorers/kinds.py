@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.scorers.contract import Running, Scorer
@@ -42,14 +43,17 @@ KINDS = {
     "random": Kind("evaluation.scorers.open_clip_models:open_random", "NAME[:SEED]", 2),
 }
 
+#: Models that ship, by the name that is all of ``--model``.
+SHIPPED = {"small-clip": f"open_clip:{Path(__file__).parents[1] / 'small_clip'}"}
+
 
 def open_model(text: str, running: Running | None = None) -> Scorer:
-    """Load the model that ``KIND:NAME[:CHECKPOINT]`` names.
+    """Load the model that ``KIND:NAME[:CHECKPOINT]``, or a name in `SHIPPED`, names.
 
     Raises:
         WrongUse: there is no such kind, name or file, or the file is not of this model.
     """
-    kind, _, rest = text.partition(":")
+    kind, _, rest = SHIPPED.get(text, text).partition(":")
     found = KINDS.get(kind)
     if found is None or not rest or not all(parts := rest.split(":", found.parts - 1)):
         near = get_close_matches(kind, KINDS, 1, 0.5)

@@ -137,11 +137,16 @@ class Study:
         }
 
     def wanted(self, run: Run) -> dict[str, str]:
-        """Test sets that a run is scored on, with the digests of their data."""
+        """Test sets that a run is scored on, with the digests of their data.
+
+        The base of the calibration seed, on which others may be tuned, is scored on no test set that decides.
+        """
         if run.arm == PROBES:
             return {}
         base = run.arm == BASE
         tests = self.tests("pairs" if base else self.design.arms[run.arm].asks, tuning=base)
+        if run.seed == self.design.calibration_seed:
+            tests = [test for test in tests if self.design.tests[test].tuning]
         return {test: self.data_digests[self.design.tests[test].subset] for test in tests}
 
     def digest(self, run: Run) -> str:

@@ -45,6 +45,15 @@ def carry_out_study(design: Design, data: Path, out: Path, workers: int, tell: T
     return found
 
 
+def pass_gate(design: Design, data: Path, out: Path, tell: Tell) -> Study:
+    """Train the base of the calibration seed, if it is not done, and check the gate; raises as `carry_out_study`."""
+    study = Study(design, out, data)
+    carry_out(study, study.bases()[:1], do, 1, tell)
+    passed = check_gate(study)
+    tell(f"gate passed: {', '.join(f'{kind} {score:.1f} %' for kind, score in passed.by_kind.items())}")
+    return study
+
+
 def report_study(design: Design, data: Path, out: Path) -> Findings:
     """Write the report of what is done of a study, and carry out nothing; as `carry_out_study`."""
     found = find(Study(design, out, data))
