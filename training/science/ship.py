@@ -67,7 +67,8 @@ def card(study: Study, run: Run, sha256: str) -> str:
         "## Made from",
         table(["subset of recipe `science`", "sha256 over its shards"], [[o, study.data_digests[o]] for o in subsets]),
         f"{settings['steps']} steps of {settings['batch']}, objective {settings.get('objective', 'infonce')}, "
-        f"learning rate {settings['lr']:g}.{trained} Weights before rounding: sha256 `{done.weights}`; after it: `{sha256}`.",
+        f"learning rate {settings['lr']:g}.{trained} Weights before rounding: sha256 "
+        f"`{done.weights}`; after it: `{sha256}`.",
         "## Limits\n\nFlat shapes on pale grounds, 48 pixels, captions of up to 26 tokens. What was asked of it is in "
         "`docs/science.md`. Of anything else its scores mean nothing.",
         "Licence: CC0-1.0, as the scenes, which twinset paints.",
