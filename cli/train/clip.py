@@ -45,7 +45,11 @@ CHOICES = (
     ("regulariser", REGULARISERS, "added to the objective"),
     ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
     ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
-    ("twins", ("both", "first"), "sides of a pair that are examples of their own (default: both)"),
+    (
+        "twins",
+        ("both", "first"),
+        "sides of a pair that are examples (default: both; with an objective of negatives first)",
+    ),
     ("best-by", ("accuracy", "group"), "validation figure that chooses the best weights (default: accuracy)"),
     ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
 )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from evaluation.scorers.open_clip_files import FILES
 from manifests.errors import WrongUse
-from training.losses.names import PUBLISHED_WEIGHT, ObjectiveName, RegulariserName
+from training.losses.names import PUBLISHED_WEIGHT, WITHOUT_NEGATIVES, ObjectiveName, RegulariserName
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -83,7 +83,8 @@ class ClipSettings(RunSettings):
 
     Attributes:
         validation: without any, the last weights are the best.
-        twins: whether each side of a pair is an example, the other one its negative, or the first side only.
+        twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
+            negatives: if both sides came into one batch, the answer of each would also be among its wrong answers.
         objective: which features are compared; it decides what is read of an example.
         regulariser, regulariser_weight: total loss = objective + weight · regulariser; the weight of its source where
             none is given.
@@ -97,7 +98,7 @@ class ClipSettings(RunSettings):
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"
-    objective: ObjectiveName = "infonce"
+    objective: ObjectiveName = WITHOUT_NEGATIVES
     regulariser: RegulariserName | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
     batch: int = Field(default=BATCH, ge=2)
@@ -114,8 +115,8 @@ class ClipSettings(RunSettings):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("objective", "infonce") != "infonce":
-            given = {"batch": BATCH_WITH_NEGATIVES, **given}
+        if isinstance(given, dict) and given.get("objective", WITHOUT_NEGATIVES) != WITHOUT_NEGATIVES:
+            given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
         if isinstance(given, dict) and given.get("regulariser") in PUBLISHED_WEIGHT:
             given = {"regulariser_weight": PUBLISHED_WEIGHT[given["regulariser"]], **given}
         return given
@@ -124,6 +125,11 @@ class ClipSettings(RunSettings):
     def _fit_together(self) -> ClipSettings:
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError("betas: both are from 0 to below 1")
+        if self.twins == "both" and self.objective != WITHOUT_NEGATIVES:
+            raise ValueError(
+                f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
+                "answer of each would also be among its wrong answers. Choose first, or the objective infonce"
+            )
         if self.regulariser is None and self.regulariser_weight:
             raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         if self.best_by == "group" and not self.validation:

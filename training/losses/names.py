@@ -21,6 +21,8 @@ Role = Literal["image", "text", "negative_image", "negative_text"]
 OBJECTIVES: tuple[ObjectiveName, ...] = get_args(ObjectiveName)
 REGULARISERS: tuple[RegulariserName, ...] = get_args(RegulariserName)
 
+#: The objective that reads no negatives.
+WITHOUT_NEGATIVES: ObjectiveName = "infonce"
 #: What of an example each objective compares: the roles that training must read.
 ROLES: dict[ObjectiveName, tuple[Role, ...]] = {
     "infonce": ("image", "text"),

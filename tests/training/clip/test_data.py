@@ -12,3 +12,10 @@ def test_twins_are_two_examples_or_the_first_alone(settings: Settings, tmp_path:
     texts = {both[place].texts["text"] for place in range(len(both))}
     alone = [first[place].texts["text"] for place in range(len(first))]
     assert {*alone} <= texts
+
+
+def test_no_answer_of_a_batch_is_among_its_wrong_answers(settings: Settings) -> None:
+    examples = open_data(settings(objective="negative-pairs")).training
+    read = [examples[place] for place in range(len(examples))]
+    images = [one.images[role] for one in read for role in ("image", "negative_image")]
+    assert len(read) == 8 and len({(place.tar, place.offset) for place in images}) == len(images) == 16

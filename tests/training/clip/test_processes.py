@@ -35,16 +35,16 @@ def test_runs_that_are_killed_at_ten_random_steps_end_with_the_same_bytes(settin
 
 @pytest.mark.slow
 def test_two_processes_train_as_one_does(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings(objective="negative-pairs", accumulate=2)
+    chosen = settings(objective="negative-pairs", accumulate=2, epochs=4)
     options = [f"--{name}={value}" for name, value in (
         ("model", chosen.model), ("weights", "random"), ("data", chosen.data[0]), ("validation", chosen.validation[0]),
-        ("objective", chosen.objective), ("batch", 4), ("accumulate", 2), ("epochs", 2), ("lr", 1e-3), ("warmup", 2),
+        ("objective", chosen.objective), ("batch", 4), ("accumulate", 2), ("epochs", 4), ("lr", 1e-3), ("warmup", 2),
         ("threads", 1), ("out", tmp_path / "two"),
     )]  # fmt: skip
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     said = run(*torchrun, "-m", "cli.main", "train", "clip", *options)
     assert said.count("8 steps; loss") == 1
-    alone = train_clip(settings(objective="negative-pairs"), tmp_path / "one", report=False)
+    alone = train_clip(settings(objective="negative-pairs", epochs=4), tmp_path / "one", report=False)
     rows = [json.loads(line) for line in (tmp_path / "two" / "history.jsonl").read_text().splitlines()]
     for name in ("loss", "gradient_norm"):  # sums of other orders
         assert [row[name] for row in rows] == pytest.approx([row[name] for row in alone.history], rel=1e-3)

@@ -9,6 +9,7 @@ import pytest
 
 from manifests.errors import WrongUse
 from training.clip.settings import ClipSettings, settings_from
+from training.losses.names import OBJECTIVES, ROLES, ObjectiveName
 
 
 def test_the_defaults_are_bivlcs_recipe() -> None:
@@ -22,6 +23,15 @@ def test_the_defaults_are_bivlcs_recipe() -> None:
     )
     assert (found.weight_decay, found.warmup, found.epochs, found.seed, found.batch) == (0.1, 50, 10, 42, 400)
     assert ClipSettings(data=("out/demo",), objective="negative-pairs").batch == 200
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(objective: ObjectiveName) -> None:
+    without = "negative_text" not in ROLES[objective]
+    assert ClipSettings(data=("d",), objective=objective).twins == ("both" if without else "first")
+    if not without:
+        with pytest.raises(WrongUse, match=f"twins: with {objective} the sides .* Choose first"):
+            settings_from({"data": ["d"], "objective": objective, "twins": "both"})
 
 
 def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import images
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
-from training.clip import train
+from training.clip import history, train
 from training.clip.checkpoints import Checkpoints
 from training.clip.history import History
 from training.clip.train import train_clip
@@ -86,7 +86,7 @@ def test_from_the_weights_back_to_every_shard(settings: Settings, made_pairs: Ma
     "changes",
     [
         {},
-        {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16"},
+        {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16", "epochs": 4},
         {"regulariser": "eqsim-v1-released", "regulariser_weight": 1},
     ],
     ids=["infonce", "cached features in bfloat16", "sampled negatives"],
@@ -119,7 +119,10 @@ def test_how_a_run_is_executed_may_change_and_what_it_trains_may_not(
     assert train_clip(settings(checkpoint_every=0), tmp_path / "run", report=False).resumed_at == 3
 
 
-def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(settings: Settings, tmp_path: Path) -> None:
+def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "PATIENCE", 0.2)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")
     with pytest.raises(WrongUse, match="holds other files"):
