@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,10 +18,9 @@ from training.clip.settings import ClipSettings
 from training.examples.contracts import Batch
 from training.losses.distributed import gather
 from training.losses.features import Features, Loss
-from training.losses.gradient_cache import cached_backward
+from training.losses.gradient_cache import Inputs, cached_backward
 
 SHOWN = 5  # keys in a message
-Inputs = Mapping[str, Tensor]
 
 
 class Stepper:
@@ -46,7 +45,7 @@ class Stepper:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        self._seed(batch.step)
+        torch.manual_seed(stream_seed(self.settings.seed, "dropout", batch.step, self.process.rank))
         inputs = self.inputs(batch)
         value, logged = self._backward(inputs, batch.step)
         parameters = [one for one in self.network.parameters() if one.grad is not None]
@@ -67,13 +66,13 @@ class Stepper:
 
     def features(self, inputs: Inputs) -> Features:
         """Features with norm 1 of a batch or a part of it, float32."""
-        with self._autocast():
+        with autocast(self.settings.precision, self.process.device):
             images = self._encoded(inputs, ("image", "negative_image"), self.network.encode_image)
             texts = self._encoded(inputs, ("text", "negative_text"), self.network.encode_text)
         return Features(images["image"], texts["text"], images.get("negative_image"), texts.get("negative_text"))
 
     def _backward(self, inputs: Inputs, step: int) -> tuple[Tensor, dict[str, float]]:
-        generator = torch.Generator().manual_seed(_number(self.settings.seed, "sampling", step))
+        generator = torch.Generator().manual_seed(stream_seed(self.settings.seed, "sampling", step))
 
         def of_batch(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float]]:
             return self.loss(gather(features), scale, generator)
@@ -97,30 +96,31 @@ class Stepper:
             torch.distributed.all_reduce(one.grad)
             one.grad /= self.process.world
 
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.settings.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.process.device).type, torch.bfloat16)
-
-    def _seed(self, step: int) -> None:
-        """Dropout of a step, each process its own."""
-        torch.manual_seed(_number(self.settings.seed, "dropout", step, self.process.rank))
-
     def _not_finite(self, batch: Batch, inputs: Inputs, value: Tensor, norm: Tensor) -> str:
         """What is not finite: features of some examples, which are named, or only loss or gradient."""
         with torch.no_grad():
             rows = torch.stack([part.isfinite().all(-1) for part in self.features(inputs).tensors()]).all(0)
         bad = [key for key, fine in zip(batch.keys, rows.tolist(), strict=True) if not fine]
-        keys = bad or batch.keys
-        named = ", ".join(keys[:SHOWN]) + (f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else "")
         what = f"features of {len(bad):,} examples are not finite" if bad else "features are finite"
-        lower = "train again into a new --out with a lower --lr or a longer --warmup"
         return (
             f"step {batch.step + 1}: the loss is {float(value)} and the norm of its gradient {float(norm)}; {what}; "
-            f"the examples are {named}. {lower}; where the same few examples fail each time, leave their dataset out"
+            f"the examples are {listed(bad or batch.keys)}. Train again into a new --out with a lower --lr or a longer "
+            "--warmup; if the same few examples fail each time, leave their dataset out"
         )
 
 
-def _number(seed: int, *purpose: str | int) -> int:
-    """63 bits for a random stream of torch."""
+def autocast(precision: str, device: str) -> contextlib.AbstractContextManager[Any]:
+    """The precision of a forward pass: ``float32`` as it is, or ``bfloat16`` by autocast."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, torch.bfloat16)
+
+
+def stream_seed(seed: int, *purpose: str | int) -> int:
+    """63 bits that seed torch for one purpose: a run's seed, what is sampled, the step, the process."""
     return int(generator_for(seed, "training", repr(purpose)).integers(1 << 63))
+
+
+def listed(keys: Sequence[str]) -> str:
+    """The first keys of some for a message, and how many more there are."""
+    return ", ".join(keys[:SHOWN]) + (f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else "")

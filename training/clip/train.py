@@ -169,8 +169,8 @@ def _about(settings: ClipSettings) -> About:
         what=f"A dual encoder: {settings.model} from {settings.weights or 'random weights'}, objective {objective}",
         model="open_clip:OUT",
         best_by=settings.best_by,
-        figures="Percent, besides the loss. accuracy: in-batch, mean of both directions. text, image, group: EqBen's "
-        "scores on twins, as means of groups of examples.",
+        figures="Percent, except for the loss. accuracy: in-batch, mean of both directions. text, image, group: "
+        "EqBen's scores on twins, as means of groups of examples.",
         recipe="BiVLC's published recipe",
         published=ClipSettings(data=settings.data).model_dump(mode="json"),
     )

@@ -24,8 +24,7 @@ TWINS = ("image", "text", "negative_image", "negative_text")
 class Validation:
     """Validation data, in batches that stay the same for all of a run.
 
-    In-batch accuracy depends on the size of a batch, so all have one size: the largest up to the run's own that leaves
-    out less than one example a batch.
+    In-batch accuracy depends on the size of a batch, so all have one size (`batch_size`).
     """
 
     def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
@@ -35,11 +34,11 @@ class Validation:
         roles = TWINS if self.has_twins else ROLES[settings.objective]
         if len(examples) < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
-        size = len(examples) // -(-len(examples) // settings.batch)
+        size = batch_size(len(examples), settings.batch)
         self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
 
     def measure(self, stepper: Stepper) -> dict[str, float]:
-        """Figures of the weights as they are now, in percent, besides the loss.
+        """Figures of the weights as they are now, in percent; the loss as it is.
 
         ``accuracy``: mean of both directions, over the logits that the objective compares, as BiVLC's code chooses by.
         ``text``, ``image``, ``group``: EqBen's scores (section 5.1) for twins; first the mean of each group of
@@ -63,6 +62,14 @@ class Validation:
         if self.has_twins:
             found |= {name: _by_group(np.concatenate(flags), groups) for name, flags in right.items()}
         return found
+
+
+def batch_size(examples: int, largest: int) -> int:
+    """The largest size up to ``largest`` that leaves out less than one example a batch.
+
+    It is at least 2: the only text of a batch is always the right one.
+    """
+    return max(2, examples // -(-examples // largest))
 
 
 def _twin_outcomes(features: Any) -> dict[str, NDArray[np.bool_]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,17 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from evaluation.scorers.combiner_network import CombinerNetwork
-from manifests.canonical import generator_for
 from manifests.errors import BuildFailed, WrongUse
+from training.clip.steps import autocast, listed, stream_seed
 from training.combiner.data import CONDITION, REFERENCE, TARGET
 from training.combiner.settings import CombinerSettings
 from training.examples.contracts import Batch
 from training.losses.features import Features, similarities
-from training.losses.gradient_cache import cached_backward
+from training.losses.gradient_cache import Inputs, cached_backward
 
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
-SHOWN = 5  # keys in a message
-Inputs = Mapping[str, Tensor]
 
 
 class Trainee(nn.Module):
@@ -104,16 +100,14 @@ class Stepper:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        dropout = generator_for(settings.seed, "training", repr(("dropout", batch.step, 0)))
-        torch.manual_seed(int(dropout.integers(1 << 63)))
+        torch.manual_seed(stream_seed(settings.seed, "dropout", batch.step, 0))
         inputs = {role: value.to(self.device) for role, value in {**batch.images, **batch.texts}.items()}
         value, logged = cached_backward(self._encode, inputs, contrast, settings.batch // settings.accumulate)
         norm = torch.nn.utils.get_total_norm([one.grad for one in self.trainee.parameters() if one.grad is not None])
         if not torch.isfinite(torch.stack([value, norm])).all():
-            keys = ", ".join(batch.keys[:SHOWN])
             raise BuildFailed(
                 f"step {batch.step + 1}: the loss is {float(value)} and the norm of its gradient {float(norm)}; the "
-                f"examples are {keys} and others. Train again into a new --out with a lower --lr"
+                f"examples are {listed(batch.keys)}. Train again into a new --out with a lower --lr"
             )
         if self.trainee.clip is not None and settings.clip_norm:
             # The released code clips gradients that its scaler of float16 has multiplied: by some 10^4 to 10^5, so that
@@ -123,13 +117,8 @@ class Stepper:
         return {"loss": float(value), "lr": rate, "gradient_norm": float(norm), **logged}
 
     def _encode(self, inputs: Inputs) -> tuple[Features, Tensor]:
-        with self._autocast():
+        with autocast(self.settings.precision, self.device):
             return self.trainee(inputs), self._scale
-
-    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
-        if self.settings.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.device).type, torch.bfloat16)
 
 
 def contrast(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float]]:

@@ -158,7 +158,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_step_and_keys(
     monkeypatch.setattr(train.Stepper, "inputs", poisoned)
     with pytest.raises(BuildFailed, match=r"step 5: the loss is nan.*features of 1 examples are not finite") as told:
         train_clip(settings(validation=()), tmp_path / "run", report=False)
-    assert f"the examples are {names[0]}. train again" in str(told.value)
+    assert f"the examples are {names[0]}. Train again" in str(told.value)
     found = Checkpoints(tmp_path / "run").last()
     assert found is not None and found[0].step == 3
     assert all(torch.isfinite(value).all() for value in found[1].values())

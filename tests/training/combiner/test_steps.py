@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from evaluation.scorers.combiner_network import CombinerNetwork
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import open_clip_network
 from training.combiner.settings import CombinerSettings
 from training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
@@ -95,6 +95,16 @@ def test_a_step_is_a_function_of_weights_batch_and_number() -> None:
         )
         found.append(np.concatenate([value.detach().numpy().ravel() for value in trainee.combiner.parameters()]))
     assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_before_weights_change() -> None:
+    settings = CombinerSettings.model_validate(SMALL)
+    trainee, given = new_trainee(settings, open_clip_network(), 8), batch(0)
+    given.images["target"][1] = math.nan
+    before = {name: value.clone() for name, value in trainee.state_dict().items()}
+    with pytest.raises(BuildFailed, match=r"step 1: the loss is nan .* the examples are a, b, c, d\. Train again"):
+        Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu").take(given)
+    assert all(torch.equal(value, before[name]) for name, value in trainee.state_dict().items())
 
 
 def test_a_frozen_encoder_is_no_part_of_what_is_trained() -> None:
