@@ -7,13 +7,11 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
+from cli.train.options import add_settings, given_settings, progress
 from training.losses.names import OBJECTIVES, REGULARISERS
 
-RANDOM = "random"  # instead of weights
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
     (
@@ -35,7 +33,7 @@ VALUES = (
     ("warmup", "N", "steps in which the learning rate rises; then it falls as a cosine to 0 (default: 50)"),
     ("seed", "N", "of order, augmentation, dropout, sampled negatives and random weights (default: 42)"),
     ("validate-every", "N", "steps between validations (default: an epoch)"),
-    ("workers", "N", "processes that read images; they change no byte (default: 0, none besides this one)"),
+    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
     ("threads", "N", "threads of torch (default: one a core)"),
     ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
 )
@@ -63,35 +61,21 @@ def add(commands: Any) -> None:
     )
     training = commands.add_parser("clip", help="train a dual encoder of open_clip", description=text)
     training.set_defaults(run=run)
-    repeated: dict[str, Any] = {"action": "append", "default": argparse.SUPPRESS, "metavar": "DIR[:SUBSET][*N]"}
-    training.add_argument(
-        "--data", **repeated, required=True, help="what twinset built, or an export for open_clip; may be repeated"
+    add_settings(
+        training,
+        "what twinset built, or an export for open_clip",
+        "what the best weights are chosen by",
+        CHOICES,
+        VALUES,
+        "0.9 0.98",
     )
-    training.add_argument("--validation", **repeated, help="what the best weights are chosen by; may be repeated")
-    training.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run")
-    for name, values, said in CHOICES:
-        training.add_argument(f"--{name}", choices=values, default=argparse.SUPPRESS, help=said)
-    for name, shown, said in VALUES:
-        training.add_argument(f"--{name}", metavar=shown, default=argparse.SUPPRESS, help=said)
-    training.add_argument(
-        "--betas", nargs=2, metavar="X", default=argparse.SUPPRESS, help="of AdamW (default: 0.9 0.98)"
-    )
-    training.add_argument(
-        "--allow-mixed-runtimes",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="resume on another type of machine, or with other --threads: the last bits of the weights then differ",
-    )
-    training.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def run(asked: argparse.Namespace) -> None:
     """``twinset train clip``."""
     import twinset
 
-    given = {name: value for name, value in vars(asked).items() if name not in ("run", "out", "json", "verbose")}
-    if given.get("weights") == RANDOM:
-        given["weights"] = None
+    given = given_settings(asked)
     with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
         found = twinset.train(given.pop("data"), asked.out, on_progress=on_progress, **given)
     if int(os.environ.get("RANK", "0")):
@@ -113,22 +97,3 @@ def tell(found: dict[str, Any]) -> None:
         print(f"  validation {name:10} {value:8.3f}")
     print(f"best weights: {found['best']} (step {found['best_step']:,})")
     print(found["report"])
-
-
-@contextlib.contextmanager
-def progress() -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
-    """A bar with the loss, where stderr is a terminal."""
-    if not sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
-        yield lambda step, steps, row: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
-
-    columns = ("{task.completed:,} of {task.total:,} steps", BarColumn(), "{task.description}", TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as shown:
-        task = shown.add_task("", total=1)
-
-        def on_progress(step: int, steps: int, row: dict[str, Any]) -> None:
-            shown.update(task, completed=step, total=steps, description=f"loss {row['loss']:.3f}")
-
-        yield on_progress

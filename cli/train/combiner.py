@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.train.clip import RANDOM, progress
+from cli.train.options import add_settings, given_settings, progress
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -31,7 +31,7 @@ VALUES = (
     ("clip-norm", "X", "largest norm of the encoder's gradient, 0 for any (default: 1)"),
     ("seed", "N", "of the Combiner's first weights, order, augmentation, dropout and held-out groups (default: 0)"),
     ("validate-every", "N", "steps between validations (default: an epoch)"),
-    ("workers", "N", "processes that read images; they change no byte (default: 0, none besides this one)"),
+    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
     ("threads", "N", "threads of torch (default: one a core)"),
     ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
 )
@@ -52,30 +52,19 @@ def add(commands: Any) -> None:
     )
     training = commands.add_parser("combiner", help="train a Combiner of images and conditions", description=text)
     training.set_defaults(run=run)
-    repeated: dict[str, Any] = {"action": "append", "default": argparse.SUPPRESS, "metavar": "DIR[:SUBSET][*N]"}
-    training.add_argument("--data", **repeated, required=True, help="triplets that twinset built; may be repeated")
-    training.add_argument(
-        "--validation", **repeated, help="triplets to choose the best weights by, or cirr=DIR; may be repeated"
+    add_settings(
+        training,
+        "triplets that twinset built",
+        "triplets to choose the best weights by, or cirr=DIR",
+        CHOICES,
+        VALUES,
+        "0.9 0.999",
     )
-    training.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run")
     training.add_argument(
         "--frozen",
         action="store_true",
         default=argparse.SUPPRESS,
         help="keep the encoder as it is, and encode each image and condition once",
-    )
-    for name, values, said in CHOICES:
-        training.add_argument(f"--{name}", choices=values, default=argparse.SUPPRESS, help=said)
-    for name, shown, said in VALUES:
-        training.add_argument(f"--{name}", metavar=shown, default=argparse.SUPPRESS, help=said)
-    training.add_argument(
-        "--betas", nargs=2, metavar="X", default=argparse.SUPPRESS, help="of AdamW (default: 0.9 0.999)"
-    )
-    training.add_argument(
-        "--allow-mixed-runtimes",
-        action="store_true",
-        default=argparse.SUPPRESS,
-        help="resume on another type of machine, or with other --threads: the last bits of the weights then differ",
     )
     training.add_argument(
         "--cache",
@@ -84,7 +73,6 @@ def add(commands: Any) -> None:
         metavar="DIR",
         help="with --frozen: folder of what was encoded (default: ~/.cache/twinset/features)",
     )
-    training.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -93,11 +81,7 @@ def run(asked: argparse.Namespace) -> None:
     from training.combiner.settings import CombinerSettings
     from training.combiner.train import train_combiner
 
-    own = ("run", "out", "json", "verbose", "cache")
-    given = {name: value for name, value in vars(asked).items() if name not in own}
-    if given.get("weights") == RANDOM:
-        given["weights"] = None
-    settings, cache = checked(CombinerSettings, given), getattr(asked, "cache", None)
+    settings, cache = checked(CombinerSettings, given_settings(asked)), getattr(asked, "cache", None)
     with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
         trained = train_combiner(settings, asked.out, on_progress, cache=cache)
     steps, last = len(trained.history), next(row for row in reversed(trained.history) if "validation" in row)

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.train.clip import progress, tell
+from cli.train.clip import tell
+from cli.train.options import progress
 
 
 def add(commands: Any) -> None:
