@@ -79,5 +79,6 @@ def run(asked: argparse.Namespace) -> None:
         return
     for half, facts in trained.detectors.facts["halves"].items():
         pairs = ", ".join(f"{facts[f'{part}_pairs']:,} {part}" for part in ("train", "validation", "test"))
-        print(f"{half}: {100 * facts['test_accuracy']:.2f} % of held-out halves are told right (pairs: {pairs})")
+        correct = f"{100 * facts['test_accuracy']:.2f} % of held-out halves are classified correctly"
+        print(f"{half}: {correct} (pairs: {pairs})")
     print(trained.folder)

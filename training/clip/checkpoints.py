@@ -1,7 +1,7 @@
-"""Checkpoints: all state of a run after a number of steps, whole or not there.
+"""Checkpoints: all state of a run after a number of steps, written whole or not at all.
 
-``checkpoints/STEP.safetensors`` holds weights, buffers and moments; ``STEP.json``, written after it, is its receipt:
-a checkpoint without one, or whose bytes are not what it says, is passed over for the one before.
+``checkpoints/STEP.safetensors`` holds weights, buffers and moments; ``STEP.json``, written after it, is its receipt. A
+checkpoint without a receipt, or with other bytes than its receipt names, is skipped and the one before it is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP = re.compile(r"(\d{8,})\.json")
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Of a checkpoint.
+    """What ``STEP.json`` records of a checkpoint.
 
     step: number of steps that were taken. sha256: of the tensors. identity: digest of the run
     (`training.clip.identity`). runtime: its runtime class. best: ``{"step", "value"}`` of the best validation so far.
@@ -52,7 +52,11 @@ class Checkpoints:
     def write(
         self, step: int, tensors: Mapping[str, torch.Tensor], identity: str, runtime: str, best: dict[str, Any] | None
     ) -> None:
-        """Write one and remove those before the last two; OSError where there is no room leaves these as they are."""
+        """Write a checkpoint, then remove all but the last two.
+
+        Raises:
+            OSError: the disk is full; earlier checkpoints stay as they are.
+        """
         path = self._tensors(step)
         sha256 = write_tensors(path, tensors)
         receipt = Receipt(step, sha256, identity, runtime, best)
@@ -84,7 +88,7 @@ class Checkpoints:
         return sorted(int(name[1]) for name in names if name)
 
     def clear(self) -> None:
-        """Remove all: the run is finished."""
+        """Remove all checkpoints, since the run is finished."""
         self._remove(self.steps())
         with contextlib.suppress(OSError):
             for left in self.folder.glob("*.safetensors"):
@@ -92,7 +96,7 @@ class Checkpoints:
             self.folder.rmdir()
 
     def _remove(self, steps: list[int]) -> None:
-        for step in steps:  # the receipt first: tensors without one are passed over
+        for step in steps:  # the receipt first: tensors without one are skipped
             self._receipt(step).unlink(missing_ok=True)
             self._tensors(step).unlink(missing_ok=True)
 
@@ -118,7 +122,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
 
 @contextlib.contextmanager
 def _disk_errors(path: Path) -> Iterator[None]:
-    """safetensors names the system's error only in its text."""
+    """Raise errors of safetensors as OSError: it names the system's error only in its text."""
     from safetensors import SafetensorError
 
     try:

@@ -12,14 +12,14 @@ MODEL = Path(__file__).with_name("small_model.json")
 
 
 def demo_recipe() -> dict[str, Any]:
-    """What of the recipe is built: arguments of `twinset.build`."""
+    """Arguments of `twinset.build`: which subsets of the recipe are built, and how large."""
     return {"only": list(PAIRS), "settings": [f"subsets.{name}.count={count}" for name, count in PAIRS.items()]}
 
 
 def demo_settings(data: Path) -> dict[str, Any]:
     """Settings of the run (`training.clip.settings.ClipSettings`). data: the folder that was built.
 
-    Both twins are in a batch (BiVLC's CLIP_TROHN-Img), since what tells them apart is what the model shall learn.
+    Both twins of a pair are in the same batch (BiVLC's CLIP_TROHN-Img): the model is to learn what tells them apart.
     """
     training, validation = PAIRS
     return {

@@ -18,10 +18,10 @@ PATIENCE = 5.0
 
 
 class History:
-    """The rows of a run, one a step; ``step`` of a row is the number of steps taken with it.
+    """The rows of a run, one a step; ``step`` of a row is the number of steps taken, its own included.
 
-    Entered, it is open for more, and locked: a second process that trains into the same folder is refused. Of several
-    processes that share a run only the first one writes.
+    As a context manager it opens and locks the file: a second process that trains into the same folder is refused. Of
+    several processes that share a run, only the first one writes.
     """
 
     def __init__(self, out: Path, writes: bool = True) -> None:
@@ -54,7 +54,7 @@ class History:
             self._stream.close()
 
     def cut(self, step: int) -> None:
-        """Keep the rows up to a step, and read them; half a row, where the process was killed, ends them."""
+        """Read the rows up to a step and remove those after it; a row that a kill cut short is removed too."""
         self.rows, end = [], 0
         held = self._path.read_bytes() if self._path.exists() else b""  # a process that does not write reads it too
         for line in held.splitlines(keepends=True):
@@ -80,7 +80,7 @@ class History:
                 error.add_note(f"{self._path}: free some room and run the same command again, which resumes")
                 raise
 
-    def keep(self) -> None:
-        """Have what was added on the disk, before a checkpoint that counts on it."""
+    def sync(self) -> None:
+        """Fsync the rows, before a checkpoint is written that relies on them."""
         if self._stream is not None:
             os.fsync(self._stream.fileno())

@@ -1,4 +1,4 @@
-"""What a run is: all that decides its weights. A folder that holds another run is refused."""
+"""The identity of a run: all that decides its weights. A folder that holds another run is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shards.storage.whole_file import write_text
 from training.clip.settings import EXECUTION, RunSettings
 from training.examples.transforms import pixel_libraries
 
-#: Of the loop. Raised with any change after which the same settings and data give other weights.
+#: Version of the loop. Raise it with any change after which the same settings and data give other weights.
 VERSION = 1
 SETTINGS = "settings.json"
 #: Settings that name places: what lies there is in the identity instead.
@@ -33,7 +33,7 @@ def run_identity(settings: RunSettings, start: Mapping[str, Any], digests: Mappi
 
 
 def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> None:
-    """Make a folder this run's own, or find that it is.
+    """Bind a folder to a run, or check that it is bound to this one.
 
     Raises:
         WrongUse: another run is there, with what differs; or it was begun on another type of machine.

@@ -1,4 +1,4 @@
-"""What the runs of all models share: steps with validations and checkpoints among them, and taking up the last one."""
+"""What the runs of all models share: steps with validations and checkpoints between them, and resuming."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Loop(ABC, Generic[B]):
         """Write the weights as the best so far; returns their sha256."""
 
     def restore(self, history: History) -> int:
-        """Take up the last checkpoint; returns its number of steps, 0 where there is none."""
+        """Restore the last checkpoint; returns its number of steps, 0 where there is none."""
         found = self.checkpoints.last()
         step = 0
         if found is not None:
@@ -111,7 +111,7 @@ class Loop(ABC, Generic[B]):
     def steps_from(
         self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None = None
     ) -> None:
-        """Take the steps that are left, with validations and checkpoints among them."""
+        """Take the steps that are left, with validations and checkpoints between them."""
         written = time.monotonic()
         with contextlib.closing(self.stream(first)) as batches:
             for batch in batches:
@@ -145,7 +145,7 @@ class Loop(ABC, Generic[B]):
         return step % every == 0 if every else time.monotonic() - written >= SECONDS
 
     def _checkpoint(self, step: int, history: History) -> None:
-        history.keep()
+        history.sync()
         weights = {f"model.{name}": value for name, value in self.network.state_dict().items()}
         state = weights | moments(self.network, self.optimiser)
         self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best)

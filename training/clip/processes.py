@@ -37,7 +37,7 @@ class Process:
         return self.rank == 0
 
     def wait(self) -> None:
-        """Until all processes are here."""
+        """Block until all processes of the run have called this."""
         if self.world > 1:
             import torch.distributed
 

@@ -1,4 +1,4 @@
-"""The loop that trains a dual encoder, and takes up a run that was stopped where its last checkpoint is.
+"""Trains a dual encoder, and resumes a run that was stopped from its last checkpoint.
 
 All state of a run is its checkpoint: weights, buffers, the optimiser's moments and the number of steps. The order of
 examples, their augmentation, the learning rate, dropout and sampled negatives are functions of the seed and the step.
@@ -62,7 +62,7 @@ class Trained:
 def train_clip(
     settings: ClipSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
 ) -> Trained:
-    """Train a model, or go on with a run that was stopped; a finished one is left as it is.
+    """Train a model, or resume a run that was stopped; a finished one is left as it is.
 
     Args:
         out: folder of the run; `docs/training.md` lists its files.
@@ -78,7 +78,7 @@ def train_clip(
         process = stack.enter_context(joined(settings))
         start, data = open_start(settings), open_data(settings)
         identity = run_identity(settings, start.identity(), data.digests())
-        # Refuses what does not fit before anything is written.
+        # Before anything is written: it refuses settings, model and data that do not fit each other.
         run = Run(settings, out, start, data, process, digest(identity))
         history = stack.enter_context(History(out, process.is_first))
         if process.is_first:
@@ -177,6 +177,6 @@ def _about(settings: ClipSettings) -> About:
 
 
 def _link(path: Path, name: str) -> None:
-    """Make a file known under a second name, without a second copy of it."""
+    """Link to a file by a second name, without a second copy of it."""
     if not path.is_symlink():
         path.symlink_to(name)

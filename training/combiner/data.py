@@ -32,7 +32,7 @@ class Triplets(ExampleSet):
     """Some of the triplets of a set, each with its own condition or that of another.
 
     Args:
-        whole: of which they are. numbers: which of them, in order.
+        whole: the set they are chosen from. numbers: which of its triplets, in order.
         shuffle: seed of the permutation of conditions; None: each keeps its own.
     """
 
@@ -162,7 +162,7 @@ def open_data(settings: CombinerSettings) -> CombinerData:
 
 
 def _check_apart(training: Triplets, validation: Triplets) -> None:
-    """Look at what both share: a triplet is refused with `WrongUse`, images are counted."""
+    """Refuse a triplet that both hold with `WrongUse`; warn of target images that both hold."""
     validation.require((REFERENCE, TARGET, CONDITION))
     if both := {*training.column("keys")} & {*validation.column("keys")}:
         raise WrongUse(f"validation: {min(both)} is trained on and validated with; name other triplets as validation")

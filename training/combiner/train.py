@@ -1,8 +1,8 @@
-"""Trains a Combiner on triplets, and takes up a run that was stopped, as `training.clip.train` does (GeneCIS, 5.1).
+"""Trains a Combiner on triplets, and resumes a run that was stopped, as `training.clip.train` does (GeneCIS, 5.1).
 
-Not copied from the released code: it clips gradients of float16 before it divides them by their scale
-(`training.combiner.steps`). As there: features are not normalised before they are combined; the distractor of a triplet
-is not compared; batch normalisation of a ResNet is trained.
+One bug of the released code is not copied: it clips gradients of float16 before it divides them by their scale
+(`training.combiner.steps`). As in that code: features are not normalised before they are combined; the
+distractor of a triplet is not compared; batch normalisation of a ResNet is trained.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def train_combiner(
     report: bool = True,
     cache: Path | None = None,
 ) -> TrainedCombiner:
-    """Train a Combiner, or go on with a run that was stopped; a finished one is left as it is.
+    """Train a Combiner, or resume a run that was stopped; a finished one is left as it is.
 
     Args:
         out: folder of the run; `docs/training.md` lists its files.

@@ -28,7 +28,10 @@ LEAST_GROUPS = 3  # one each to train on, to choose the epoch by, and to test wi
 
 @dataclass(frozen=True, slots=True)
 class TrainedDetectors:
-    """What `train_detectors` wrote. accuracy: shares (0-1) of held-out halves told right, by ``text`` and ``image``."""
+    """What `train_detectors` wrote.
+
+    accuracy: shares (0-1) of held-out halves that are classified correctly, by ``text`` and ``image``.
+    """
 
     folder: Path
     detectors: Detectors

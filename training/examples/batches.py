@@ -31,7 +31,7 @@ _LOG = logging.getLogger("twinset")
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """Some slots of a batch. step: from 0; first, last: slots of the whole batch, last excluded."""
+    """A range of slots of a batch. step: from 0; first, last: of the whole batch, ``last`` excluded."""
 
     step: int
     first: int
@@ -54,7 +54,7 @@ class Prepared:
 
 
 class Batches:
-    """The batches of a training.
+    """The batches of a training run.
 
     Args:
         examples: at least one batch.
@@ -68,7 +68,7 @@ class Batches:
         max_broken: share of the examples that may be unreadable before the run ends.
 
     Raises:
-        WrongUse: numbers that do not fit each other, or an example that lacks a role.
+        WrongUse: the numbers do not fit each other, or an example lacks a role.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ Made = TypeVar("Made")
 
 
 class _Tasks(Dataset[Any]):
-    """What a task makes, or the error that it raised: torch would send an error's text alone, with a traceback."""
+    """The result of a task, or the error that it raised: torch would send only its text, with a traceback."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self.make = make
@@ -36,7 +36,7 @@ class _Tasks(Dataset[Any]):
 def made_ahead(
     make: Callable[[Task], Made], tasks: Iterable[Task], workers: int, ahead: int
 ) -> Generator[Made, None, None]:
-    """What each task makes, in the order of the tasks, made by other processes.
+    """The result of each task, in the order of the tasks, made by other processes.
 
     Closing the iterator ends the processes; they also end soon after this one is killed.
 

@@ -68,7 +68,7 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     """FIBER's matching loss, EqBen's HardNeg: own pairs match, pairs with a changed text or image do not.
 
     The mean over n · (1 + 2m) pairs of the binary cross-entropy: log(1 + exp(−s)) where they match, otherwise
-    log(1 + exp(s)). As released m = 1, and pairs with both changed take no part, though they match too.
+    log(1 + exp(s)). As released m = 1, and pairs with both changed are left out, though they match too.
     """
     wrong = torch.cat([scores.changed_text.flatten(), scores.changed_image.flatten()])
     odds = torch.cat([scores.own, wrong])

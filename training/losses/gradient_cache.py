@@ -37,7 +37,7 @@ def cached_backward(
 ) -> tuple[Tensor, dict[str, float]]:
     """Add the gradient of a batch's loss to the parameters, ``chunk`` examples at a time.
 
-    A chunk that is encoded a second time draws the same random numbers (dropout) as the first time.
+    A chunk that is encoded a second time uses the same random numbers (dropout) as the first time.
 
     Args:
         encode: the model. With one chunk it is called once, as in a plain step.
@@ -71,7 +71,7 @@ def cached_backward(
     scale = scale.detach().clone().requires_grad_()
     value, logged = loss(leaves, scale)
     value.backward()  # type: ignore[no-untyped-call]
-    # A tensor that the loss does not use has no gradient: zeros, so that parameters still take part in the backward.
+    # A tensor that the loss does not use has no gradient: zeros, so that its parameters still get one.
     gradients = leaves.map(lambda part: torch.zeros_like(part) if part.grad is None else part.grad)
     scale_gradient = torch.zeros_like(scale) if scale.grad is None else scale.grad
     for place, one in enumerate(chunks):

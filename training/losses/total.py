@@ -65,7 +65,7 @@ class Total:
     """objective + weight · regulariser, where the regulariser sees the matched pairs that the objective compares.
 
     With negative-pairs these are 2n pairs, twins among them; otherwise n. A weight of 0 is the control: the regulariser
-    is computed and logged, its samples are drawn, and the gradient is the objective's.
+    is computed, sampled and logged, and the gradient is the objective's.
     """
 
     objective: InfoNCE

@@ -1,4 +1,4 @@
-"""What card and page say of a run, besides its settings, data and curves."""
+"""What card and page say of a run, in addition to its settings, data and curves."""
 
 from __future__ import annotations
 
