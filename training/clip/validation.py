@@ -60,7 +60,7 @@ class Validation:
                         right[name].append(flags)
         found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
         if self.has_twins:
-            found |= {name: _by_group(np.concatenate(flags), groups) for name, flags in right.items()}
+            found |= {name: mean_of_groups(np.concatenate(flags), groups) for name, flags in right.items()}
         return found
 
 
@@ -81,7 +81,8 @@ def _twin_outcomes(features: Any) -> dict[str, NDArray[np.bool_]]:
     return {"text": text, "image": image, "group": text & image}
 
 
-def _by_group(right: NDArray[np.bool_], groups: list[str]) -> float:
+def mean_of_groups(right: NDArray[np.bool_], groups: list[str]) -> float:
+    """The mean over groups of each group's own mean, in percent. right: (n,); groups: n names."""
     _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
     means = np.bincount(numbers, right) / np.bincount(numbers)
     return 100 * float(means.mean())

@@ -104,11 +104,6 @@ class Batches:
         """Whole batches of an epoch; the examples that are left over are others in each."""
         return len(self.examples) // self.batch
 
-    @property
-    def broken(self) -> Broken:
-        """Where and why, by number, of the examples that this process met and could not read."""
-        return dict(self._broken)
-
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs.
 

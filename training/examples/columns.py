@@ -35,9 +35,9 @@ class Origin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One way to see a stored sample as an example.
+    """Which images and texts of a stored sample make an example.
 
-    suffix: of the key. images, texts: role of an example to the stored role.
+    suffix: of the key. images, texts: from the role in the example to the stored role.
     """
 
     suffix: str
@@ -87,7 +87,7 @@ class Part:
         return len(self.columns) * len(self.sides) * self.copies
 
     def example(self, number: int) -> Example:
-        """Repetitions follow each other; in each, the sides of a sample stand side by side."""
+        """The example of a number: repetitions follow each other; in each, the sides of a sample are adjacent."""
         columns = self.columns
         copy, rest = divmod(number, len(columns) * len(self.sides))
         row, side = rest // len(self.sides), self.sides[rest % len(self.sides)]

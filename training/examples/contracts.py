@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Task = Literal["pairs", "triplets"]
 Twins = Literal["both", "first"]
 
-#: Roles of the examples of each task. An example has the first ones always, the others where its dataset has them.
+#: Roles of the examples of each task. Negatives and distractors are there only if the dataset has them.
 IMAGES: Mapping[Task, tuple[str, ...]] = {
     "pairs": ("image", "negative_image"),
     "triplets": ("reference", "target", "distractor"),

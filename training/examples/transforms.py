@@ -51,8 +51,8 @@ class Transforms:
         """A picture resized and cropped, (height, width, 3) uint8.
 
         Args:
-            numbers: `NUMBERS` uniform ones in [0, 1) (`training.examples.ordering.augmentation_bits`); evaluation
-                leaves them alone.
+            numbers: `NUMBERS` uniform random numbers in [0, 1) (`training.examples.ordering.augmentation_bits`);
+                ignored in mode "evaluation".
         """
         from PIL.Image import Resampling
 
@@ -73,11 +73,6 @@ class Transforms:
         planes = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         return planes.div_(255).sub_(torch.from_numpy(self._mean)).div_(torch.from_numpy(self._std))
 
-    def __call__(self, picture: Image, numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-        """One picture as a tower reads it, (3, height, width) float32."""
-        found: NDArray[np.float32] = self.tensor(self.pixels(picture, numbers)[None].copy())[0].numpy()
-        return found
-
 
 def pixel_libraries() -> str:
     """The libraries on which decoded and resized pixels depend, with their versions."""
@@ -90,12 +85,12 @@ def pixel_libraries() -> str:
 def crop_box(width: int, height: int, numbers: NDArray[np.float64]) -> tuple[int, int, int, int]:
     """Left, top, width and height of a random crop, as torchvision's `RandomResizedCrop` samples it.
 
-    An area is uniform in `SCALE` of the picture's, the logarithm of width / height uniform in that of `RATIO`. What
-    does not fit is sampled again, at last the largest central crop of an allowed ratio is taken.
+    An area is uniform in `SCALE` of the picture's, the logarithm of width / height uniform in that of `RATIO`. A
+    crop that does not fit is sampled again; after `TRIES` the largest central crop of an allowed ratio is taken.
 
     Args:
         width, height: of the picture, in pixels.
-        numbers: `NUMBERS` uniform ones in [0, 1), four a try.
+        numbers: `NUMBERS` uniform random numbers in [0, 1), four for each try.
     """
     low, high = math.log(RATIO[0]), math.log(RATIO[1])
     for area, ratio, top, left in numbers.reshape(TRIES, 4).tolist():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.clip.validation import _by_group, batch_size
+from training.clip.validation import batch_size, mean_of_groups
 
 
 @given(examples=st.integers(2, 2000), largest=st.integers(2, 400))
@@ -24,4 +24,4 @@ def test_no_batch_is_of_one_example_which_would_always_be_right(examples: int, s
 
 
 def test_each_group_counts_once() -> None:
-    assert _by_group(np.array([True, True, True, False]), ["a", "a", "a", "b"]) == 50
+    assert mean_of_groups(np.array([True, True, True, False]), ["a", "a", "a", "b"]) == 50

@@ -18,6 +18,7 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
 from training.combiner.settings import CombinerSettings
+from training.examples.contracts import Example
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
 GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")
@@ -57,6 +58,14 @@ def made_recoloured(made: MadeDataset, built: Callable[..., MadeDataset]) -> Mad
 
 def _fill(made: MadeDataset) -> None:
     made.add("recoloured", MINED_SUBSET, [recoloured()])
+
+
+def damage(made: MadeDataset, example: Example, role: str) -> None:
+    """Overwrite the bytes of an image in its tar."""
+    place = example.images[role]
+    with (made.root / place.tar).open("r+b") as stream:
+        stream.seek(place.offset)
+        stream.write(bytes(place.size))
 
 
 @pytest.fixture

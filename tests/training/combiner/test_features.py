@@ -13,7 +13,7 @@ from evaluation.scorers.contract import DualEncoder, Running
 from evaluation.scorers.kinds import open_model
 from manifests.errors import BuildFailed
 from tests.made_datasets import MadeDataset
-from tests.training.combiner.conftest import Settings
+from tests.training.combiner.conftest import Settings, damage
 from training.combiner.data import Triplets, open_data
 from training.combiner.features import FeatureBatches
 from training.examples.ordering import order
@@ -43,13 +43,6 @@ def triplets(made_triplets: MadeDataset, settings: Settings) -> Triplets:
     return open_data(data).training
 
 
-def damage(made: MadeDataset, triplets: Triplets, number: int, role: str) -> None:
-    place = triplets[number].images[role]
-    with (made.root / place.tar).open("r+b") as stream:
-        stream.seek(place.offset)
-        stream.write(bytes(place.size))
-
-
 def test_features_are_the_encoders_in_the_order_of_the_epoch(
     triplets: Triplets, encoder: DualEncoder, makes: Makes
 ) -> None:
@@ -69,7 +62,7 @@ def test_features_are_the_encoders_in_the_order_of_the_epoch(
 def test_a_broken_triplet_is_in_no_batch_and_is_named_once(
     made_triplets: MadeDataset, triplets: Triplets, makes: Makes
 ) -> None:
-    damage(made_triplets, triplets, 3, "target")
+    damage(made_triplets, triplets[3], "target")
     batches = makes(triplets, max_broken=0.5)
     assert batches.steps_per_epoch == 3
     seen = list(batches.stream(0, 30))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from evaluation.scorers.contract import Composer, Running
 from evaluation.scorers.kinds import open_model
 from manifests.errors import BuildFailed, WrongUse
 from tests.made_datasets import MadeDataset
-from tests.training.combiner.conftest import Settings
+from tests.training.combiner.conftest import Settings, damage
 from training.combiner.data import open_data
 from training.combiner.settings import CombinerSettings
 from training.combiner.train import PASS, TrainedCombiner, train_combiner
@@ -129,15 +130,11 @@ def test_another_run_in_the_same_folder_is_refused(
 
 
 @pytest.mark.parametrize("frozen", [True, False])
-def test_broken_tars_end_a_run_and_are_named(
+def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool
 ) -> None:
-    tar = sorted(made_triplets.root.glob("triplets/*/*.tar"))[0]
-    content = bytearray(tar.read_bytes())
-    content[5000:-5000] = bytes(len(content) - 10_000)
     chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen, held_out=0.1)
-    opened = open_data(chosen)
-    tar.write_bytes(content)
-    assert opened.training is not None
-    with pytest.raises((BuildFailed, WrongUse), match=tar.name):
+    example = open_data(chosen).training[0]
+    damage(made_triplets, example, "target")
+    with pytest.raises(BuildFailed, match=f"cannot be read.*{re.escape(example.where)}.*then resume"):
         train(chosen, tmp_path / "run")
