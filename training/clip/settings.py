@@ -151,7 +151,8 @@ def checked(kind: type[S], given: dict[str, Any]) -> S:
         return kind.model_validate(given)
     except ValidationError as error:
         problems = [
-            f"{'.'.join(map(str, one['loc'])) or 'settings'}: {one['msg'].removeprefix('Value error, ')}"
+            # Checks of several settings have no place; their messages begin with the name of one.
+            ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
             for one in error.errors()
         ]
         raise WrongUse("; ".join(problems)) from error

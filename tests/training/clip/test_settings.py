@@ -30,7 +30,7 @@ def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(obje
     without = "negative_text" not in ROLES[objective]
     assert ClipSettings(data=("d",), objective=objective).twins == ("both" if without else "first")
     if not without:
-        with pytest.raises(WrongUse, match=f"twins: with {objective} the sides .* Choose first"):
+        with pytest.raises(WrongUse, match=f"^twins: with {objective} the sides .* Choose first"):
             settings_from({"data": ["d"], "objective": objective, "twins": "both"})
 
 
