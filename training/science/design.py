@@ -81,7 +81,7 @@ class Claim(_Frozen):
 class Gate(_Frozen):
     """The base of the calibration seed must score between two bounds (percent) on kinds of changes of a test set.
 
-    kinds: categories of the test set, by what they are called together. shown: others, that are reported alone.
+    kinds: categories of the test set, by what they are called together.
     """
 
     test: str
@@ -89,7 +89,6 @@ class Gate(_Frozen):
     low: float
     high: float
     kinds: Mapping[str, tuple[str, ...]]
-    shown: Mapping[str, tuple[str, ...]] = {}
 
 
 class Design(_Frozen):

@@ -143,20 +143,12 @@ def _gate(found: Findings) -> str:
         [f"{one.seed}{' (calibration)' if not place else ''}", *(f"{score:.1f}" for score in one.by_kind.values())]
         for place, one in enumerate(found.gates)
     ]
-    scores = found.gates[0].by_kind
-    outside = [one for one in gate.shown if not gate.low <= scores[one] <= gate.high]
-    left = (
-        f" The base does not pass it on {', '.join(outside)} alone, however it was tuned; these are reported and not "
-        "gated ([decisions](../training/science/decisions.md)). There the base stands at the floor, and arms "
-        "can only rise."
-        if outside
-        else ""
-    )
-    head = ["seed", *gate.kinds, *(f"{one} (not gated)" for one in gate.shown)]
+    head = ["seed", *gate.kinds]
     return (
         f"## Gate\n\nThe base alone was tuned, on the calibration seed alone, until its {gate.figure} score on "
         f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
-        "frozen, and the arms were trained from the bases of other seeds." + left + "\n\n" + table(head, rows)
+        "frozen, and the arms were trained from the bases of other seeds ([decisions](../training/science/decisions.md))."
+        "\n\n" + table(head, rows)
     )
 
 

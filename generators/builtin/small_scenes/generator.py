@@ -13,7 +13,7 @@ import numpy as np
 from generators.builtin.small_diffusion.painter import SILHOUETTES
 from generators.builtin.small_diffusion.scenes import COLOURS
 from generators.builtin.small_scenes import painter
-from generators.builtin.small_scenes.captions import PHRASINGS, caption, captions
+from generators.builtin.small_scenes.captions import PHRASINGS, SHARES, caption, captions
 from generators.builtin.small_scenes.changes import TWINS, twin
 from generators.builtin.small_scenes.scenes import UNSEEN, Scene, sample_scene, scene_of
 from generators.builtin.small_scenes.source import SceneCaptions, SceneTwins, SmallScenes
@@ -52,7 +52,7 @@ class SceneGenerator(Generator[S]):
             scene = sample_scene(rng)
             other = twin(scene, change, rng)
             if self._fits(scene, other):
-                return scene, other, str(rng.choice(PHRASINGS))
+                return scene, other, str(rng.choice(PHRASINGS, p=SHARES))
 
     def _sampler(self, number: int) -> np.random.Generator:
         return generator_for(self.seed, self.name, f"scene {number}")
@@ -135,7 +135,7 @@ class TwinPlanner(SceneGenerator[S]):
 class TwinGenerator(TwinPlanner[SceneTwins]):
     """Painted pairs."""
 
-    version = 1
+    version = 2
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair]:
         """A pair each; both pictures have the same layout and ground."""
@@ -164,7 +164,7 @@ class CaptionCandidate(Candidate):
 class CaptionGenerator(SceneGenerator[SceneCaptions]):
     """Single scenes with two captions."""
 
-    version = 1
+    version = 2
     candidate = CaptionCandidate
 
     def plan(self) -> Iterator[CaptionCandidate]:

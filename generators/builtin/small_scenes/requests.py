@@ -79,7 +79,7 @@ class RequestGenerator(SceneGenerator[S]):
 class TripletGenerator(RequestGenerator[SceneTriplets]):
     """Triplets with a distractor, of one sort and the other in turn."""
 
-    version = 1
+    version = 2
 
     def _scenes(self, made: Request, number: int) -> dict[str, Scene]:
         # Kinds of changes take turns too, three of them: sorts change after each round.
@@ -107,7 +107,7 @@ class TripletGenerator(RequestGenerator[SceneTriplets]):
 class GalleryGenerator(RequestGenerator[SceneGalleries]):
     """Templates: a target among distractors of both sorts."""
 
-    version = 1
+    version = 2
 
     @property
     def _each(self) -> int:

@@ -64,8 +64,12 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
         time.sleep(0.1)
     os.kill(running.pid, signal.SIGKILL)  # the parent alone: its processes end by themselves
     running.wait()
-    before = {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*/done.json")}
     time.sleep(2)
+    # A run is recorded when it is trained, and again when it is scored: only then it is not touched any more.
+    started = Study(read_design(path=design), killed, world)
+    finished = [run for run in (*started.bases(), *started.after_base()) if started.done(run) is not None]
+    before = {path: path.stat().st_mtime_ns for run in finished for path in [started.folder(run) / "done.json"]}
+    assert before
     subprocess.run(command(world, design, killed), check=True, timeout=280)
     assert before.items() <= {path: path.stat().st_mtime_ns for path in killed.glob("runs/*/*/done.json")}.items()
     results = [json.loads((out / "results.json").read_text()) for out in (whole, killed)]
