@@ -147,8 +147,8 @@ def _gate(found: Findings) -> str:
     return (
         f"## Gate\n\nThe base alone was tuned, on the calibration seed alone, until its {gate.figure} score on "
         f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
-        "frozen, and the arms were trained from the bases of other seeds ([decisions](../training/science/decisions.md))."
-        "\n\n" + table(head, rows)
+        "frozen, and the arms were trained from the bases of other seeds "
+        "([decisions](../training/science/decisions.md)).\n\n" + table(head, rows)
     )
 
 
