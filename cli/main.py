@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except KeyboardInterrupt:  # builds have their own way to end (`cli.commands.ending_at_once`)
-        print("twinset: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:  # builds have their own way to end (`cli.commands.ending_at_once`)
+        print("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]), file=sys.stderr)
         return 1
     except (TwinsetError, OSError) as error:
         _log_cause(error)

@@ -72,7 +72,7 @@ class Checkpoints:
             try:
                 receipt = Receipt(**json.loads(self._receipt(step).read_bytes()))
                 whole = receipt.step == step and sha256_of_file(path)[0] == receipt.sha256
-            except (ValueError, TypeError, FileNotFoundError):
+            except (ValueError, TypeError, FileNotFoundError, RecursionError):
                 whole = False
             if whole:
                 with loading(path):

@@ -62,7 +62,7 @@ class History:
                 row = json.loads(line)
                 if not line.endswith(b"\n") or row["step"] > step:
                     break
-            except (ValueError, LookupError, TypeError):
+            except (ValueError, LookupError, TypeError, RecursionError):
                 break
             self.rows.append(row)
             end += len(line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,19 @@ def run_identity(settings: RunSettings, start: Mapping[str, Any], digests: Mappi
     return found | {"pixels": pixel_libraries()}
 
 
+def check_folder(out: Path) -> None:
+    """Raise `WrongUse` where a run cannot lie in a folder, before anything is written there."""
+    for place in (out, *out.parents):
+        if place.is_dir():
+            break
+        if os.path.lexists(place):
+            raise WrongUse(f"{place}: not a folder; name another --out")
+    if not out.is_dir() or (out / SETTINGS).exists():
+        return
+    if any(entry.name != "history.jsonl" and not entry.name.startswith(".") for entry in out.iterdir()):
+        raise WrongUse(f"{out}: holds other files and no {SETTINGS}; name a new folder as --out")
+
+
 def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> None:
     """Bind a folder to a run, or check that it is bound to this one.
 
@@ -40,15 +54,14 @@ def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime
     """
     path = out / SETTINGS
     if not path.exists():
-        if any(entry.name != "history.jsonl" and not entry.name.startswith(".") for entry in out.iterdir()):
-            raise WrongUse(f"{out}: holds other files and no {SETTINGS}; name a new folder as --out")
+        check_folder(out)
         said = {"settings": settings.model_dump(mode="json"), "identity": dict(identity), "runtime": runtime}
         write_text(path, json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
         return
     try:
         held = json.loads(path.read_bytes())
         before, begun = held["identity"], held["runtime"]
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise WrongUse(f"{path}: damaged; name a new folder as --out") from error
     if before != identity:
         changes = "; ".join(_differences(before, identity))

@@ -102,16 +102,41 @@ class Loop(ABC, Generic[B]):
             if receipt.identity != self.identity:
                 raise WrongUse(f"{self.checkpoints.folder}: of another run; remove this folder, or name another --out")
             step, self.best = receipt.step, receipt.best
-            weights = {name: tensors[f"model.{name}"] for name in self.network.state_dict()}
-            self.network.load_state_dict(weights)
-            restore_moments(self.network, self.optimiser, tensors, step)
+            try:
+                weights = {name: tensors[f"model.{name}"] for name in self.network.state_dict()}
+                self.network.load_state_dict(weights)
+                restore_moments(self.network, self.optimiser, tensors, step)
+            except (KeyError, RuntimeError) as error:
+                said = str(error).splitlines()[0]
+                raise WrongUse(
+                    f"{self.checkpoints.folder}: step {step} is not of this network ({said}); remove this folder, "
+                    "which begins the run again, or name another --out"
+                ) from error
         history.cut(step)
         return step
 
     def steps_from(
         self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None = None
     ) -> None:
-        """Take the steps that are left, with validations and checkpoints between them."""
+        """Take the steps that are left, with validations and checkpoints between them.
+
+        Ctrl-C gets a note with the step from which the same call goes on.
+        """
+        try:
+            self._take_steps(first, history, curves, on_progress)
+        except KeyboardInterrupt as error:
+            held = self.checkpoints.steps()
+            then = f"goes on after step {held[-1]:,}" if held else "begins again: no checkpoint was written yet"
+            error.add_note(f"run the same command again: it {then}")
+            raise
+        except RuntimeError as error:
+            if "DataLoader worker" in str(error):  # torch's handler of SIGCHLD raises it wherever this process is
+                from training.examples.workers import worker_ended
+
+                raise worker_ended(error) from error
+            raise
+
+    def _take_steps(self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None) -> None:
         written = time.monotonic()
         with contextlib.closing(self.stream(first)) as batches:
             for batch in batches:
@@ -161,7 +186,7 @@ def finished(out: Path, identity: str, history: History) -> dict[str, Any] | Non
             raise ValueError(f"{', '.join(damaged)} changed since")
     except FileNotFoundError:
         return None
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         _LOG.warning("%s: %s; the run is repeated", out / RESULT, error)
         return None
     history.cut(steps)

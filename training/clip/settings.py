@@ -13,6 +13,9 @@ from training.losses.names import PUBLISHED_WEIGHT, WITHOUT_NEGATIVES, Objective
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
+#: Threads, or workers: with too many torch crashes.
+MOST_AT_ONCE = 256
+LONGEST = 60  # characters of a value in a message
 #: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
 #: bits are in the runtime class of the run (`training.clip.identity`).
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
@@ -57,9 +60,9 @@ class RunSettings(BaseModel):
     precision: Literal["float32", "bfloat16"] = "float32"
     transform: Literal["training", "evaluation"] = "training"
     validate_every: NonNegativeInt = 0
-    workers: NonNegativeInt = 0
+    workers: int = Field(default=0, ge=0, le=MOST_AT_ONCE)
     device: Literal["cpu", "gpu"] = "cpu"
-    threads: NonNegativeInt = 0
+    threads: int = Field(default=0, ge=0, le=MOST_AT_ONCE)
     checkpoint_every: NonNegativeInt = 0
     allow_mixed_runtimes: bool = False
 
@@ -153,6 +156,7 @@ def checked(kind: type[S], given: dict[str, Any]) -> S:
         problems = [
             # Checks of several settings have no place; their messages begin with the name of one.
             ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
+            + (f", not {str(one['input'])[:LONGEST]!r}" if one["loc"] and one["type"] != "missing" else "")
             for one in error.errors()
         ]
         raise WrongUse("; ".join(problems)) from error

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import os
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from shards.storage.whole_file import write_text
 from training.clip.checkpoints import write_tensors
 from training.clip.data import RunData, open_data
 from training.clip.history import History, Row
-from training.clip.identity import claim, run_identity
+from training.clip.identity import check_folder, claim, run_identity
 from training.clip.loop import RESULT, Loop, OnProgress, finished
 from training.clip.models import Start, open_start, write_config
 from training.clip.optimiser import new_optimiser
@@ -40,6 +42,7 @@ from training.report.write import write_report
 BEST, LAST = "best.safetensors", "last.safetensors"
 #: The name under which open_clip and `evaluation` look for the weights of a folder.
 PUBLISHED = "open_clip_model.safetensors"
+_LOG = logging.getLogger("twinset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,8 @@ def train_clip(
     """
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(joined(settings))
+        if process.is_first:
+            check_folder(out)
         start, data = open_start(settings), open_data(settings)
         identity = run_identity(settings, start.identity(), data.digests())
         # Before anything is written: it refuses settings, model and data that do not fit each other.
@@ -109,6 +114,11 @@ class Run(Loop[Batch]):
             ROLES[settings.objective], settings.workers, process.rank, process.world,
         )  # fmt: skip
         steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
+        if settings.warmup >= steps and process.is_first:
+            _LOG.warning(
+                "warmup: %s steps, and the run has %s: the learning rate never reaches %s; choose a lower --warmup",
+                *(f"{settings.warmup:,}", f"{steps:,}", settings.lr),
+            )
         self.validation = None
         if data.validation is not None:
             self.validation = Validation(data.validation, Transforms(image, "evaluation"), start.tokenize, settings)
@@ -177,6 +187,7 @@ def _about(settings: ClipSettings) -> About:
 
 
 def _link(path: Path, name: str) -> None:
-    """Link to a file by a second name, without a second copy of it."""
-    if not path.is_symlink():
+    """Link to a file by a second name, without a second copy of it; replaces what a copied folder has there."""
+    if not path.is_symlink() or os.readlink(path) != name:
+        path.unlink(missing_ok=True)
         path.symlink_to(name)

@@ -24,7 +24,7 @@ from manifests.errors import BuildFailed, WrongUse
 from shards.storage.whole_file import write_text
 from training.clip.checkpoints import write_tensors
 from training.clip.history import History, Row
-from training.clip.identity import SETTINGS, claim, run_identity
+from training.clip.identity import SETTINGS, check_folder, claim, run_identity
 from training.clip.loop import RESULT, Loop, OnProgress, finished
 from training.clip.models import Start, open_start, write_config
 from training.clip.processes import Process, joined
@@ -87,6 +87,7 @@ def train_combiner(
         process = stack.enter_context(joined(settings))
         if process.world > 1:
             raise WrongUse("a Combiner trains in one process; start it without torchrun")
+        check_folder(out)
         start, data = open_start(settings), open_data(settings)
         identity = run_identity(settings, start.identity(), data.digests())
         history = stack.enter_context(History(out))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from evaluation.blind_probes.detectors import IMAGE_EPOCHS, RATE, TEXT_EPOCHS
+from training.clip.settings import MOST_AT_ONCE
 
 #: Settings of how features are computed; the runtime class of the features has them.
 EXECUTION = frozenset({"device", "threads", "encode_batch"})
@@ -36,7 +37,7 @@ class DetectorSettings(BaseModel):
     image_epochs: PositiveInt = IMAGE_EPOCHS
     seed: int = Field(default=42, ge=0, lt=1 << 63)
     device: Literal["cpu", "gpu"] = "cpu"
-    threads: NonNegativeInt = 0
+    threads: int = Field(default=0, ge=0, le=MOST_AT_ONCE)
     encode_batch: PositiveInt = 32
 
     def facts(self) -> dict[str, Any]:

@@ -107,6 +107,8 @@ def _gather(gathered: Gathered, store: Store, tar: str, rows: int, twins: Twins)
             stream.seek(offset)
             content = stream.read(size)
             if extension in EXTENSIONS:
+                if not size:
+                    raise BrokenTar(f"{where}: {name} is empty")
                 sha256 = hashlib.sha256(content).hexdigest()
                 images[key] = (offset, size, int(sha256[:SHORT_DIGITS], 16))
             elif extension == "txt":

@@ -69,15 +69,20 @@ def made_ahead(
             except StopIteration:
                 return
             except RuntimeError as error:
-                raise BuildFailed(
-                    f"a process that reads training data has ended ({error}); if memory ran out, choose fewer "
-                    "--workers. Run the same command again to resume"
-                ) from error
+                raise worker_ended(error) from error
             if isinstance(made, Exception):
                 raise made
             yield made
     finally:
         del found, loader  # ends the processes
+
+
+def worker_ended(error: RuntimeError) -> BuildFailed:
+    """What a process that was killed comes to."""
+    return BuildFailed(
+        f"a process that reads training data has ended ({str(error).strip()}); if memory ran out, choose fewer "
+        "--workers. Run the same command again to resume"
+    )
 
 
 def _as_it_is(made: Made) -> Made:

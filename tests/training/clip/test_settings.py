@@ -51,6 +51,10 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
         ({"data": ["d"], "batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
         ({"data": ["d"], "betas": [0.9, 1]}, "from 0 to below 1"),
         ({"data": ["d"], "lr": float("nan")}, "lr: "),
+        ({"data": ["d"], "epochs": "0"}, "^epochs: Input should be greater than 0, not '0'$"),
+        ({"data": ["d"], "batch": 4, "accumulate": 8}, "^accumulate: "),
+        ({"data": ["d"], "threads": 100_000}, "threads: .*256"),
+        ({"data": ["d"], "workers": 100_000}, "workers: .*256"),
     ],
 )
 def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,11 @@ def test_an_export_for_open_clip_holds_the_examples_of_its_dataset(made_pairs: M
     tar.write_bytes(content)
     with pytest.raises(BuildFailed, match="rebuilt since"):
         exported.check_unchanged()
+
+    with tarfile.open(tar, "w", format=tarfile.USTAR_FORMAT) as written:
+        written.addfile(tarfile.TarInfo("a-0.jpg"))
+    with pytest.raises(WrongUse, match=r"tar: a-0.jpg is empty; run `twinset export"):
+        open_examples([f"{tmp_path / 'clip'}:eq-ag"], "pairs")
 
 
 def test_digests_are_those_of_the_data_alone(made_pairs: MadeDataset, tmp_path: Path) -> None:
