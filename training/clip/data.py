@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from manifests.errors import WrongUse
-from training.clip.settings import ClipSettings
+from training.clip.settings import RunSettings
+from training.examples.contracts import Twins
 from training.examples.example_set import ExampleSet, open_examples
 
 SHOWN = 3  # names in a message
@@ -40,13 +41,16 @@ class RunData:
         }
 
 
-def open_data(settings: ClipSettings) -> RunData:
+def open_data(settings: RunSettings, twins: Twins) -> RunData:
     """Open the datasets of a run.
+
+    Args:
+        twins: sides of a pair that are trained on.
 
     Raises:
         WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
-    training = open_examples(settings.data, "pairs", settings.split, settings.twins)
+    training = open_examples(settings.data, "pairs", settings.split, twins)
     if not settings.validation:
         return RunData(training, None)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, twins="first")

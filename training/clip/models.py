@@ -11,7 +11,7 @@ from evaluation.scorers.open_clip_files import CONFIG, Architecture, find_archit
 from evaluation.scorers.open_clip_models import find_checkpoint, load_network, random_network
 from shards.models.files import sha256_once
 from shards.storage.whole_file import write_text
-from training.clip.settings import RunSettings
+from training.clip.settings import EncoderSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Start:
         return {"architecture": found, "image": as_json(self.network.visual.preprocess_cfg), "weights": self.weights}
 
 
-def open_start(settings: RunSettings) -> Start:
+def open_start(settings: EncoderSettings) -> Start:
     """The model that settings name, on the CPU in float32.
 
     Raises:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from training.clip.settings import ClipSettings
+from training.clip.settings import ClipSettings, RunSettings
 
 #: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
 LARGEST_SCALE = math.log(100)
 _SCALES = ("logit_scale", "logit_bias")
 
 
-def new_optimiser(network: torch.nn.Module, settings: ClipSettings) -> torch.optim.AdamW:
-    """AdamW over all parameters that train, in the network's order: matrices decay; norms, biases, scales do not."""
+def new_optimiser(
+    network: torch.nn.Module, settings: RunSettings, faster: Sequence[str] = (), times: float = 1.0
+) -> torch.optim.AdamW:
+    """AdamW over all parameters that train, in the network's order: matrices decay; norms, biases, scales do not.
+
+    Args:
+        faster: parts of the names of parameters whose learning rate is multiplied.
+        times: by how much; a group of parameters has it as ``times``.
+    """
     named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
     norms = {
         f"{prefix}.{name}" if prefix else name
@@ -23,9 +31,12 @@ def new_optimiser(network: torch.nn.Module, settings: ClipSettings) -> torch.opt
         if "norm" in type(module).__name__.lower()
         for name, _ in module.named_parameters(recurse=False)
     }
-    decay = [value for name, value in named if decays_weight(name, value, norms)]
-    keep = [value for name, value in named if not decays_weight(name, value, norms)]
-    groups = [{"params": decay, "weight_decay": settings.weight_decay}, {"params": keep, "weight_decay": 0.0}]
+    held: dict[tuple[float, float], list[torch.nn.Parameter]] = {(1.0, settings.weight_decay): [], (1.0, 0.0): []}
+    for name, value in named:
+        rate = times if any(part in name for part in faster) else 1.0
+        decay = settings.weight_decay if decays_weight(name, value, norms) else 0.0
+        held.setdefault((rate, decay), []).append(value)
+    groups = [{"params": some, "weight_decay": decay, "times": rate} for (rate, decay), some in held.items()]
     # One pass over memory instead of nine: the tables of tokens of small models are most of what they weigh.
     fused = True if all(value.device.type == "cpu" for _, value in named) else None
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=fused)

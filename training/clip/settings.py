@@ -27,15 +27,14 @@ class RunSettings(BaseModel):
     Two runs of the same settings, data and runtime class end with the same bytes of weights.
 
     Attributes:
-        model: name of open_clip, ``CONFIG.json``, or a folder with ``open_clip_config.json``.
-        weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
-            of the folder that ``model`` names.
+        model: what is trained.
         data: examples to train on: ``DIR``, ``DIR:SUBSET``, with ``*2`` to repeat them.
         validation: examples to choose the best weights by.
         split, validation_split: only examples of this split; None for all.
         batch: examples of an optimiser step over all processes.
         accumulate: number of parts into which a batch is split to save memory; the loss still sees all of it.
         epochs: passes over the data.
+        lr: peak learning rate. betas, eps, weight_decay: of AdamW.
         seed: of random weights, the order of examples, their augmentation, dropout and all else that is sampled.
         precision: of the forward pass; weights and optimiser stay float32.
         transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated.
@@ -48,7 +47,6 @@ class RunSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
-    weights: str | None = "openai"
     data: tuple[str, ...] = Field(min_length=1)
     validation: tuple[str, ...] = ()
     split: str | None = None
@@ -56,6 +54,10 @@ class RunSettings(BaseModel):
     batch: int = Field(ge=2)
     accumulate: PositiveInt = 1
     epochs: PositiveInt
+    lr: float = Field(gt=0, allow_inf_nan=False)
+    betas: tuple[float, float]
+    eps: float = Field(gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(ge=0, allow_inf_nan=False)
     seed: int = Field(ge=0, lt=1 << 63)
     precision: Literal["float32", "bfloat16"] = "float32"
     transform: Literal["training", "evaluation"] = "training"
@@ -66,6 +68,26 @@ class RunSettings(BaseModel):
     checkpoint_every: NonNegativeInt = 0
     allow_mixed_runtimes: bool = False
 
+    @model_validator(mode="after")
+    def _of_every_run(self) -> Self:
+        if self.batch % self.accumulate:
+            raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError("betas: both are from 0 to below 1")
+        return self
+
+
+class EncoderSettings(RunSettings):
+    """What the settings of runs that begin with a model of open_clip have.
+
+    Attributes:
+        model: name of open_clip, ``CONFIG.json``, or a folder with ``open_clip_config.json``.
+        weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
+            of the folder that ``model`` names.
+    """
+
+    weights: str | None = "openai"
+
     @model_validator(mode="before")
     @classmethod
     def _weights_of_folder(cls, given: Any) -> Any:
@@ -74,14 +96,8 @@ class RunSettings(BaseModel):
             return {"weights": held[0], **given} if held else given
         return given
 
-    @model_validator(mode="after")
-    def _parts_of_batch(self) -> Self:
-        if self.batch % self.accumulate:
-            raise ValueError(f"accumulate: {self.accumulate} parts do not divide a batch of {self.batch}")
-        return self
 
-
-class ClipSettings(RunSettings):
+class ClipSettings(EncoderSettings):
     """What `training.clip.train.train_clip` trains, on what and how.
 
     Attributes:
@@ -126,8 +142,6 @@ class ClipSettings(RunSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> ClipSettings:
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas: both are from 0 to below 1")
         if self.twins == "both" and self.objective != WITHOUT_NEGATIVES:
             raise ValueError(
                 f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "

@@ -8,28 +8,22 @@ So a run that was killed at any step ends with the same bytes of weights as one 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import os
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from manifests.canonical import digest, sha256_of_file
-from manifests.errors import BuildFailed
-from shards.storage.whole_file import write_text
-from training.clip.checkpoints import write_tensors
+from manifests.canonical import digest
 from training.clip.data import RunData, open_data
-from training.clip.history import History, Row
+from training.clip.history import History
 from training.clip.identity import check_folder, claim, run_identity
-from training.clip.loop import RESULT, Loop, OnProgress, finished
+from training.clip.loop import OnProgress, finished
 from training.clip.models import Start, open_start, write_config
 from training.clip.optimiser import new_optimiser
 from training.clip.processes import Process, joined
 from training.clip.settings import ClipSettings
 from training.clip.steps import Stepper
 from training.clip.validation import Validation
+from training.clip.whole_network import Trained, WholeNetwork, trained
 from training.examples.batches import Batches
 from training.examples.contracts import Batch
 from training.examples.transforms import Transforms
@@ -37,29 +31,10 @@ from training.losses.names import ROLES
 from training.losses.total import open_loss
 from training.report.about import About
 from training.report.curves import Curves
-from training.report.write import write_report
 
-BEST, LAST = "best.safetensors", "last.safetensors"
 #: The name under which open_clip and `evaluation` look for the weights of a folder.
 PUBLISHED = "open_clip_model.safetensors"
 _LOG = logging.getLogger("twinset")
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """A finished run.
-
-    best, last: safetensors, of the best validation (without one, the last) and of the last step. history: a row a step.
-    digest: sha256 of ``last``. best_step: steps after which the best were written. resumed_at: steps that earlier calls
-    took; all of them where nothing was left to do.
-    """
-
-    best: Path
-    last: Path
-    history: list[Row]
-    digest: str
-    best_step: int
-    resumed_at: int
 
 
 def train_clip(
@@ -81,7 +56,7 @@ def train_clip(
         process = stack.enter_context(joined(settings))
         if process.is_first:
             check_folder(out)
-        start, data = open_start(settings), open_data(settings)
+        start, data = open_start(settings), open_data(settings, settings.twins)
         identity = run_identity(settings, start.identity(), data.digests())
         # Before anything is written: it refuses settings, model and data that do not fit each other.
         run = Run(settings, out, start, data, process, digest(identity))
@@ -90,18 +65,18 @@ def train_clip(
             claim(out, settings, identity, process.runtime)
         process.wait()
         if (done := finished(out, run.identity, history)) is not None:
-            digests, steps = done["sha256"], done["steps"]
-            return Trained(out / BEST, out / LAST, history.rows, digests[LAST], done["best"]["step"], steps)
+            return trained(out, done, history, done["steps"])
         resumed_at = run.restore(history)
         if process.is_first:
             write_config(start, out)
         curves = Curves(out, resumed_at) if report and process.is_first else None
         with curves or contextlib.nullcontext():
             run.steps_from(resumed_at, history, curves, on_progress)
-        return run.finish(history, resumed_at, report)
+        result = run.finish(history, PUBLISHED, data.facts(), _about(settings), report)
+        return trained(out, result, history, resumed_at)
 
 
-class Run(Loop[Batch]):
+class Run(WholeNetwork[Batch]):
     """The run of a dual encoder in one process; arguments as those of `Loop`."""
 
     def __init__(
@@ -142,34 +117,6 @@ class Run(Loop[Batch]):
         """As `Loop.measure`."""
         return None if self.validation is None else self.validation.measure(self.stepper)
 
-    def write_best(self) -> str:
-        """As `Loop.write_best`: the sha256 of `BEST`."""
-        return write_tensors(self.out / BEST, self.network.state_dict())
-
-    def finish(self, history: History, resumed_at: int, report: bool) -> Trained:
-        """Write the weights, the receipt of the run and its reports, and remove the checkpoints."""
-        weights = self.network.state_dict()
-        best = self.best or {"step": self.steps, "value": None}
-        result: dict[str, Any] = {}
-        if self.process.is_first:
-            last = write_tensors(self.out / LAST, weights)
-            if self.validation is None:
-                best |= {"sha256": write_tensors(self.out / BEST, weights)}
-            elif sha256_of_file(self.out / BEST)[0] != best["sha256"]:
-                raise BuildFailed(f"{self.out / BEST}: not what step {best['step']} wrote; train into a new --out")
-            _link(self.out / PUBLISHED, BEST)
-            result = {
-                "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
-                "sha256": {BEST: best["sha256"], LAST: last},
-            }  # fmt: skip
-            about = _about(self.settings)
-            write_report(self.out, self.settings, self.data.facts(), result, history.rows, about, pictures=report)
-            write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
-            self.checkpoints.clear()
-        self.process.wait()
-        last = result["sha256"][LAST] if result else sha256_of_file(self.out / LAST)[0]
-        return Trained(self.out / BEST, self.out / LAST, history.rows, last, best["step"], resumed_at)
-
 
 def _about(settings: ClipSettings) -> About:
     objective: str = settings.objective
@@ -184,10 +131,3 @@ def _about(settings: ClipSettings) -> About:
         recipe="BiVLC's published recipe",
         published=ClipSettings(data=settings.data).model_dump(mode="json"),
     )
-
-
-def _link(path: Path, name: str) -> None:
-    """Link to a file by a second name, without a second copy of it; replaces what a copied folder has there."""
-    if not path.is_symlink() or os.readlink(path) != name:
-        path.unlink(missing_ok=True)
-        path.symlink_to(name)

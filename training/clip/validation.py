@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Validation:
         losses, accuracies = [], []
         right: dict[str, list[NDArray[np.bool_]]] = {"text": [], "image": [], "group": []}
         groups: list[str] = []
-        with _evaluating(stepper.network):
+        with evaluating(stepper.network):
             for batch in self._batches.stream(0, self._batches.steps_per_epoch):
                 features = stepper.features(stepper.inputs(batch))
                 generator = torch.Generator().manual_seed(0)
@@ -56,7 +56,7 @@ class Validation:
                 accuracies.append((logged["image_accuracy"] + logged["text_accuracy"]) / 2)
                 if self.has_twins:
                     groups += batch.groups
-                    for name, flags in _twin_outcomes(features).items():
+                    for name, flags in twin_outcomes(_cosines(features)).items():
                         right[name].append(flags)
         found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
         if self.has_twins:
@@ -72,10 +72,18 @@ def batch_size(examples: int, largest: int) -> int:
     return max(2, examples // -(-examples // largest))
 
 
-def _twin_outcomes(features: Any) -> dict[str, NDArray[np.bool_]]:
-    """Of each pair of twins whether text, image and group score count it, as in `evaluation.metrics.matching`."""
+def _cosines(features: Any) -> list[list[NDArray[np.float32]]]:
+    """Of image i and text j of each pair of twins."""
     images, texts = (features.images, features.negative_images), (features.texts, features.negative_texts)
-    s = [[(image * text).sum(-1).cpu().numpy() for text in texts] for image in images]
+    return [[(image * text).sum(-1).cpu().numpy() for text in texts] for image in images]
+
+
+def twin_outcomes(s: Sequence[Sequence[NDArray[np.float32]]]) -> dict[str, NDArray[np.bool_]]:
+    """Of each pair of twins whether text, image and group score count it, as in `evaluation.metrics.matching`.
+
+    Args:
+        s: of image i and text j, each (n,).
+    """
     text = (s[0][0] > s[0][1]) & (s[1][1] > s[1][0])
     image = (s[0][0] > s[1][0]) & (s[1][1] > s[0][1])
     return {"text": text, "image": image, "group": text & image}
@@ -97,7 +105,8 @@ def _have(examples: ExampleSet, roles: tuple[str, ...]) -> bool:
 
 
 @contextlib.contextmanager
-def _evaluating(network: Any) -> Iterator[None]:
+def evaluating(network: Any) -> Iterator[None]:
+    """A network in inference mode, without gradients."""
     network.eval()
     try:
         with torch.no_grad():

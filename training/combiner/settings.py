@@ -7,12 +7,12 @@ from typing import Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from evaluation.scorers.combiner_network import DROPOUT, HIDDEN, PROJECTION
-from training.clip.settings import RunSettings
+from training.clip.settings import EncoderSettings
 
 CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
 
 
-class CombinerSettings(RunSettings):
+class CombinerSettings(EncoderSettings):
     """What `training.combiner.train.train_combiner` trains, on what and how.
 
     Attributes:
@@ -49,8 +49,6 @@ class CombinerSettings(RunSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError("betas: both are from 0 to below 1")
         cirr = [place for place in self.validation if place.startswith(CIRR)]
         if cirr and len(self.validation) > 1:
             raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")

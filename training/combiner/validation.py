@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-import torch
 
 from evaluation.examples import Benchmark
 from evaluation.features.score_table import write_scores
@@ -17,6 +14,7 @@ from evaluation.features.similarities import ByFeatures
 from evaluation.features.store import FeatureStore
 from evaluation.scorers.composed import Combiner
 from evaluation.scorers.contract import DualEncoder
+from training.clip.validation import evaluating
 from training.combiner.steps import Trainee
 
 AT = (1, 5, 10)
@@ -38,7 +36,7 @@ class Validation:
     def measure(self, trainee: Trainee) -> dict[str, float]:
         """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
         composer = Combiner("the Combiner in training", self._encoder, "in training", trainee.combiner)
-        with tempfile.TemporaryDirectory() as folder, _evaluating(trainee):
+        with tempfile.TemporaryDirectory() as folder, evaluating(trainee):
             store = self._store or FeatureStore(Path(folder), "features")
             queries = ByFeatures(self._encoder, store, self._size, composer)
             try:
@@ -50,13 +48,3 @@ class Validation:
                     store.close()
         place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
         return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
-
-
-@contextlib.contextmanager
-def _evaluating(trainee: Trainee) -> Iterator[None]:
-    trainee.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        trainee.train()
