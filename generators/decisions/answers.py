@@ -1,0 +1,167 @@
+"""Answers of people, and the SQLite file that holds them; a Parquet file of the same columns can stand in for it.
+
+The page (`review`) writes the file, one committed row an answer; generators read it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from manifests.errors import WrongUse
+
+FILE = "_review/answers.sqlite"  # below OUT
+_VERSION = 1
+_MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one annotator said to one task.
+
+    stage, task: name of the decision stage and key of the task. binding: of the task when it was asked
+    (`generators.decisions.task.TaskCandidate.binding`). answer: value of the option taken; reason: why, where the
+    question asks for one. shown: values of the options in the order in which they were shown; position: of the one
+    taken, from 0, -1 where it is not known. seconds: from showing to answering. at: time in UTC, ISO 8601.
+    simulated: no person answered. adjudicated: it settles the disagreement of others, and alone counts.
+    """
+
+    stage: str
+    task: str
+    binding: str
+    annotator: str
+    answer: str
+    reason: str = ""
+    shown: tuple[str, ...] = ()
+    position: int = -1
+    seconds: float = 0.0
+    at: str = ""
+    simulated: bool = False
+    adjudicated: bool = False
+
+
+#: Columns of the file and of exports, in this order; ``shown`` is a JSON list.
+SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("stage", "task", "binding", "annotator", "answer", "reason")),
+        pa.field("shown", pa.string()),
+        pa.field("position", pa.int32()),
+        pa.field("seconds", pa.float64()),
+        pa.field("at", pa.string()),
+        pa.field("simulated", pa.bool_()),
+        pa.field("adjudicated", pa.bool_()),
+    ]
+)
+COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+
+_SQL = """
+CREATE TABLE IF NOT EXISTS answers (
+    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL,
+    answer TEXT NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL, position INTEGER NOT NULL,
+    seconds REAL NOT NULL, at TEXT NOT NULL, simulated INTEGER NOT NULL, adjudicated INTEGER NOT NULL,
+    PRIMARY KEY (stage, task, binding, annotator)
+);
+CREATE TABLE IF NOT EXISTS undone (
+    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL,
+    answer TEXT NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL, position INTEGER NOT NULL,
+    seconds REAL NOT NULL, at TEXT NOT NULL, simulated INTEGER NOT NULL, adjudicated INTEGER NOT NULL,
+    undone_at TEXT NOT NULL
+);
+"""
+#: Inserts an answer (`to_row`'s values); the same primary key again changes nothing.
+INSERT = (
+    f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
+    "ON CONFLICT (stage, task, binding, annotator) DO NOTHING"
+)
+
+
+def schema(connection: sqlite3.Connection) -> None:
+    """Make the tables where they are absent, and have every commit reach the disk before it returns.
+
+    An answer that is taken back moves from ``answers`` to ``undone``: nothing is lost.
+
+    Raises:
+        WrongUse: the file is that of a later version.
+    """
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > _VERSION:
+        raise WrongUse(f"answers: version {found} of the file is newer than this twinset's {_VERSION}; upgrade twinset")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.executescript(_SQL)
+    connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def to_row(answer: Answer) -> dict[str, Any]:
+    """Values by column."""
+    return {**dataclasses.asdict(answer), "shown": json.dumps(list(answer.shown), ensure_ascii=False)}
+
+
+def from_row(row: dict[str, Any]) -> Answer:
+    """The answer of a row of the file or of an export; raises ValueError when it is not one."""
+    shown = json.loads(row["shown"] or "[]")
+    if not isinstance(shown, list):
+        raise ValueError(f"shown is {row['shown']!r}, not a JSON list")
+    flags = {name: bool(row[name]) for name in ("simulated", "adjudicated")}
+    return Answer(**{**row, **flags, "shown": tuple(map(str, shown))})
+
+
+def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
+    """Add answers and commit them; one whose primary key is there is left out."""
+    with connection:
+        connection.executemany(INSERT, ([*to_row(one).values()] for one in answers))
+
+
+def table_of(answers: Iterable[Answer]) -> pa.Table:
+    """Answers as a table, for exports."""
+    return pa.Table.from_pylist([to_row(one) for one in answers], SCHEMA)
+
+
+def read_answers(place: Path, stage: str) -> list[Answer]:
+    """Answers to the tasks of a stage, in the order of task, binding and annotator; none where the file is absent.
+
+    Args:
+        place: the page's SQLite file, or a Parquet file that was exported from one.
+
+    Raises:
+        WrongUse: the file is neither of these, or damaged.
+    """
+    try:
+        with place.open("rb") as stream:
+            begin = stream.read(16)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise WrongUse(f"{place}: cannot be read ({error.strerror}); name a file of answers") from error
+    form = next((form for magic, form in _MAGIC.items() if begin.startswith(magic)), None)
+    if form is None and begin:
+        raise WrongUse(f"{place}: neither the review page's SQLite file nor a Parquet file of answers; name one")
+    try:
+        rows = [] if form is None else _from_sqlite(place, stage) if form == "sqlite" else _from_parquet(place, stage)
+        return sorted(map(from_row, rows), key=lambda one: (one.task, one.binding, one.annotator))
+    except (sqlite3.Error, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise WrongUse(f"{place}: not a file of answers ({error}); export it again, or name another") from error
+
+
+def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(f"file:{quote(str(place))}?mode=ro", uri=True, timeout=30)) as connection:
+        connection.row_factory = sqlite3.Row
+        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])
+        return [dict(row) for row in found]
+
+
+def _from_parquet(place: Path, stage: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(
+        place, columns=list(COLUMNS), filters=[("stage", "==", stage)]
+    ).to_pylist()
+    return rows

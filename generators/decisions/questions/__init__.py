@@ -1,0 +1,12 @@
+"""The kinds of questions, one module each."""
+
+from collections.abc import Mapping
+
+from generators.decisions.question import Question
+from generators.decisions.questions.best_image import BestImage
+from generators.decisions.questions.fits_caption import FitsCaption
+from generators.decisions.questions.keep_pair import KeepPair
+from generators.decisions.questions.match import Match
+
+#: By name.
+QUESTIONS: Mapping[str, Question] = {one.name: one for one in (BestImage(), FitsCaption(), KeepPair(), Match())}

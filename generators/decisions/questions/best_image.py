@@ -1,0 +1,41 @@
+"""Which of k images shows a caption best, or none (BiVLC, section 3.1, step 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from generators.decisions.question import Example, Layout, Option, Question
+from generators.decisions.task import TaskCandidate
+
+NONE = "none"
+
+
+class BestImage(Question):
+    """One text, the caption, and k images of it."""
+
+    name = "best-image"
+    title = "Which image shows the description?"
+    instructions = (
+        "Choose the image that shows what the description says. If several do, take the best one.",
+        "Everything that the description states must be visible: every thing, how many, its colour, who does what.",
+        "Flaws of drawing are fine: odd faces, hands, letters.",
+        "If no image shows all of it, answer “none”.",
+    )
+    examples = (
+        Example("A red car beside a blue van", "none", "the only image with both has a blue car and a red van"),
+        Example(
+            "Two dogs asleep on a sofa", "the image with two dogs", "one has five legs, which is a flaw of drawing"
+        ),
+        Example("A man hands a cup to a child", "none", "in all images the child hands it to the man"),
+    )
+    drops: ClassVar[Mapping[str, str]] = {NONE: "none-fits"}
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        """As `Question.layout`; the values are the images' numbers."""
+        images = tuple(Option(str(number), "Image", image=number) for number in range(len(task.images)))
+        return Layout((0,), (), images, (Option(NONE, "None of them"),))
+
+    def compared(self, value: str) -> str:
+        """Any image or none: more than one can be right (BiVLC, appendix I.3)."""
+        return NONE if value == NONE else "any"

@@ -1,0 +1,72 @@
+"""From the answers to a task to its decision."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from generators.decisions.answers import Answer
+from generators.decisions.question import Decision
+from generators.decisions.questions import QUESTIONS
+from generators.decisions.task import TaskCandidate
+
+
+def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
+    """The answers that count: given for what the task shows now, and to an option that it has."""
+    binding, values = task.binding, QUESTIONS[task.question].layout(task).values
+    return [one for one in answers if one.task == task.key and one.binding == binding and one.answer in values]
+
+
+def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> Decision | None:
+    """The decision on a task.
+
+    An adjudicated answer alone decides. Otherwise the majority does, as `Question.decide` has it.
+
+    Args:
+        answers: of the stage; those that do not count for this task are ignored.
+        needed: how many annotators must have answered.
+
+    Returns:
+        None where answers are lacking, or a tie waits for somebody who settles it.
+    """
+    question, counted = QUESTIONS[task.question], counting(task, answers)
+    votes = [one for one in counted if not one.adjudicated]
+    if settling := [one for one in counted if one.adjudicated]:
+        # Of several the last word counts.
+        last = max(settling, key=lambda one: (one.at, one.annotator))
+        found = question.decide([last])
+        assert found is not None, "one answer is no tie"
+        voters = {one.annotator for one in votes} | {last.annotator}
+        share = sum(one.answer == last.answer for one in votes) / len(votes) if votes else 1.0
+        simulated = found.simulated or any(one.simulated for one in votes)
+        people = tuple(sorted(voters))
+        return replace(
+            found, votes=len(votes), agreement=share, annotators=people, simulated=simulated, adjudicated=True
+        )
+    return question.decide(votes) if len(votes) >= max(needed, 1) else None
+
+
+def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> bool:
+    """Whether all needed answers are in and somebody must settle the disagreement."""
+    counted = counting(task, answers)
+    return len(counted) >= max(needed, 1) and decided(task, counted, needed) is None
+
+
+def answers_needed(key: str, overlap: float, several: int) -> int:
+    """How many people answer a task: ``several`` for a share ``overlap`` (0-1) of tasks by the hash of their keys."""
+    return several if share_of("overlap", key) < overlap else 1
+
+
+def share_of(purpose: str, key: str) -> float:
+    """A number of [0, 1) that depends on the purpose and the key alone: keys below x are a share x of all."""
+    hashed = hashlib.blake2b(f"{purpose}\0{key}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float((int.from_bytes(hashed, "big") >> 11) * 2.0**-53)
+
+
+def by_task(answers: Iterable[Answer]) -> Mapping[str, list[Answer]]:
+    """Answers by the key of their task."""
+    found: dict[str, list[Answer]] = {}
+    for one in answers:
+        found.setdefault(one.task, []).append(one)
+    return found

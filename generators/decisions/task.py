@@ -1,0 +1,48 @@
+"""A task: what one person is asked once, as it is planned."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from manifests.candidate import Candidate
+from manifests.canonical import canonical_json
+
+UNSCORED = -1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCandidate(Candidate):
+    """A planned task.
+
+    question: its kind, a name of `generators.decisions.questions.QUESTIONS`. texts, images: what is shown; images are
+    keys of an earlier stage, or names in a folder of photos. image_tars: where each lies in its stage; empty for a
+    photo. image_sha256s: of each image's file; empty for a photo, which is bound by its name.
+    subject: key of the negative caption or pair that is asked about; kind_name: its kind, such as ``replace_obj``.
+    priority: score of verification, `UNSCORED` without one; higher is asked first. audit: verification dropped it, and
+    it is asked all the same, to measure what verification misses. truth: value of the right option where it is known,
+    else empty; it never leaves for the page.
+    """
+
+    question: str
+    texts: tuple[str, ...]
+    images: tuple[str, ...]
+    image_tars: tuple[str, ...]
+    image_sha256s: tuple[str, ...]
+    subject: str
+    kind_name: str = ""
+    priority: float = UNSCORED
+    audit: bool = False
+    truth: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """As `Candidate.counted_as`: the kind of its subject."""
+        return self.kind_name
+
+    @property
+    def binding(self) -> str:
+        """sha256 (hexadecimal) of what is shown. An answer counts for the binding that it was given for alone, so that
+        an image that is made again makes the answers about it stale, and no others."""
+        shown = [self.question, self.texts, self.images, self.image_sha256s]
+        return hashlib.sha256(canonical_json(shown)).hexdigest()

@@ -1,0 +1,31 @@
+"""Tasks and answers for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generators.decisions.answers import Answer
+from generators.decisions.task import TaskCandidate
+
+
+def task(question: str = "best-image", number: int = 0, **fields: Any) -> TaskCandidate:
+    """A task of a question with as many images as it is shown with by default: four, or two."""
+    images = {"best-image": 4, "match": 2}.get(question, 2)
+    texts = 2 if question == "keep-pair" else 1
+    given = {
+        "key": f"people-{number}",
+        "group": f"people-{number}",
+        "question": question,
+        "texts": tuple(f"text {n}" for n in range(texts)),
+        "images": tuple(f"image-{n}" for n in range(images)),
+        "image_tars": ("test/00000.tar",) * images,
+        "image_sha256s": tuple(f"{n:064x}" for n in range(images)),
+        "subject": f"negative-{number}",
+    }
+    return TaskCandidate(**{**given, **fields})
+
+
+def answer(to: TaskCandidate, annotator: str, value: str, **fields: Any) -> Answer:
+    """What an annotator says to a task."""
+    given = {"stage": "people", "task": to.key, "binding": to.binding, "annotator": annotator, "answer": value}
+    return Answer(**{**given, **fields})
