@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import add_bootstrap
+from cli.options import add_bootstrap, add_command
 from cli.tables import print_columns
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ SHOWN = 160  # characters of an answer
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "measure what a multimodal language model answered to: which of two captions fits the image?"
-    added = commands.add_parser("answers", help=text, description=text)
-    added.set_defaults(run=answers)
+    added = add_command(commands, "answers", answers, text)
     added.add_argument(
         "folder",
         type=Path,

@@ -5,37 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from pathlib import Path
 from typing import Any
 
 from cli.eval_run import progress
+from cli.options import add_cache, add_command, add_demo_folders
 
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "score the demo with the small CLIP that ships and with random weights, and write a report; no download"
-    touring = commands.add_parser("demo", help=text, description=text)
-    touring.set_defaults(run=demo)
-    touring.add_argument(
-        "--data",
-        type=Path,
-        default=Path("out/demo"),
-        metavar="DIR",
-        help="folder of the demo, which is built first if it is not there (default: out/demo)",
-    )
-    touring.add_argument(
-        "--out",
-        type=Path,
-        default=Path("out/eval-demo"),
-        metavar="OUT",
-        help="folder of the run (default: out/eval-demo)",
-    )
-    touring.add_argument(
-        "--cache",
-        type=Path,
-        metavar="DIR",
-        help="where encoded images and texts are kept (default: ~/.cache/twinset/features)",
-    )
+    touring = add_command(commands, "demo", demo, text)
+    add_demo_folders(touring, "the demo", "out/demo", "out/eval-demo")
+    add_cache(touring)
 
 
 def demo(asked: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.options import named_folder
+from cli.options import add_cache, add_command, named_folder
 from cli.tables import print_columns
 from manifests.errors import WrongUse
 
@@ -16,8 +16,7 @@ from manifests.errors import WrongUse
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "measure what a benchmark gives away to blind guesses: lengths, words, classifiers of captions and images"
-    probing = commands.add_parser("blind", help=text, description=text)
-    probing.set_defaults(run=blind)
+    probing = add_command(commands, "blind", blind, text)
     probing.add_argument(
         "benchmarks",
         nargs="+",
@@ -49,9 +48,7 @@ def add(commands: Any) -> None:
         metavar="DIR",
         help="what `twinset train detectors` wrote for this --model (default: cross-validated on the benchmark)",
     )
-    probing.add_argument(
-        "--cache", type=Path, metavar="DIR", help="folder of what was encoded (default: ~/.cache/twinset/features)"
-    )
+    add_cache(probing)
     probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
     probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
     probing.add_argument(

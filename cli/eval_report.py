@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cli.options import named_folder
+from cli.options import add_command, named_folder
 
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "write the report of a run again, from OUT/scores; no model is needed"
-    reporting = commands.add_parser("report", help=text, description=text)
-    reporting.set_defaults(run=report)
+    reporting = add_command(commands, "report", report, text)
     reporting.add_argument("out", type=Path, metavar="OUT", help="folder of the run, as --out of `twinset eval run`")
     reporting.add_argument(
         "--benchmark",

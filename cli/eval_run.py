@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.options import between
+from cli.options import add_cache, add_command, between
 from manifests.errors import WrongUse
 
 MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
@@ -20,9 +20,8 @@ MOST_THREADS = 4096
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "score benchmarks with models and write a report; the same command resumes a run that was stopped"
-    running = commands.add_parser("run", help=text, description=text)
-    running.set_defaults(run=run)
-    repeated = {"action": "append", "default": []}
+    running = add_command(commands, "run", run, text)
+    repeated: dict[str, Any] = {"action": "append", "default": []}
     running.add_argument(
         "--benchmark",
         **repeated,
@@ -49,12 +48,7 @@ def add(commands: Any) -> None:
         "random:ViT-B-32 to try things out; may be repeated; docs/evaluation.md lists all kinds",
     )
     running.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run: scores and report")
-    running.add_argument(
-        "--cache",
-        type=Path,
-        metavar="DIR",
-        help="where encoded images and texts are kept (default: ~/.cache/twinset/features)",
-    )
+    add_cache(running)
     running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models run (default: cpu)")
     running.add_argument(
         "--batch",

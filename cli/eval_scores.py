@@ -9,15 +9,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cli.options import add_bootstrap
+from cli.options import add_bootstrap, add_command
 from cli.tables import print_columns
 
 
 def add(commands: Any) -> None:
     """Add the two commands to the subparsers of ``twinset eval``."""
     text = "measure a file of scores or outcomes of any model; your own code can write it"
-    measuring = commands.add_parser("scores", help=text, description=text)
-    measuring.set_defaults(run=scores)
+    measuring = add_command(commands, "scores", scores, text)
     measuring.add_argument(
         "file",
         metavar="FILE",
@@ -31,8 +30,7 @@ def add(commands: Any) -> None:
         "VALSE's acc, p_c, p_f and min",
     )
     text = "compare two files of scores, row by row: A minus B, with intervals and McNemar's test"
-    comparing = commands.add_parser("compare", help=text, description=text)
-    comparing.set_defaults(run=compare)
+    comparing = add_command(commands, "compare", compare, text)
     for name in ("a", "b"):
         comparing.add_argument(name, metavar=name.upper(), help="a file, as for `twinset eval scores`")
     comparing.add_argument(

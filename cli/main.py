@@ -7,11 +7,12 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
-from typing import Any
 
 from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, science, train
 from cli.commands import build, export, look, parse, plan, status, verify
+from cli.options import add_command
 from manifests.errors import TwinsetError, WrongUse
 
 #: Each adds its commands below `twinset eval`.
@@ -72,10 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="show log lines")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text)
-        added.set_defaults(run=run)
-        return added
+    command = partial(add_command, commands)
 
     def repeatable(added: argparse.ArgumentParser, option: str, metavar: str, text: str) -> None:
         added.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")

@@ -1,11 +1,22 @@
-"""Types of options: what the command line accepts, and what it says otherwise."""
+"""Commands and options that several modules add, and types of options: what is accepted, and what is said otherwise."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 MOST_RESAMPLES = 1_000_000  # of a bootstrap; each takes memory
+
+
+def add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], Any], text: str, summary: str = ""
+) -> argparse.ArgumentParser:
+    """Add a command that calls ``run``. summary: its line in the list of commands, where ``text`` is too long."""
+    added: argparse.ArgumentParser = commands.add_parser(name, help=summary or text, description=text)
+    added.set_defaults(run=run)
+    return added
 
 
 def whole_number(text: str) -> int:
@@ -47,6 +58,26 @@ def add_bootstrap(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="resamples of the bootstrap (default: 2000); 0 for no intervals",
     )
+
+
+def add_cache(command: argparse.ArgumentParser, only_with: str = "") -> None:
+    """Add ``--cache``. only_with: the option without which nothing is encoded."""
+    only = f"with {only_with}: " if only_with else ""
+    said = f"{only}folder of what was encoded (default: ~/.cache/twinset/features)"
+    command.add_argument("--cache", type=Path, metavar="DIR", help=said)
+
+
+def add_demo_folders(command: argparse.ArgumentParser, what: str, data: str, out: str) -> None:
+    """Add ``--data`` and ``--out`` of a demo, which has defaults for both.
+
+    Args:
+        what: is built where ``data`` does not hold it.
+    """
+    built = f"folder of {what}, built first where it is absent"
+    for option, metavar, place, said in (("data", "DIR", data, built), ("out", "OUT", out, "folder of the run")):
+        command.add_argument(
+            f"--{option}", type=Path, default=Path(place), metavar=metavar, help=f"{said} (default: {place})"
+        )
 
 
 def named_folder(text: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.options import between
+from cli.options import add_command, between
 
 MOST_SEEDS, MOST_WORKERS = 1000, 256
 
@@ -21,8 +21,7 @@ def add(commands: Any) -> None:
         "test the papers' claims at small scale: build a small world, train models on it, score them, decide; the same "
         "command resumes"
     )
-    testing = commands.add_parser("science", help=text, description=text)
-    testing.set_defaults(run=science)
+    testing = add_command(commands, "science", science, text)
     testing.add_argument("--out", type=Path, required=True, metavar="OUT", help="folder of the study")
     testing.add_argument(
         "--data",

@@ -9,7 +9,8 @@ import os
 import sys
 from typing import Any
 
-from cli.train.options import add_settings, given_settings, progress
+from cli.options import add_command
+from cli.train.options import add_resumable_settings, given_settings, progress
 from training.losses.names import OBJECTIVES, REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
@@ -20,11 +21,8 @@ VALUES = (
         "open_clip's name of an architecture, its JSON, or a folder (default: ViT-B-32)",
     ),
     ("weights", "TAG|FILE|random", "where it begins (default: openai, or those of the folder that --model names)"),
-    ("split", "NAME", "train on this split only"),
-    ("validation-split", "NAME", "validate on this split only"),
     ("regulariser-weight", "X", "of the regulariser in the loss (default: as published)"),
     ("batch", "N", "examples of an optimiser step, over all processes (default: 400, with hard negatives 200)"),
-    ("accumulate", "N", "split a batch into N parts to save memory; the loss still compares all of it"),
     ("epochs", "N", "passes over the data (default: 10)"),
     ("steps", "N", "optimiser steps, instead of --epochs"),
     ("lr", "X", "peak learning rate (default: 1e-6)"),
@@ -32,24 +30,17 @@ VALUES = (
     ("weight-decay", "X", "of AdamW; not on norms, biases and the logit scale (default: 0.1)"),
     ("warmup", "N", "steps in which the learning rate rises; then it falls as a cosine to 0 (default: 50)"),
     ("seed", "N", "of order, augmentation, dropout, sampled negatives and random weights (default: 42)"),
-    ("validate-every", "N", "steps between validations (default: an epoch)"),
-    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
-    ("threads", "N", "threads of torch (default: one a core)"),
-    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
 )
 #: Options with a choice of values.
 CHOICES = (
     ("objective", OBJECTIVES, "what is compared (default: infonce)"),
     ("regulariser", REGULARISERS, "added to the objective"),
-    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
-    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
     (
         "twins",
         ("both", "first"),
         "sides of a pair that are examples (default: both; with an objective of negatives first)",
     ),
     ("best-by", ("accuracy", "group"), "validation figure that chooses the best weights (default: accuracy)"),
-    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
 )
 
 
@@ -59,9 +50,8 @@ def add(commands: Any) -> None:
         "train a dual encoder of open_clip; the defaults are BiVLC's published recipe. The same command resumes a run "
         "that was stopped, to the same bytes; docs/training.md explains the settings"
     )
-    training = commands.add_parser("clip", help="train a dual encoder of open_clip", description=text)
-    training.set_defaults(run=run)
-    add_settings(
+    training = add_command(commands, "clip", run, text, "train a dual encoder of open_clip")
+    add_resumable_settings(
         training,
         "what twinset built, or an export for open_clip",
         "what the best weights are chosen by",

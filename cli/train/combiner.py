@@ -6,42 +6,30 @@ import argparse
 import contextlib
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from cli.train.options import add_settings, given_settings, progress
+from cli.options import add_cache, add_command
+from cli.train.options import add_resumable_settings, given_settings, progress
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
     ("model", "NAME|CONFIG.json|DIR", "the encoder: open_clip's name, its JSON, or a folder (default: RN50x4)"),
     ("weights", "TAG|FILE|random", "of the encoder (default: openai, or those of the folder that --model names)"),
-    ("split", "NAME", "train on this split only"),
-    ("validation-split", "NAME", "validate on this split only"),
     ("held-out", "SHARE", "of the groups, to validate on where there is no --validation (default: 0.05)"),
     ("projection", "N", "width of the Combiner's first layers (default: 2560)"),
     ("hidden", "N", "width of its other layers (default: 5120)"),
     ("dropout", "SHARE", "of the Combiner's activations (default: 0.5)"),
     ("temperature", "X", "of the loss (default: 0.01)"),
     ("batch", "N", "triplets of an optimiser step (default: 256)"),
-    ("accumulate", "N", "split a batch into N parts to save memory; the loss still compares all of it"),
     ("epochs", "N", "passes over the data (default: 6)"),
     ("lr", "X", "learning rate of the first epoch; it falls as a cosine to a thousandth (default: 1e-6)"),
     ("eps", "X", "of AdamW (default: 1e-8)"),
     ("weight-decay", "X", "of AdamW (default: 0)"),
     ("clip-norm", "X", "largest norm of the encoder's gradient, 0 for any (default: 1)"),
     ("seed", "N", "of the Combiner's first weights, order, augmentation, dropout and held-out groups (default: 0)"),
-    ("validate-every", "N", "steps between validations (default: an epoch)"),
-    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
-    ("threads", "N", "threads of torch (default: one a core)"),
-    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
 )
 #: Options with a choice of values.
-CHOICES = (
-    ("conditions", ("matched", "shuffled"), "shuffled: train on conditions of other triplets, a control"),
-    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
-    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
-    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
-)
+CHOICES = (("conditions", ("matched", "shuffled"), "shuffled: train on conditions of other triplets, a control"),)
 
 
 def add(commands: Any) -> None:
@@ -50,9 +38,8 @@ def add(commands: Any) -> None:
         "train a Combiner of images and conditions on triplets, with its encoder or on a frozen one; the defaults are "
         "GeneCIS's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
     )
-    training = commands.add_parser("combiner", help="train a Combiner of images and conditions", description=text)
-    training.set_defaults(run=run)
-    add_settings(
+    training = add_command(commands, "combiner", run, text, "train a Combiner of images and conditions")
+    add_resumable_settings(
         training,
         "triplets that twinset built",
         "triplets to choose the best weights by, or cirr=DIR",
@@ -66,13 +53,7 @@ def add(commands: Any) -> None:
         default=argparse.SUPPRESS,
         help="keep the encoder as it is, and encode each image and condition once",
     )
-    training.add_argument(
-        "--cache",
-        type=Path,
-        default=argparse.SUPPRESS,
-        metavar="DIR",
-        help="with --frozen: folder of what was encoded (default: ~/.cache/twinset/features)",
-    )
+    add_cache(training, "--frozen")
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -81,9 +62,9 @@ def run(asked: argparse.Namespace) -> None:
     from training.combiner.settings import CombinerSettings
     from training.combiner.train import train_combiner
 
-    settings, cache = checked(CombinerSettings, given_settings(asked)), getattr(asked, "cache", None)
+    settings = checked(CombinerSettings, given_settings(asked))
     with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
-        trained = train_combiner(settings, asked.out, on_progress, cache=cache)
+        trained = train_combiner(settings, asked.out, on_progress, cache=asked.cache)
     steps, last = len(trained.history), next(row for row in reversed(trained.history) if "validation" in row)
     if asked.json:
         found = {

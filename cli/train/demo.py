@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from pathlib import Path
 from typing import Any
 
+from cli.options import add_command, add_demo_folders
 from cli.train.clip import tell
 from cli.train.options import progress
 
@@ -15,22 +15,8 @@ from cli.train.options import progress
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset train``."""
     text = "build painted twins and train a small model on them: minutes on two cores, no download"
-    touring = commands.add_parser("demo", help=text, description=text)
-    touring.set_defaults(run=demo)
-    touring.add_argument(
-        "--data",
-        type=Path,
-        default=Path("out/train-demo-data"),
-        metavar="DIR",
-        help="folder of the twins, which are built first if they are not there (default: out/train-demo-data)",
-    )
-    touring.add_argument(
-        "--out",
-        type=Path,
-        default=Path("out/train-demo"),
-        metavar="OUT",
-        help="folder of the run (default: out/train-demo)",
-    )
+    touring = add_command(commands, "demo", demo, text)
+    add_demo_folders(touring, "the twins", "out/train-demo-data", "out/train-demo")
 
 
 def demo(asked: argparse.Namespace) -> None:

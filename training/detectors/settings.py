@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.blind_probes.detectors import IMAGE_EPOCHS, RATE, TEXT_EPOCHS
 from training.clip.settings import MOST_AT_ONCE
 
+MOST_BATCH = 65_536  # inputs of a pass, all of which are held
+MOST_EPOCHS = 10_000
 #: Settings of how features are computed; the runtime class of the features has them.
 EXECUTION = frozenset({"device", "threads", "encode_batch"})
 
@@ -33,12 +35,12 @@ class DetectorSettings(BaseModel):
     data: tuple[str, ...] = Field(min_length=1)
     held_out: float = Field(default=0.1, gt=0, lt=0.5)
     rate: float = Field(default=RATE, gt=0, allow_inf_nan=False)
-    text_epochs: PositiveInt = TEXT_EPOCHS
-    image_epochs: PositiveInt = IMAGE_EPOCHS
+    text_epochs: int = Field(default=TEXT_EPOCHS, ge=1, le=MOST_EPOCHS)
+    image_epochs: int = Field(default=IMAGE_EPOCHS, ge=1, le=MOST_EPOCHS)
     seed: int = Field(default=42, ge=0, lt=1 << 63)
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=0, ge=0, le=MOST_AT_ONCE)
-    encode_batch: PositiveInt = 32
+    encode_batch: int = Field(default=32, ge=1, le=MOST_BATCH)
 
     def facts(self) -> dict[str, Any]:
         """What decides the detectors, as JSON."""

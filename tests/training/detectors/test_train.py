@@ -84,7 +84,7 @@ def test_the_command_says_how_often_held_out_halves_are_told_right(
     assert "text: " in told and "image: " in told and told.endswith(f"{tmp_path / 'trained'}\n")
     assert read_detectors(tmp_path / "trained").facts["held_out"] == 0.3
     assert main([*said, str(tmp_path / "trained"), "--held-out", "0.7"]) == 2
-    assert "--held-out: Input should be less than 0.5" in capsys.readouterr().err
+    assert "held_out: Input should be less than 0.5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
