@@ -6,6 +6,7 @@ A source is a subclass of `Source` (its settings) whose `open` gives a `Generato
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -125,6 +126,12 @@ class Component(ABC):
         """Digests of the weights that it works with, by name."""
         return {}
 
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """The same with its network as it is loaded, but another micro-batch."""
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
 
 class Generator(Component, Generic[S]):
     """A source at work for one stage.
@@ -163,10 +170,6 @@ class Generator(Component, Generic[S]):
     def reports(self) -> Mapping[str, bytes]:
         """Files that describe what is planned from, by name, to lie beside the plan."""
         return {}
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same generator with its network as it is loaded, but another micro-batch."""
-        raise NotImplementedError(f"{type(self).__name__} makes no micro-batches")
 
 
 class OutOfMemory(Exception):

@@ -7,8 +7,9 @@ The captions are such as training never saw, the pictures come from diffusers' o
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +21,8 @@ from generators.builtin.small_diffusion.relations import Arrangement
 from generators.builtin.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from generators.image_verification.small_world.checker import ATTRIBUTES, judge, read_picture, stated
 from manifests.errors import WrongUse
+
+S = TypeVar("S", Scene, Arrangement)
 
 ON_SHEET = 60  # pictures
 
@@ -52,13 +55,28 @@ def held_out_scenes(number: int, seed: int) -> list[Scene]:
         WrongUse: there are not so many.
     """
     held_out = sum(map(is_held_out, every_caption()))
-    if number > held_out:
-        raise WrongUse(f"--prompts {number}: only {held_out} captions are kept from training; ask for fewer")
+    return sample_held_out(number, held_out, seed, sample_scene, lambda scene: is_held_out(scene.caption()))
+
+
+def sample_held_out(
+    number: int, most: int, seed: int, sample: Callable[[np.random.Generator], S], held_out: Callable[[S], bool]
+) -> list[S]:
+    """Scenes that were kept from training, no two with one caption; asking for more keeps the first ones.
+
+    Args:
+        most: how many captions were kept from it.
+        sample: a scene, of those that training saw too.
+
+    Raises:
+        WrongUse: there are not so many.
+    """
+    if number > most:
+        raise WrongUse(f"--prompts {number}: only {most} captions are kept from training; ask for fewer")
     rng = np.random.default_rng(seed)
-    scenes: dict[str, Scene] = {}
+    scenes: dict[str, S] = {}
     while len(scenes) < number:
-        scene = sample_scene(rng)
-        if is_held_out(scene.caption()):
+        scene = sample(rng)
+        if held_out(scene):
             scenes.setdefault(scene.caption(), scene)
     return list(scenes.values())
 

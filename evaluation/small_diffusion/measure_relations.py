@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.small_diffusion.measure import ON_SHEET, draw
+from evaluation.small_diffusion.measure import ON_SHEET, draw, sample_held_out
 from evaluation.small_diffusion.report import Cell, Share, options, write
 from generators.builtin.small_diffusion.relations import (
     Arrangement,
@@ -23,7 +23,6 @@ from generators.builtin.small_diffusion.relations import (
     things_swapped,
 )
 from generators.image_verification.small_world.relations import ATTRIBUTES, judge_arrangement, read_arrangement_picture
-from manifests.errors import WrongUse
 from manifests.locations import relations_model_folder
 
 BETWEEN = 3  # white pixels between a picture and that of the swap
@@ -77,15 +76,7 @@ def held_out_arrangements(number: int, seed: int) -> list[Arrangement]:
         WrongUse: there are not so many.
     """
     held_out = sum(map(is_held_out, every_arrangement()))
-    if number > held_out:
-        raise WrongUse(f"--prompts {number}: only {held_out} captions are kept from training; ask for fewer")
-    rng = np.random.default_rng(seed)
-    scenes: dict[Arrangement, None] = {}
-    while len(scenes) < number:
-        scene = sample_arrangement(rng)
-        if is_held_out(scene):
-            scenes.setdefault(scene)
-    return list(scenes)
+    return sample_held_out(number, held_out, seed, sample_arrangement, is_held_out)
 
 
 def arrangement_fidelity(verdicts: Sequence[dict[str, bool]]) -> dict[str, Share]:

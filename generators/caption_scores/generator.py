@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -61,12 +60,6 @@ class ScoreGenerator(Generator[CaptionScores]):
     def device(self) -> str:
         """As `OnDevice.device_name`."""
         return self.source.device_name("source.device")
-
-    def with_micro_batch(self, micro_batch: int) -> ScoreGenerator:
-        """As `Generator.with_micro_batch`; the passes of all scorers shrink with the number of rows."""
-        other = copy.copy(self)  # with its models as they are loaded
-        other.micro_batch = micro_batch
-        return other
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Rows of one caption after the other; captions in the order in which they come first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,12 +68,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
     def device(self) -> str:
         """As `OnDevice.device_name`."""
         return self.source.device_name("source.device")
-
-    def with_micro_batch(self, micro_batch: int) -> EditedPairGenerator:
-        """This generator with its models as they are loaded, drawing another number of pairs at a time."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
 
     def plan(self) -> Iterator[EditedCandidate]:
         """Pairs without end; how many are taken does not change the first ones."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -11,8 +10,8 @@ from pydantic import Field
 from generators.image_verification.engine import REASONS
 from generators.image_verification.settings import Server, SmallWorld, Transformers
 from generators.papers import BIVLC
-from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
-from manifests.errors import WrongUse
+from generators.scene_graphs.relations import EMBEDDED
+from generators.scene_graphs.source import check_parser
 from manifests.source import Need, Place, Reference, StageName
 from shards.contracts import Context
 from shards.models.engines import EngineSource
@@ -70,16 +69,7 @@ class ImageVerification(EngineSource):
         """As `EngineSource.check_inputs`; also what parses the captions."""
         super().check_inputs(key, needs)
         if "models" in needs:
-            try:
-                for library in (*LIBRARIES, "inflect"):
-                    version(library)
-                find_pipeline(self.pipeline)
-            except PackageNotFoundError as error:
-                raise WrongUse(
-                    f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
-                ) from error
-            except WrongUse as error:
-                raise WrongUse(f"{key}.pipeline: {error}") from error
+            check_parser(key, self.pipeline, "inflect")
 
     def open(self, context: Context) -> VerificationGenerator:
         """As `Source.open`."""

@@ -148,7 +148,6 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
 
 
 def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
-    area = picture.instances.size
     thing = (drawn.object0, drawn.object1)[number]
     count = (drawn.count0, drawn.count1)[number]
     named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
@@ -159,14 +158,21 @@ def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) 
         least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
         if relation == "on-top" and place == 1:
             least = MIN_VISIBLE_BELOW
-        if one.cut:
-            return Refuted("cut-off", f"{one.name} is cut by the border")
-        if one.pixels == 0 or one.visible < least:
-            return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
-        if one.pixels < MIN_SHARE * area:
-            return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
+        if (refuted := prove_seen(one, least, picture.instances.size)) is not None:
+            return refuted
     if relation:
         return _related(relation, seen[0], seen[-1], picture.instances.shape[0])
+    return None
+
+
+def prove_seen(one: Instance, least: float, area: int) -> Refuted | None:
+    """None when enough of an instance is seen. least: share (0-1) that nothing hides; area: of the picture, pixels."""
+    if one.cut:
+        return Refuted("cut-off", f"{one.name} is cut by the border")
+    if one.pixels == 0 or one.visible < least:
+        return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
+    if one.pixels < MIN_SHARE * area:
+        return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
     return None
 
 

@@ -26,6 +26,26 @@ def listed(value: Any) -> Any:
     return [value] if isinstance(value, str | Path) else value
 
 
+def check_parser(key: str, pipeline: str, *besides: str) -> None:
+    """Raise `WrongUse` where spaCy, its pipeline, the parser or another library is not installed.
+
+    Args:
+        key: as `shards.contracts.Source.check_inputs`.
+        pipeline: spaCy's, by name or folder.
+        besides: other libraries that captions are parsed with.
+    """
+    try:
+        for library in (*LIBRARIES, *besides):
+            version(library)
+        find_pipeline(pipeline)
+    except PackageNotFoundError as error:
+        raise WrongUse(
+            f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
+        ) from error
+    except WrongUse as error:
+        raise WrongUse(f"{key}.pipeline: {error}") from error
+
+
 class ParsedCaptions(Source):
     """Captions and the pipeline that parses them, for tables made of them.
 
@@ -66,17 +86,8 @@ class ParsedCaptions(Source):
             self.check_parser(key)
 
     def check_parser(self, key: str) -> None:
-        """Raise `WrongUse` where spaCy, its pipeline or the parser is not installed. key: as `check_inputs`."""
-        try:
-            for library in LIBRARIES:
-                version(library)
-            find_pipeline(self.pipeline)
-        except PackageNotFoundError as error:
-            raise WrongUse(
-                f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
-            ) from error
-        except WrongUse as error:
-            raise WrongUse(f"{key}.pipeline: {error}") from error
+        """As the function `check_parser`, for the pipeline of these settings."""
+        check_parser(key, self.pipeline)
 
 
 class SceneGraphs(ParsedCaptions):

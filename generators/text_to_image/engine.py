@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +64,6 @@ class TextToImage(Component):
         Raises:
             OutOfMemory: A pass of the network does not fit (`shards.contracts.OutOfMemory`).
         """
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """The same engine, with its network as it is loaded, but another micro-batch."""
-        raise NotImplementedError(f"{type(self).__name__} makes no micro-batches")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Mapping
 from typing import Protocol, Self, TypeVar
 
@@ -124,8 +123,7 @@ class EngineGenerator(Generator[S]):
         return self.engine.weights()
 
     def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Generator.with_micro_batch`."""
-        other = copy.copy(self)
+        """As `Component.with_micro_batch`."""
+        other = super().with_micro_batch(micro_batch)
         other.engine = self.engine.with_micro_batch(micro_batch)
-        other.micro_batch = micro_batch
         return other

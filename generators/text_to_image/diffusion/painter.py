@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -53,12 +52,6 @@ class DiffusionPainter(TextToImage):
     def device(self) -> str:
         """As `OnDevice.device_name`."""
         return self.settings.device_name("source.engine.device")
-
-    def with_micro_batch(self, micro_batch: int) -> DiffusionPainter:
-        """As `TextToImage.with_micro_batch`."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
 
     def refuses(self, caption: str) -> Rejection | None:
         """As `TextToImage.refuses`: the model of two things would draw two things for any other caption too."""

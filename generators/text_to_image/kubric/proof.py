@@ -13,11 +13,11 @@ from generators.kubric_scenes.proof import (
     MIN_COUNTED_VISIBLE,
     MIN_FOOT,
     MIN_GAP,
-    MIN_SHARE,
     MIN_VISIBLE,
     MIN_VISIBLE_BELOW,
     Instance,
     Refuted,
+    prove_seen,
 )
 from generators.kubric_scenes.scene.parts import Picture
 from generators.text_to_image.kubric.colours import of_colour
@@ -47,12 +47,8 @@ def prove_placed(scene: Scene, owners: Sequence[int], seen: Sequence[Instance], 
         if any(relation in ("on", "under") for relation in scene.relations[max(0, number - 1) : number + 1]):
             least = MIN_VISIBLE_BELOW
         for one in group:
-            if one.cut:
-                return Refuted("cut-off", f"{one.name} is cut by the border")
-            if one.pixels == 0 or one.visible < least:
-                return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
-            if one.pixels < MIN_SHARE * area:
-                return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
+            if (refuted := prove_seen(one, least, area)) is not None:
+                return refuted
     for number, relation in enumerate(scene.relations):
         first, second = groups[number : number + 2]
         if relation == "under" and sheltered(*scene.phrases[number : number + 2]):

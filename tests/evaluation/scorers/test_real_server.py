@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,9 +12,9 @@ from PIL import Image
 from evaluation.scorers.contract import Running
 from evaluation.scorers.openai_server import ADDRESS, SETTINGS, open_chooser, open_vqa_score
 from generators.language_models.answers import Answers
+from tests.transformers_server import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-START_SECONDS = 300
 IMAGES = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]
 CAPTIONS = ("a red wall", "a blue wall")
 
@@ -38,25 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(Path(sys.executable).parent / "transformers"), "serve", "--port", str(port)]
-    command += ["--host", "127.0.0.1", "--device", "cpu", "--dtype", "float32"]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                break
-            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()[-3000:]
-            time.sleep(0.5)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait()
+    with serving(folder / "log") as found:
+        yield found
 
 
 def test_a_real_server_reads_images_and_is_asked_once(

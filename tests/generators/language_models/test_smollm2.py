@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -26,9 +19,9 @@ from generators.negative_captions.instructions import SCHEMA
 from generators.negative_captions.source import NegativeCaptions
 from shards.contracts import Context
 from shards.kinds.samples import TableRows
+from tests.transformers_server import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-START_SECONDS = 300
 
 TEXTS = """A black dog sleeps on a red bench.
 A man riding a wave on top of a surfboard.
@@ -77,36 +70,21 @@ def unpack(folder: Path) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     """`transformers serve` on a free port of loopback; settings that lead to it."""
     folder = tmp_path_factory.mktemp("serve")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     name = str(folder / "smollm2")
     unpack(folder / "smollm2")
-    command = [str(Path(sys.executable).parent / "transformers"), "serve", name, "--port", str(port)]
-    command += ["--host", "127.0.0.1", "--device", "cpu", "--dtype", "float32"]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                break
-            assert process.poll() is None and time.monotonic() < deadline, (folder / "log").read_text()[-3000:]
-            time.sleep(0.5)
-        yield OpenAI(
-            kind="openai",
-            model=name,
-            base_url=f"http://127.0.0.1:{port}/v1",
-            answers=folder / "answers",
-            answer_format="text",  # it does not hold itself to others
-            max_tokens=64,
-            concurrency=2,
-            timeout=300,
-        )
+        with serving(folder / "log", name) as address:
+            yield OpenAI(
+                kind="openai",
+                model=name,
+                base_url=address,
+                answers=folder / "answers",
+                answer_format="text",  # it does not hold itself to others
+                max_tokens=64,
+                concurrency=2,
+                timeout=300,
+            )
     finally:
-        process.terminate()
-        process.wait()
         shutil.rmtree(folder / "smollm2")  # half a gigabyte
 
 

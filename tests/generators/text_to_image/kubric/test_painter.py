@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from generators.builtin.miniature.scene_captions import CAPTIONS
+from generators.kubric_scenes.proof import prove_seen
 from generators.kubric_scenes.scene.composition import NoRoom
 from generators.text_to_image import kubric
 from generators.text_to_image.engine import Drawn, Request
@@ -62,6 +64,7 @@ def test_tries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_reason_is_explained() -> None:
     sources = "".join(path.read_text("utf-8") for path in Path(str(kubric.__file__)).parent.glob("*.py"))
+    sources += inspect.getsource(prove_seen)
     named = set(re.findall(r'(?:Refuted|NotDrawable|NoRoom)\(\s*"([a-z-]+)"', sources))
     assert named == KubricImages.reasons.keys()
 
