@@ -25,7 +25,7 @@ from generators.media_sources import ImageFolderSource, VideoFolderSource
 from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
-from manifests.errors import BuildFailed, TwinsetError, WrongUse
+from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse
 from manifests.recipe import Recipe, load_recipe
 from manifests.source import AnnotationFile, MediaFolderPath, Place, Reference, StageName
 from shards.contracts import CaptionFilter, Context, Filter, FrameFilter, Generator, LeftOut, PairFilter, Source
@@ -47,6 +47,7 @@ __all__ = [
     "CaptionFilter",
     "CaptionedCandidate",
     "Context",
+    "DecisionsMissing",
     "Drop",
     "Filter",
     "Frame",
@@ -137,6 +138,7 @@ def build(
     Raises:
         WrongUse: before any work, when the recipe or an input is wrong.
         BuildFailed: some shards could not be made; the same call resumes.
+        DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
     return build_here(_recipe(recipe, settings).only(only), out, workers, runner, progress)
 

@@ -1,4 +1,6 @@
-"""The ``twinset`` command. Exit codes: 0 done, 1 shards failed (the same command resumes), 2 wrong use."""
+"""The ``twinset`` command. Exit codes: 0 done, 1 shards failed (the same command resumes), 2 wrong use, 3 decisions
+of people are missing (``twinset review`` asks for them, the same command goes on).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from importlib.metadata import version
 from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, science, train
 from cli.commands import build, export, look, parse, plan, status, verify
 from cli.options import add_command
-from manifests.errors import TwinsetError, WrongUse
+from manifests.errors import DecisionsMissing, TwinsetError, WrongUse
 
 #: Each adds its commands below `twinset eval`.
 EVALUATIONS = (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes)
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
         print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
-        return 1
+        return 3 if isinstance(error, DecisionsMissing) else 1
 
 
 def _open_streams() -> None:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from manifests.errors import missing_words
+
 
 def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
     """Print what `twinset.plan`, `build` or `status` returned. planning: without what only shards can tell."""
@@ -39,6 +41,8 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             print(f"{name}: {count:,} left out by the plan: {reason}")
         for number, why in row.get("stale", {}).items():
             print(f"{name} shard {number}: stale, {why}")
+        if waiting := row.get("waiting"):
+            print(f"{name}: {missing_words(**waiting)}; ask people with twinset review")
         if spent := row.get("spent"):
             cost = "" if spent["cost"] is None else f", cost {spent['cost']:,.2f}"
             tokens = f"{spent['prompt_tokens']:,} tokens read, {spent['completion_tokens']:,} written"

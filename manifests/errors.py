@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import traceback
+from collections.abc import Iterable, Mapping
 
 
 class TwinsetError(Exception):
@@ -15,6 +17,33 @@ class WrongUse(TwinsetError):
 
 class BuildFailed(TwinsetError):
     """Some shards, or the dataset as a whole, could not be finished; running the same command resumes. Exit code 1."""
+
+
+class DecisionsMissing(BuildFailed):
+    """People have not decided enough; all that does not wait for them is built. Exit code 3.
+
+    out: folder or URL of the dataset. missing: by stage, how many decisions are missing and how many are needed.
+    """
+
+    def __init__(self, out: str, missing: Mapping[str, tuple[int, int]]) -> None:
+        super().__init__(out, missing)
+        self.out, self.missing = out, dict(missing)
+
+    @classmethod
+    def of_all(cls, errors: Iterable[DecisionsMissing]) -> DecisionsMissing:
+        """One error for several stages that wait."""
+        found = list(errors)
+        return cls(found[0].out, {stage: counts for one in found for stage, counts in one.missing.items()})
+
+    def __str__(self) -> str:
+        said = [f"{stage}: {missing_words(*counts)}" for stage, counts in self.missing.items()]
+        asking = f"ask people with: twinset review {shlex.quote(self.out)}"
+        return "; ".join([*said, asking, "then run the same build again"])
+
+
+def missing_words(missing: int, needed: int) -> str:
+    """How many decisions are missing, for people."""
+    return f"{missing:,} of {needed:,} decisions {'is' if missing == 1 else 'are'} missing"
 
 
 def in_words(error: BaseException) -> str:

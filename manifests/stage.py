@@ -30,9 +30,9 @@ class Stage(Model):
     """Written last of a plan, as its receipt.
 
     facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
-    digest. plan: digest over all slices. count: how many candidates were requested, None for all. kinds: candidates
-    by what they are counted as. excluded: what planning left out, by reason; examples: the first of it, reason and
-    place.
+    digest. plan: digest over all slices. count: how many candidates were requested, None for all. plan_inputs: digest
+    of what else decides the plan (`shards.contracts.Generator.plan_inputs`). kinds: candidates by what they are counted
+    as. excluded: what planning left out, by reason; examples: the first of it, reason and place.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -41,6 +41,7 @@ class Stage(Model):
     content: str
     plan: str
     count: int | None = None
+    plan_inputs: str = ""
     planned: int
     shards: int
     kinds: dict[str, int] = Field(default={})

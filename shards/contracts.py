@@ -48,6 +48,14 @@ class LeftOut(Counter[str]):
             self.examples.append((reason, place))
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A stage waits for people. missing: decisions that are still to be made, of those ``needed``."""
+
+    missing: int
+    needed: int
+
+
 def _no_stage(name: str) -> Earlier:
     raise WrongUse(f"stage {name!r} is read where no stage is at hand; build it first")
 
@@ -158,6 +166,18 @@ class Generator(Component, Generic[S]):
 
         What it leaves out is counted in `excluded`, which it empties first.
         """
+
+    def plan_inputs(self) -> str:
+        """Digest of what decides only the fields of candidates, such as people's decisions; empty without it.
+
+        When it changes, the stage is planned again, and shards whose candidates are the same stay. It belongs to the
+        same moment as the next `plan` and `waiting`, though people decide meanwhile: read such inputs once.
+        """
+        return ""
+
+    def waiting(self) -> Waiting | None:
+        """Which decisions of people are missing; None where none is. Asked after the plan, before shards are made."""
+        return None
 
     @abstractmethod
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | TableRows | Rejected]:

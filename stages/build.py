@@ -7,13 +7,13 @@ returns what failed; everything else is the same for all of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from typing import Any
 
 from manifests.canonical import canonical_json, digest
-from manifests.errors import BuildFailed, TwinsetError, WrongUse, in_words
+from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
 from shards.ledger import LEDGER
 from shards.records import subsets_in
 from shards.storage import layout
@@ -43,11 +43,12 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
     Raises:
         WrongUse: an input is wrong.
         BuildFailed: some shards could not be made, after all that could be made was.
+        DecisionsMissing: as BuildFailed, where nothing failed but people have not decided enough.
     """
     sorter = TopologicalSorter({name: job.recipe.reads(name) for name in job.recipe.all})
     sorter.prepare()
     failures: dict[str, BaseException] = {}
-    waiting = dict.fromkeys(job.recipe.all)
+    unfinished = dict.fromkeys(job.recipe.all)
     pool = ThreadPoolExecutor(max(len(job.recipe.all), 1), "stage")
     try:
         running: dict[Future[None], str] = {}
@@ -55,41 +56,52 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
             for name in sorter.get_ready():
                 running[pool.submit(build_stage, job, name, make, progress)] = name
             if not running:
-                break  # what is left reads a stage that failed
+                break  # what is left reads a stage that failed or waits
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 name = running.pop(future)
-                del waiting[name]
                 if error := future.exception():
                     failures[name] = error
                 else:
+                    del unfinished[name]
                     sorter.done(name)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # an interrupt does not wait for the shards of all stages
     if failures:
-        raise _failure(failures, list(waiting))
+        not_begun = [name for name in unfinished if name not in failures]
+        waits = [error for name in job.recipe.all if isinstance(error := failures.get(name), DecisionsMissing)]
+        if len(waits) < len(failures):
+            raise _failure(failures, not_begun)
+        finish_ready(job, make, progress, unfinished)
+        raise DecisionsMissing.of_all(waits)
     return finish(job, make, progress)
 
 
-def _failure(failures: Mapping[str, BaseException], waiting: Sequence[str]) -> BaseException:
-    """One error for all stages that failed. waiting: those that were not begun, since they read one that failed."""
+def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
+    """One error for all stages that failed. not_begun: those that read one of them."""
     first, *others = failures.values()
-    if isinstance(first, OSError) and not others and not waiting:
+    if isinstance(first, OSError) and not others and not not_begun:
         return first
     said = []
     for name, error in failures.items():
         if not isinstance(error, TwinsetError) or error.__cause__ is not None:
             logger.info("%s failed", name, exc_info=error)
         said.append(in_words(error) if isinstance(error, TwinsetError) else f"{name}: {in_words(error)}")
-    if waiting:
-        said.append(f"not built, because they read a stage that failed: {', '.join(waiting)}")
+    if not_begun:
+        said.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
     kind = WrongUse if all(isinstance(error, WrongUse) for error in failures.values()) else BuildFailed
     return kind("\n".join(said))
 
 
 def build_stage(job: Job, name: str, make: MakeShards, progress: Progress) -> None:
-    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished."""
+    """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished.
+
+    Raises `DecisionsMissing` where it is planned, but people have not decided enough to make its shards.
+    """
     progress.phase(name, "planning")
     prepare(job, name)
+    if (waiting := job.maker(name).generator.waiting()) is not None:
+        progress.phase(name, "")
+        raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
     make_until_settled(job, name, make, progress)
     progress.phase(name, "")
 
@@ -125,6 +137,19 @@ def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress
         progress.phase(name, "writing the index")
         write_index(store, state, maker.source.makes, maker.generator.columns)
     job.settled[name] = state
+
+
+def finish_ready(job: Job, make: MakeShards, progress: Progress, unfinished: Collection[str]) -> None:
+    """`finish` for the subsets that do not depend on people who have not decided yet.
+
+    unfinished: the stages that wait for people, and those that read them. Raises `BuildFailed` when media are missing:
+    people are not asked about half of a data set.
+    """
+    for name, state in job.settled.items():
+        if problem := missing_problem(job.recipe, name, state):
+            raise BuildFailed(problem)
+    if ready := [name for name in job.recipe.subsets if name not in unfinished]:
+        finish(job.only(ready), make, progress)
 
 
 def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:

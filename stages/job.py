@@ -30,6 +30,12 @@ class Job:
         self._makers: dict[str, Maker] = {}
         self._lock = threading.Lock()  # stages run side by side
 
+    def only(self, names: Collection[str]) -> Job:
+        """The same job for some subsets and the stages that they read."""
+        part = Job(self.recipe.only(names), self.store)
+        part.settled, part._makers, part._lock = self.settled, self._makers, self._lock
+        return part
+
     def maker(self, name: str) -> Maker:
         """Generator and filters of a stage, opened once."""
         with self._lock:

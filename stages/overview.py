@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from manifests.errors import TwinsetError, WrongUse
+from manifests.errors import TwinsetError, WrongUse, missing_words
 from shards.metering import spent
 from shards.records import stages_in, subsets_in, unplanned_in
 from shards.storage.store import Store
@@ -42,7 +42,9 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
     left_out = {"excluded": stage.excluded, "examples": stage.examples}
-    return {**state.counts(), "kinds": stage.kinds, **left_out, "state": _in_words(state)}
+    waiting = _waiting(job, name, state)
+    words = missing_words(**waiting) if waiting else _in_words(state)
+    return {**state.counts(), "kinds": stage.kinds, **left_out, "state": words}
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
@@ -58,10 +60,17 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
         "examples": state.stage.examples,
         "done": len(state.done),
         "missing": len(state.missing),
+        "waiting": _waiting(job, name, state),
         "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
         "missing_media": state.missing_media(),
         "problems": _problems(job, name, state),
     }
+
+
+def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
+    """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
+    waiting = job.maker(name).generator.waiting() if state.todo else None
+    return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
 
 
 def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:

@@ -44,10 +44,11 @@ def prepare(job: Job, name: str) -> Stage:
     store, maker = job.store, job.maker(name)
     facts = facts_of(maker, job.recipe.seed, maker.generator.inputs())
     content = digest(facts)
-    before = _planned_before(store, maker.home)
+    plan_inputs, before = maker.generator.plan_inputs(), _planned_before(store, maker.home)
+    asked = (content, maker.subset.count, plan_inputs)
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
-    if before is not None and (before.content, before.count) == (content, maker.subset.count):
+    if before is not None and (before.content, before.count, before.plan_inputs) == asked:
         place = layout.meta(maker.home, "recipe.json")
         if store.size(place) != len(recorded) or store.read(place) != recorded:
             store.write(place, recorded)
@@ -59,7 +60,7 @@ def prepare(job: Job, name: str) -> Stage:
             name,
             f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
         )
-    elif before is not None:
+    elif before is not None and before.count != maker.subset.count:
         logger.warning(
             "%s: %s candidates are asked for instead of %s; shards with the same candidates stay, and the card, "
             "README.md, is removed until the build ends",
@@ -73,6 +74,7 @@ def prepare(job: Job, name: str) -> Stage:
         content=content,
         plan=summary.digest,
         count=maker.subset.count,
+        plan_inputs=plan_inputs,
         planned=summary.planned,
         shards=len(summary.shards),
         kinds=kinds,

@@ -29,6 +29,7 @@ ENTRY_POINTS = {
         "test-words": "drawn_tables:Words",
         "test-longer": "drawn_tables:Longer",
         "test-said": "drawn_tables:Said",
+        "test-judged": "drawn_tables:Judged",
     },
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
 }

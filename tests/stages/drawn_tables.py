@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 
 from manifests.candidate import Candidate
-from manifests.canonical import identity_of, sample_key, sha256_of_file
+from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from manifests.source import AnnotationFile, StageName
-from shards.contracts import Context, Generator, Source
+from shards.contracts import Context, Generator, Source, Waiting
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Rejected, TableRows
 from shards.kinds.samples import Source as MediaFile
@@ -102,6 +102,68 @@ class LongerGenerator(Generator[Longer]):
         for one in cast(Sequence[Text], candidates):
             MADE.append(one.text)
             yield TableRows(one.key, [{"word": one.text, "length": one.length}])
+
+
+class Judged(Source):
+    """A table of the words that people keep. answers: a JSON object, word -> ``keep`` or ``drop``."""
+
+    kind: Literal["test-judged"]
+    words: StageName
+    answers: AnnotationFile
+    licence: str = "mine"
+
+    makes = "table"
+    reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
+
+    def open(self, context: Context) -> JudgedGenerator:
+        return JudgedGenerator(self, context)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedText(Text):
+    """A planned word with its decision, empty until there is one."""
+
+    decision: str
+
+
+class JudgedGenerator(Generator[Judged]):
+    """Waits until every word of a stage is decided."""
+
+    version = 1
+    candidate = JudgedText
+    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+
+    def __init__(self, source: Judged, context: Context) -> None:
+        super().__init__(source, context)
+        self._answers: dict[str, str] = json.loads(source.answers.read_bytes())
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.words).digest
+
+    def plan_inputs(self) -> str:
+        return digest(self._answers)
+
+    def plan(self) -> Iterator[JudgedText]:
+        for row in self._words():
+            key, word = sample_key(self.name, row["word"]), row["word"]
+            yield JudgedText(
+                key=key, identity=identity_of(word), group=key, split=self.split, text=word, length=row["length"],
+                decision=self._answers.get(word, ""),
+            )  # fmt: skip
+
+    def waiting(self) -> Waiting | None:
+        words = [row["word"] for row in self._words()]
+        missing = sum(word not in self._answers for word in words)
+        return Waiting(missing, len(words)) if missing else None
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        for one in cast(Sequence[JudgedText], candidates):
+            MADE.append(one.text)
+            rows = [{"word": one.text, "length": one.length}]
+            yield TableRows(one.key, rows) if one.decision == "keep" else Rejected(one.key, "dropped")
+
+    def _words(self) -> list[dict[str, Any]]:
+        return self.context.earlier(self.source.words).read(["word", "length"]).to_pylist()
 
 
 class Said(Source):

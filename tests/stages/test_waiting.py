@@ -1,0 +1,123 @@
+"""Stages that wait for people: what is built meanwhile, what is said, and how a build goes on once they decided."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twinset
+from cli.main import main
+from manifests.errors import BuildFailed, DecisionsMissing
+from manifests.recipe import Recipe
+from stages.run_here import build_here
+from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import MADE
+
+pytestmark = pytest.mark.usefixtures("no_cards")
+DECISIONS = {"red": "keep", "pen": "drop", "green": "keep", "tree": "keep"}
+
+
+@pytest.fixture
+def answers(tmp_path: Path) -> Path:
+    path = tmp_path / "answers.json"
+    path.write_text("{}")
+    return path
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, answers: Path, greys: Any) -> Any:
+    """words -> judged -> said, which waits for people; words -> all-said and greys, which do not."""
+    lines = tmp_path / "lines.json"
+    lines.write_text(json.dumps(["red pen", "green tree"]))
+
+    def make(**more: Any) -> Recipe:
+        judged = {"kind": "test-judged", "words": "words", "answers": str(answers)}
+        return recipe_of(
+            {
+                "said": {"source": {"kind": "test-said", "words": "judged"}, "encoding": {"format": "png"}},
+                "all-said": {"source": {"kind": "test-said", "words": "words"}, "encoding": {"format": "png"}},
+                "greys": greys("greys", [("a", 1, 2)]),
+                **more,
+            },
+            {
+                "words": {"source": {"kind": "test-words", "annotations": str(lines)}},
+                "judged": {"source": judged, "shard_size": 1},
+            },
+        )
+
+    return make
+
+
+def test_what_waits_for_nobody_is_built_and_the_same_build_goes_on(
+    recipe: Any, answers: Path, tmp_path: Path, files_below: Any, no_cards: Any
+) -> None:
+    out = str(tmp_path / "out")
+    with pytest.raises(DecisionsMissing) as waits:
+        build_here(recipe(), out)
+    asked = f"ask people with: twinset review {out}; then run the same build again"
+    assert str(waits.value) == f"judged: 4 of 4 decisions are missing; {asked}"
+    assert no_cards == [["all-said", "greys"]]
+    found = twinset.status(out)
+    assert found["subsets"].keys() == {"all-said", "greys"}
+    assert found["stages"]["judged"]["waiting"] == {"missing": 4, "needed": 4}
+    planned = twinset.plan(recipe(), out)
+    assert planned["stages"]["judged"]["state"] == "4 of 4 decisions are missing"
+    assert planned["subsets"]["said"]["state"] == "waits for judged"
+
+    answers.write_text(json.dumps(DECISIONS))
+    MADE.clear()
+    counts = build_here(recipe(), out)["subsets"]["said"]
+    # All that is said is in all-said too, whose name comes first: what was dropped is not.
+    assert (counts["planned"], counts["rejected"]) == (3, {"duplicate": 3})
+    assert sorted(MADE) == sorted([*DECISIONS, "red", "green", "tree"])
+    assert twinset.status(out)["stages"]["judged"]["waiting"] == {}
+    build_here(recipe(), str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_a_changed_decision_makes_its_shard_again_and_a_withdrawn_one_is_waited_for(
+    recipe: Any, answers: Path, tmp_path: Path, files_below: Any
+) -> None:
+    out = str(tmp_path / "out")
+    answers.write_text(json.dumps(DECISIONS))
+    build_here(recipe(), out)
+    MADE.clear()
+    answers.write_text(json.dumps({**DECISIONS, "pen": "keep"}))
+    build_here(recipe(), out)
+    assert MADE[0] == "pen" and MADE.count("pen") == 2 and len(MADE) == 1 + 4  # its decision, and all pairs once
+    build_here(recipe(), str(tmp_path / "fresh"))
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+    answers.write_text(json.dumps({word: said for word, said in DECISIONS.items() if word != "pen"}))
+    with pytest.raises(DecisionsMissing, match="judged: 1 of 4 decisions is missing"):
+        build_here(recipe(), out)
+
+
+def test_a_failed_stage_and_a_waiting_one_are_both_named(
+    recipe: Any, greys: Any, media: Path, tmp_path: Path, capsys: Any
+) -> None:
+    (media / "trouble" / "b").write_text("raise")
+    with pytest.raises(BuildFailed) as failed:
+        build_here(recipe(broken=greys("broken", [("b", 1, 2)])), str(tmp_path / "out"))
+    assert not isinstance(failed.value, DecisionsMissing)
+    for said in ("a mistake in a source", "judged: 4 of 4 decisions are missing", "failed: said"):
+        assert said in str(failed.value)
+
+
+def test_missing_media_are_said_before_people_are_asked(recipe: Any, greys: Any, tmp_path: Path) -> None:
+    with pytest.raises(BuildFailed, match="lost: media of 1 of 1 candidates is missing") as failed:
+        lossless = recipe(lost=greys("lost", [("absent", 1, 2)])).model_copy(update={"max_missing": 0})
+        build_here(lossless, str(tmp_path / "out"))
+    assert not isinstance(failed.value, DecisionsMissing)
+
+
+def test_the_command_ends_with_a_code_of_its_own(recipe: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "recipe.json"
+    path.write_text(recipe().model_dump_json())
+    assert main(["build", str(path), "--out", str(tmp_path / "out")]) == 3
+    assert capsys.readouterr().err.endswith("run the same build again\n")
+    assert main(["status", str(tmp_path / "out")]) == 0
+    assert "judged: 4 of 4 decisions are missing; ask people with twinset review\n" in capsys.readouterr().out
