@@ -21,7 +21,9 @@ class TaskCandidate(Candidate):
     subject: key of the negative caption or pair that is asked about; kind_name: its kind, such as ``replace_obj``.
     priority: score of verification, `UNSCORED` without one; higher is asked first. audit: verification dropped it, and
     it is asked all the same, to measure what verification misses. truth: value of the right option where it is known,
-    else empty; it never leaves for the page.
+    else empty; it never leaves for the page. decision: the JSON of its decision
+    (`generators.decisions.question.Decision`); empty until it is made. One that was made before anybody was asked needs
+    nobody's answer.
     """
 
     question: str
@@ -34,6 +36,7 @@ class TaskCandidate(Candidate):
     priority: float = UNSCORED
     audit: bool = False
     truth: str = ""
+    decision: str = ""
 
     @property
     def counted_as(self) -> str:

@@ -1,0 +1,109 @@
+"""How well annotators agree, how often they are right, and shares of what they drop, all with intervals of 95 %."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from generators.decisions.answers import Answer
+
+Z = 1.959963984540054  # of the normal distribution: 95 % lie within ± Z standard deviations
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many of how many, and the interval of the share."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """Cohen's kappa of two annotators over the tasks that both answered.
+
+    kappa, low, high: None where it is not defined: both said the same of all tasks.
+    """
+
+    annotators: tuple[str, str]
+    tasks: int
+    kappa: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+def share(count: int, of: int) -> Share:
+    """A share with its interval by Wilson's score, which holds for small numbers and for shares of 0 and 1 too:
+
+    centre = (p + z^2 / 2n) / (1 + z^2 / n);  half = z sqrt(p (1 - p) / n + z^2 / 4n^2) / (1 + z^2 / n)
+    """
+    if of == 0:
+        return Share(0, 0, 0.0, 1.0)
+    p, weight = count / of, Z * Z / of
+    centre = (p + weight / 2) / (1 + weight)
+    half = Z * math.sqrt(p * (1 - p) / of + weight / (4 * of)) / (1 + weight)
+    # At the ends rounding would leave a billionth.
+    return Share(count, of, 0.0 if count == 0 else max(centre - half, 0.0), 1.0 if count == of else centre + half)
+
+
+def cohens_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
+    """Cohen's kappa of two lists of categories, as scikit-learn computes it; None where chance alone explains all."""
+    from sklearn.metrics import cohen_kappa_score
+
+    if not first or (len(set(first)) == 1 and set(first) == set(second)):
+        return None
+    return float(cohen_kappa_score(first, second))
+
+
+def agreement_of(names: tuple[str, str], first: Sequence[str], second: Sequence[str]) -> PairAgreement:
+    """Kappa with its interval from the standard error in large samples (Cohen 1960):
+
+    SE = sqrt(p_o (1 - p_o) / n) / (1 - p_e), with kappa = (p_o - p_e) / (1 - p_e).
+    """
+    n, kappa = len(first), cohens_kappa(first, second)
+    if kappa is None:
+        return PairAgreement(names, n, None)
+    observed = sum(one == other for one, other in zip(first, second, strict=True)) / n
+    by_chance = sum((first.count(one) / n) * (second.count(one) / n) for one in {*first, *second})
+    error = math.sqrt(observed * (1 - observed) / n) / (1 - by_chance)
+    return PairAgreement(names, n, kappa, max(kappa - Z * error, -1.0), min(kappa + Z * error, 1.0))
+
+
+def by_pair(answers: Iterable[Answer], categories: Mapping[str, str]) -> list[PairAgreement]:
+    """The agreement of each two annotators who have tasks in common, by name; adjudicated answers are left out.
+
+    Args:
+        answers: of one stage.
+        categories: by value, what agreement is measured on (`generators.decisions.question.Question.compared`).
+    """
+    said: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for one in answers:
+        if not one.adjudicated:
+            said[one.annotator][one.task] = categories[one.answer]
+    found = []
+    for first, second in combinations(sorted(said), 2):
+        both = sorted(said[first].keys() & said[second].keys())
+        if both:
+            values = [[said[name][task] for task in both] for name in (first, second)]
+            found.append(agreement_of((first, second), *values))
+    return found
+
+
+def mean_kappa(pairs: Iterable[PairAgreement]) -> float | None:
+    """The plain mean over pairs of annotators, as BiVLC's Table 7 has it; None where no pair has a kappa."""
+    defined = [one.kappa for one in pairs if one.kappa is not None]
+    return math.fsum(defined) / len(defined) if defined else None
+
+
+def gold_accuracy(answers: Iterable[Answer], gold: Mapping[str, str]) -> dict[str, Share]:
+    """How often each annotator gave the right answer to tasks of which it is known."""
+    right: defaultdict[str, list[bool]] = defaultdict(list)
+    for one in answers:
+        if one.task in gold and not one.adjudicated:
+            right[one.annotator].append(one.answer == gold[one.task])
+    return {name: share(sum(found), len(found)) for name, found in sorted(right.items())}

@@ -1,0 +1,278 @@
+"""What generators of decisions share: tasks are planned together with their decisions, if these have been made."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+import pyarrow as pa
+
+from generators.decisions.answers import FILE, Answer, read_answers
+from generators.decisions.question import Decision
+from generators.decisions.rules import answers_needed, by_task, decided
+from generators.decisions.simulated import simulated_answers
+from generators.decisions.source import REPORT, Decisions, Simulated
+from generators.decisions.task import TaskCandidate
+from manifests.candidate import Candidate
+from manifests.canonical import canonical_json, digest
+from manifests.errors import WrongUse
+from shards.contracts import Generator, LeftOut, Waiting
+from shards.earlier import Earlier
+from shards.kinds.samples import Rejected, TableRows
+from shards.media.image_folder import ImageFolder
+from shards.storage.tar_reader import BrokenTar
+
+D = TypeVar("D", bound=Decisions)
+
+_TEXT = ("task_key", "question", "subject", "choice", "image_key", "image_sha256", "binding", "annotators")
+COLUMNS = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
+        pa.field("votes", pa.int32(), nullable=False),
+        pa.field("agreement", pa.float64(), nullable=False),
+        *(pa.field(name, pa.bool_(), nullable=False) for name in ("simulated", "adjudicated", "audit")),
+        pa.field("right", pa.bool_()),  # of a task whose truth is known
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as it is stored. media_type: such as ``image/png``."""
+
+    content: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
+
+    answers: those given to the tasks as they are shown now, by task. decisions: by task, those that were made.
+    """
+
+    tasks: Sequence[TaskCandidate]
+    left_out: LeftOut
+    answers: Mapping[str, Sequence[Answer]]
+    decisions: Mapping[str, Decision]
+    waiting: Waiting | None
+
+
+class DecisionGenerator(Generator[D], Generic[D]):
+    """A row a task whose decision keeps its subject; any other task is rejected for its reason.
+
+    A decision is a field of its candidate: what is made depends on the plan alone, while people go on answering.
+    Subclasses say which tasks there are.
+    """
+
+    version = 1
+    candidate = TaskCandidate
+    columns = COLUMNS
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    _gathered: Gathered | None = None
+
+    @abstractmethod
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        """All tasks in a fixed order; a decision that needs nobody's answer stands in them already.
+
+        Args:
+            left_out: counts what is not asked, by reason.
+        """
+
+    @property
+    @abstractmethod
+    def pictured(self) -> Earlier:
+        """The stage whose images are shown."""
+
+    @property
+    def photos(self) -> ImageFolder | None:
+        """The folder of images that lie in no stage."""
+        return None
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        """The earlier stages of decisions that it reads, whose numbers its report repeats."""
+        return ()
+
+    def measured(self) -> Mapping[str, Any]:
+        """What its round of the report has besides."""
+        return {}
+
+    def inputs(self) -> str:
+        """Digest of the earlier stages; not of decisions, which are fields of the candidates."""
+        return digest([self.context.earlier(one).digest for one in self.source.reads])
+
+    def plan_inputs(self) -> str:
+        """As `Generator.plan_inputs`: the decisions, once there are enough of them. Answers are read again."""
+        self._gathered = None
+        now = self.gathered
+        if now.waiting is not None:
+            return digest("waiting")
+        return digest([{key: asdict(one) for key, one in now.decisions.items()}, self._report.decode()])
+
+    def waiting(self) -> Waiting | None:
+        """As `Generator.waiting`."""
+        return self.gathered.waiting
+
+    def plan(self) -> Iterator[TaskCandidate]:
+        """All tasks, with their decisions once there are enough of them."""
+        now = self.gathered
+        self.excluded = now.left_out
+        for one in now.tasks:
+            made = now.decisions.get(one.key) if now.waiting is None else None
+            yield one if made is None or one.decision else replace(one, decision=canonical_json(asdict(made)).decode())
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why the subject is dropped."""
+        for one in cast(Sequence[TaskCandidate], candidates):
+            if not one.decision:
+                yield Rejected(one.key, "undecided", one.subject)
+                continue
+            made = decision_of(one)
+            if made.reason:
+                yield Rejected(one.key, made.reason, made.detail or made.choice)
+            else:
+                yield TableRows(one.key, [self.row(one, made)])
+
+    def row(self, task: TaskCandidate, made: Decision) -> dict[str, Any]:
+        """The row of a task."""
+        number = self.chosen_image(task, made)
+        return {
+            "task_key": task.key,
+            "question": task.question,
+            "subject": task.subject,
+            "choice": made.choice,
+            "image_key": "" if number is None else task.images[number],
+            "image_sha256": "" if number is None else task.image_sha256s[number],
+            "binding": task.binding,
+            "annotators": canonical_json(list(made.annotators)).decode(),
+            "votes": made.votes,
+            "agreement": made.agreement,
+            "simulated": made.simulated,
+            "adjudicated": made.adjudicated,
+            "audit": task.audit,
+            "right": made.choice == task.truth if task.truth else None,
+        }
+
+    def chosen_image(self, task: TaskCandidate, made: Decision) -> int | None:
+        """Number of the image that a decision chose; None where it is not about one."""
+        return None
+
+    def picture(self, task: TaskCandidate, number: int) -> Picture:
+        """An image of a task, for the page.
+
+        Raises:
+            BrokenTar: it is absent from its stage, or not the one that was planned.
+            WrongUse: it is a photo, and absent from its folder.
+        """
+        name, tar = task.images[number], task.image_tars[number]
+        if not tar:
+            return self._photo(name)
+        key, _, role = name.partition("/")
+        stored = self.pictured.samples(tar, {key})[key]
+        content = stored.images[role or "image"]
+        if hashlib.sha256(content).hexdigest() != task.image_sha256s[number]:
+            raise BrokenTar(f"{self.pictured.where}/{tar}: the image {name} is not the one that was planned; {REMEDY}")
+        return Picture(content, _media_type(stored.extension))
+
+    def reports(self) -> Mapping[str, bytes]:
+        """``decisions.json`` (`generators.decisions.report`); nothing while decisions are missing."""
+        return {REPORT: self._report} if self.gathered.waiting is None else {}
+
+    def gold(self) -> Mapping[str, str]:
+        """Right answers by key of the task, of the CSV file of gold tasks.
+
+        Raises:
+            WrongUse: it lacks a column.
+        """
+        return {} if self.source.gold is None else read_gold(self.source.gold)
+
+    @property
+    def answers_place(self) -> Path:
+        """The file of answers.
+
+        Raises:
+            WrongUse: the dataset lies in a bucket, and no file is named.
+        """
+        if self.source.answers is not None:
+            return self.source.answers
+        own = next((one for one in self.source.reads if "/" not in one), None)
+        store = None if own is None else self.context.earlier(own).store
+        if store is None or store.is_remote:
+            raise WrongUse(
+                f"{self.name}: answers are kept in a local file, and the dataset is none; name it with --set "
+                f"stages.{self.name}.source.answers=FILE"
+            )
+        return Path(store.root) / FILE
+
+    @property
+    def gathered(self) -> Gathered:
+        """Tasks and answers as they were when they were last read."""
+        if self._gathered is None:
+            left_out = LeftOut()
+            tasks = list(self.tasks(left_out))
+            self._gathered = self._decided(tasks, left_out)
+            self.__dict__.pop("_report", None)
+        return self._gathered
+
+    def needed(self, task: TaskCandidate) -> int:
+        """How many people answer a task."""
+        return answers_needed(task.key, self.source.overlap, self.source.overlap_answers)
+
+    def _decided(self, tasks: Sequence[TaskCandidate], left_out: LeftOut) -> Gathered:
+        asked = [one for one in tasks if not one.decision]
+        given: Mapping[str, Sequence[Answer]]
+        if isinstance(how := self.source.annotators, Simulated):
+            given = {one.key: simulated_answers(one, self.source, how, self.seed, self.name) for one in asked}
+        else:
+            given = by_task(read_answers(self.answers_place, self.name)) if asked else {}
+        found = {one.key: decided(one, given.get(one.key, ()), self.needed(one)) for one in asked}
+        decisions = {key: made for key, made in found.items() if made is not None}
+        decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
+        # Of 0.1 * 30 = 3.0000000000000004 decisions three are enough.
+        needed = math.ceil(round(self.source.enough * len(tasks), 6))
+        missing = needed - len(decisions)
+        return Gathered(tasks, left_out, given, decisions, Waiting(missing, needed) if missing > 0 else None)
+
+    @cached_property
+    def _report(self) -> bytes:
+        from generators.decisions.report import report_of
+
+        return canonical_json(report_of(self)) + b"\n"
+
+    def _photo(self, name: str) -> Picture:
+        stored = None if self.photos is None else self.photos.find(name)
+        if stored is None:
+            raise WrongUse(f"{self.name}: no photo {name} in the folder of photos; add it")
+        return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
+
+
+REMEDY = "run its build again"
+
+
+def decision_of(task: TaskCandidate) -> Decision:
+    """The decision that stands in a planned task."""
+    fields = json.loads(task.decision)
+    return Decision(**{**fields, "annotators": tuple(fields["annotators"])})
+
+
+def read_gold(path: Path) -> dict[str, str]:
+    """Right answers by key of the task. Raises `WrongUse` when the file cannot be read or lacks a column."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            return {row["key"]: row["answer"] for row in csv.DictReader(stream)}
+    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
+        raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error
+
+
+def _media_type(suffix: str) -> str:
+    return f"image/{'jpeg' if suffix == 'jpg' else suffix}"

@@ -1,0 +1,81 @@
+"""What a stage of decisions did, in numbers for the cards of what is made from them: ``decisions.json``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from generators.decisions.agreement import by_pair, gold_accuracy, mean_kappa
+from generators.decisions.questions import QUESTIONS
+from generators.decisions.source import REPORT, Simulated
+from generators.decisions.task import TaskCandidate
+from shards.earlier import Earlier
+from shards.storage import layout
+
+if TYPE_CHECKING:
+    from generators.decisions.generator import DecisionGenerator
+
+
+def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
+    """The rounds of questions that led to a stage's decisions, each told once, its own last.
+
+    A round: stage, kind of its source, question; tasks, how many of them were decided before anybody was asked
+    (carried), undecided and adjudicated; answers by annotator; by kind of subject how many were asked and dropped, by
+    reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked; what `DecisionGenerator.measured`
+    gives.
+    """
+    read = (generator.context.earlier(one) for one in generator.rounds)
+    return {"rounds": [*rounds_of(read), _round(generator)]}
+
+
+def rounds_of(stages: Iterable[Earlier]) -> list[dict[str, Any]]:
+    """The rounds of earlier stages of decisions, each once."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in stages:
+        for told in json.loads(one.store.read(layout.meta(one.home, REPORT)))["rounds"]:
+            found.setdefault(told["stage"], told)
+    return list(found.values())
+
+
+def _round(generator: DecisionGenerator[Any]) -> dict[str, Any]:
+    now, source = generator.gathered, generator.source
+    answers = [answer for some in now.answers.values() for answer in some]
+    asked = [one for one in now.tasks if not one.decision]
+    question = QUESTIONS[now.tasks[0].question] if now.tasks else None
+    made = source.annotators
+    pairs = by_pair(answers, {one.answer: question.compared(one.answer) for one in answers}) if question else []
+    return {
+        "stage": generator.name,
+        "kind": source.kind,
+        "question": question.name if question else "",
+        "simulated": _settings(made) if isinstance(made, Simulated) else None,
+        "tasks": len(now.tasks),
+        "carried": len(now.tasks) - len(asked),
+        "undecided": len(now.tasks) - len(now.decisions),
+        "adjudicated": sum(now.decisions[one.key].adjudicated for one in asked if one.key in now.decisions),
+        "answers": dict(sorted(Counter(one.annotator for one in answers).items())),
+        "kinds": _by_kind(generator, asked),
+        "agreement": {"pairs": [asdict(one) for one in pairs], "mean": mean_kappa(pairs)},
+        "gold": {name: asdict(one) for name, one in gold_accuracy(answers, generator.gold()).items()},
+        "left_out": dict(sorted((+now.left_out).items())),
+        **generator.measured(),
+    }
+
+
+def _settings(made: Simulated) -> dict[str, Any]:
+    return {"number": made.number, "error_rate": made.error_rate}
+
+
+def _by_kind(generator: DecisionGenerator[Any], asked: Sequence[TaskCandidate]) -> dict[str, dict[str, int]]:
+    """By kind of subject: ``asked``, and how many were dropped for each reason."""
+    found: dict[str, Counter[str]] = {}
+    for one in asked:
+        counts = found.setdefault(one.kind_name, Counter())
+        counts["asked"] += 1
+        made = generator.gathered.decisions.get(one.key)
+        if made is None or made.reason:
+            counts["undecided" if made is None else made.reason] += 1
+    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}

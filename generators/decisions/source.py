@@ -1,0 +1,81 @@
+"""The settings that all sources of people's decisions share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from generators.papers import BIVLC
+from manifests.locations import Location
+from manifests.source import Place, PlacedSettings
+from shards.contracts import Source
+
+REPORT = "decisions.json"
+
+
+class People(PlacedSettings):
+    """People answer, on the page of ``twinset review``."""
+
+    kind: Literal["people"] = "people"
+
+
+class Simulated(PlacedSettings):
+    """Nobody answers: annotators are simulated, who know the truth.
+
+    number: how many there are. error_rate: share of answers (0-1) that are wrong, each wrong option as often.
+    """
+
+    kind: Literal["simulated"]
+    number: int = Field(default=2, ge=1, le=100)
+    error_rate: float = Field(default=0.0, ge=0, le=1)
+
+
+Annotators = Annotated[People | Simulated, Field(discriminator="kind")]
+
+
+class Decisions(Source):
+    """What every stage of decisions can be set to.
+
+    answers: the SQLite file that the review page writes, or a Parquet file exported from one; by default
+    ``OUT/_review/answers.sqlite``. overlap: share of tasks (0-1) that ``overlap_answers`` people answer each; one does
+    the others. enough: share of decisions that must be there before the build goes on; tasks without one are then
+    rejected. gold: a CSV file with columns ``key`` and ``answer``, of tasks whose right answer is known; how often
+    annotators give it is reported. annotators: people, or simulated ones.
+    """
+
+    answers: Annotated[Location, Place("cache", "annotations")] | None = None
+    overlap: float = Field(default=0.0, ge=0, le=1)
+    overlap_answers: int = Field(default=2, ge=2, le=100)
+    enough: float = Field(default=1.0, gt=0, le=1)
+    gold: Annotated[Location, Place("file", "annotations")] | None = None
+    annotators: Annotators = People()
+    licence: str = "the captions stay under the terms of their source"
+
+    makes = "table"
+    paper = BIVLC
+    verb = "asked of"
+    reports = (REPORT,)
+    reasons: ClassVar[Mapping[str, str]] = {"undecided": "nobody has decided, or a tie was not settled"}
+
+    @property
+    def simulated(self) -> bool:
+        """Whether nobody answers."""
+        return isinstance(self.annotators, Simulated)
+
+    @model_validator(mode="after")
+    def _enough_annotators(self) -> Decisions:
+        made = self.annotators
+        if isinstance(made, Simulated) and self.overlap > 0 and made.number < self.overlap_answers:
+            raise ValueError(
+                f"overlap_answers asks for {self.overlap_answers} answers to a task, and annotators.number is "
+                f"{made.number}; set one of them"
+            )
+        return self
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """Who decided, how well they agree, and what they dropped."""
+        from generators.decisions.words import words_of
+
+        return words_of(reports[REPORT]) if REPORT in reports else ""

@@ -1,0 +1,100 @@
+"""What a card says of people's decisions, from the rounds of ``decisions.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from generators.decisions.agreement import share
+from generators.decisions.questions import QUESTIONS
+from manifests.markdown import table
+
+
+def words_of(report: Mapping[str, Any]) -> str:
+    """Markdown: for each round what was asked of whom, what was dropped by kind, and how well annotators agree."""
+    return "\n".join(_round(one) for one in report["rounds"])
+
+
+def simulated_in(report: Mapping[str, Any]) -> bool:
+    """Whether any of the rounds was answered by simulated annotators."""
+    return any(one["simulated"] is not None for one in report["rounds"])
+
+
+def _round(one: Mapping[str, Any]) -> str:
+    asked, made = one["tasks"] - one["carried"], one["simulated"]
+    title = QUESTIONS[one["question"]].title if one["question"] else ""
+    answers = sum(one["answers"].values())
+    if made is None:
+        who = f"{len(one['answers'])} people gave {answers:,} answers" if answers else "nobody was asked"
+    else:
+        who = (
+            f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "
+            f"know the truth and err in {_percent(made['error_rate'])} of answers"
+        )
+    text = f"\n`{one['stage']}`: “{title}” was asked of {asked:,}; {who}."
+    for count, words in (
+        (one["carried"], "were decided in an earlier round and not asked again"),
+        (one["adjudicated"], "disagreements were settled by one more answer"),
+        (one["undecided"], "were left undecided, and dropped"),
+    ):
+        if count:
+            text += f" {count:,} {words}."
+    if asked:
+        text += f"\n\n{_dropped(one['kinds'])}"
+    return text + _agreement(one) + _gold(one["gold"]) + _recall(one.get("verification")) + "\n"
+
+
+def _dropped(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """A table of what was dropped by kind; intervals by Wilson's score."""
+    reasons = sorted({name for counts in kinds.values() for name in counts if name != "asked"})
+    rows = []
+    every = {name: sum(counts.get(name, 0) for counts in kinds.values()) for name in ("asked", *reasons)}
+    for kind, counts in [*kinds.items(), *([("all", every)] if len(kinds) > 1 else [])]:
+        lost = sum(counts.get(reason, 0) for reason in reasons)
+        rate = share(lost, counts["asked"])
+        shown = [f"{counts.get(reason, 0):,}" for reason in reasons]
+        interval = f"{_percent(lost / counts['asked'])} ({_percent(rate.low)} to {_percent(rate.high)})"
+        rows.append([kind or "all", f"{counts['asked']:,}", *shown, interval])
+    return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)
+
+
+def _agreement(one: Mapping[str, Any]) -> str:
+    pairs, mean = one["agreement"]["pairs"], one["agreement"]["mean"]
+    if mean is None:
+        return "\nNo two annotators answered the same tasks, or all said the same: agreement is not measured.\n"
+    said = [_kappa(pair) for pair in pairs if pair["kappa"] is not None]
+    of = " (any image or none)" if one["question"] == "best-image" else ""
+    return f"\nCohen's kappa{of}: mean {mean:.2f} over {len(said)} pairs of annotators: {'; '.join(said)}.\n"
+
+
+def _percent(of_one: float) -> str:
+    return f"{100 * of_one:.1f} %"
+
+
+def _kappa(pair: Mapping[str, Any]) -> str:
+    return f"{pair['kappa']:.2f} ({pair['low']:.2f} to {pair['high']:.2f}, {pair['tasks']:,} tasks)"
+
+
+def _gold(gold: Mapping[str, Mapping[str, Any]]) -> str:
+    if not gold:
+        return ""
+    right, of = (sum(one[name] for one in gold.values()) for name in ("count", "of"))
+    found = share(right, of)
+    return f"\nOf {of:,} answers to gold tasks {_percent(right / of)} are right ({_percent(found.low)} to {_percent(found.high)}).\n"
+
+
+def _recall(found: Mapping[str, Any] | None) -> str:
+    """The recall of verification."""
+    if found is None:
+        return ""
+    text = (
+        f"\nVerification let {found['passed']:,} captions through, of {found['passed_fitting']:,} of which an image "
+        f"fits; it dropped {found['dropped']:,}, of which {found['audited']:,} were asked all the same and "
+        f"{found['audited_fitting']:,} have an image that fits."
+    )
+    if found["recall"] is None:
+        return text + " Its recall is not known.\n"
+    return text + (
+        f" Its recall is {_percent(found['recall'])} ({_percent(found['low'])} to {_percent(found['high'])}; Wilson's interval of the "
+        "audited share, 95 %).\n"
+    )
