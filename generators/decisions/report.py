@@ -24,8 +24,8 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
 
     A round: stage, kind of its source, question; tasks, how many of them were decided before anybody was asked
     (carried), undecided and adjudicated; answers by annotator; by kind of subject how many were asked and dropped, by
-    reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked; what `DecisionGenerator.measured`
-    gives.
+    reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked; what
+    `DecisionGenerator.measured` gives.
     """
     read = (generator.context.earlier(one) for one in generator.rounds)
     return {"rounds": [*rounds_of(read), _round(generator)]}

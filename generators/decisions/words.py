@@ -51,10 +51,8 @@ def _dropped(kinds: Mapping[str, Mapping[str, int]]) -> str:
     every = {name: sum(counts.get(name, 0) for counts in kinds.values()) for name in ("asked", *reasons)}
     for kind, counts in [*kinds.items(), *([("all", every)] if len(kinds) > 1 else [])]:
         lost = sum(counts.get(reason, 0) for reason in reasons)
-        rate = share(lost, counts["asked"])
         shown = [f"{counts.get(reason, 0):,}" for reason in reasons]
-        interval = f"{_percent(lost / counts['asked'])} ({_percent(rate.low)} to {_percent(rate.high)})"
-        rows.append([kind or "all", f"{counts['asked']:,}", *shown, interval])
+        rows.append([kind or "all", f"{counts['asked']:,}", *shown, _with_interval(lost, counts["asked"])])
     return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)
 
 
@@ -71,6 +69,11 @@ def _percent(of_one: float) -> str:
     return f"{100 * of_one:.1f} %"
 
 
+def _with_interval(count: int, of: int) -> str:
+    found = share(count, of)
+    return f"{_percent(count / of)} ({_percent(found.low)} to {_percent(found.high)})"
+
+
 def _kappa(pair: Mapping[str, Any]) -> str:
     return f"{pair['kappa']:.2f} ({pair['low']:.2f} to {pair['high']:.2f}, {pair['tasks']:,} tasks)"
 
@@ -79,8 +82,7 @@ def _gold(gold: Mapping[str, Mapping[str, Any]]) -> str:
     if not gold:
         return ""
     right, of = (sum(one[name] for one in gold.values()) for name in ("count", "of"))
-    found = share(right, of)
-    return f"\nOf {of:,} answers to gold tasks {_percent(right / of)} are right ({_percent(found.low)} to {_percent(found.high)}).\n"
+    return f"\nOf {of:,} answers to gold tasks are right: {_with_interval(right, of)}.\n"
 
 
 def _recall(found: Mapping[str, Any] | None) -> str:
@@ -95,6 +97,6 @@ def _recall(found: Mapping[str, Any] | None) -> str:
     if found["recall"] is None:
         return text + " Its recall is not known.\n"
     return text + (
-        f" Its recall is {_percent(found['recall'])} ({_percent(found['low'])} to {_percent(found['high'])}; Wilson's interval of the "
-        "audited share, 95 %).\n"
+        f" Its recall is {_percent(found['recall'])} ({_percent(found['low'])} to {_percent(found['high'])}: Wilson's "
+        "interval of the audited share, 95 %).\n"
     )
