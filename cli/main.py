@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 
-from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, science, train
+from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, review, science, train
 from cli.commands import build, export, look, parse, plan, status, verify
 from cli.options import add_command
 from manifests.errors import DecisionsMissing, TwinsetError, WrongUse
@@ -127,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
     for module in EVALUATIONS:
         module.add(evaluations)
+    review.add(commands)
     science.add(commands)
     train.add(commands)
     return parser

@@ -1,0 +1,167 @@
+"""``twinset review``: the page on which people decide, and their answers as files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.options import between
+from cli.tables import print_columns
+from manifests.errors import WrongUse
+
+if TYPE_CHECKING:
+    from review.desk import ReviewDesk
+
+FORMS = ("parquet", "label-studio", "prolific")
+LOOPBACK = "127.0.0.1"
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset``."""
+    text = "ask people what a build waits for: serves a page, until it is interrupted; or exports and imports answers"
+    reviewing = commands.add_parser("review", help=text, description=text)
+    reviewing.set_defaults(run=review)
+    reviewing.add_argument("out", metavar="OUT", help="folder or fsspec URL of the dataset")
+    reviewing.add_argument(
+        "--stage",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="this stage (default: all that ask people); may be repeated",
+    )
+    reviewing.add_argument(
+        "--annotators", default="me", metavar="A,B", help="names of those who get a link (default: me)"
+    )
+    reviewing.add_argument(
+        "--host", default=LOOPBACK, help=f"address to serve at (default: {LOOPBACK}, which only this machine reaches)"
+    )
+    reviewing.add_argument(
+        "--port", type=between(0, 65535), default=0, metavar="N", help="port (default: 0, any that is free)"
+    )
+    instead = reviewing.add_mutually_exclusive_group()
+    instead.add_argument("--export", type=Path, metavar="FILE", help="write tasks and answers into a file")
+    instead.add_argument("--import", type=Path, metavar="FILE", dest="import_", help="take answers from a file")
+    instead.add_argument("--agreement", action="store_true", help="print Cohen's kappa and the accuracy on gold tasks")
+    reviewing.add_argument(
+        "--form", choices=FORMS, help="form of the file (default: by its name: .parquet, .json, .csv)"
+    )
+    reviewing.add_argument("--annotator", metavar="NAME", help="who gave all answers of the imported file")
+
+
+def review(asked: argparse.Namespace) -> None:
+    """``twinset review``."""
+    from review.opening import open_desk
+
+    if asked.annotator is not None and asked.import_ is None:
+        raise WrongUse("--annotator: says who gave the answers of --import FILE; for the page use --annotators")
+    if asked.form is not None and asked.import_ is None and asked.export is None:
+        raise WrongUse("--form: is that of the file of --import or --export; name one")
+
+    def on_enough(stage: str) -> None:
+        _tell(f"{stage}: enough decisions are in; run the same build again")
+
+    desk = open_desk(asked.out, asked.stage, on_enough)
+    if desk is None:
+        print(f"{asked.out}: nothing waits for people; none of its stages asks any")
+        return
+    try:
+        if asked.export is not None:
+            _export(desk, asked)
+        elif asked.import_ is not None:
+            _import(desk, asked)
+        elif asked.agreement:
+            _agreement(desk)
+        else:
+            _serve(desk, asked)
+    finally:
+        desk.store.close()
+
+
+def _export(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+    from review.exchange.forms import form_of
+
+    tasks = desk.tasks.now().tasks
+    answered = [(task, desk.answers_to(task)) for task in tasks]
+    form_of(asked.export, asked.form).write(asked.export, answered, desk.tasks.picture)
+    print(f"{sum(len(answers) for _, answers in answered):,} answers to {len(tasks):,} tasks in {asked.export}")
+
+
+def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+    from review.exchange.forms import form_of
+    from review.exchange.importing import import_answers
+
+    stages = desk.tasks.now().stages
+    if len(stages) != 1:
+        raise WrongUse(f"--import: name the stage with --stage ({', '.join(stages)})")
+    stage = next(iter(stages.values()))
+    rows = form_of(asked.import_, asked.form).read(asked.import_)
+    found = import_answers(rows, stage, desk.store, asked.annotator, str(asked.import_))
+    told = [f"{found.new:,} answers imported into {stage.name}"]
+    told += [f"{found.known:,} were there"] if found.known else []
+    told += [f"{found.others:,} of other stages left out"] if found.others else []
+    print("; ".join(told))
+    desk.announce()
+
+
+def _agreement(desk: ReviewDesk) -> None:
+    from review.agreeing import agreement_of_stage
+
+    for name, stage in desk.tasks.now().stages.items():
+        found = agreement_of_stage(desk, stage)
+        rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
+        rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
+        print_columns(("stage", "annotators", "tasks", "kappa", "95 % interval"), rows)
+        if found.gold:
+            golds = [
+                [name, who, str(one.of), f"{one.count / one.of:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
+                for who, one in found.gold.items()
+            ]
+            print_columns(("stage", "annotator", "gold tasks", "right", "95 % interval"), golds)
+
+
+def _interval(one: Any) -> list[str]:
+    if one.kappa is None:
+        return ["-", "both said the same of all"]
+    return [f"{one.kappa:.3f}", f"{one.low:.3f} to {one.high:.3f}"]
+
+
+def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+    from review.access import ADMIN, Access, Person
+    from review.app import make_app
+    from review.serving import is_loopback, link, serve
+
+    stages = desk.tasks.now().stages.values()
+    if not asked.stage and not any(stage.waits for stage in stages):
+        print(f"{asked.out}: nothing waits for people; all decisions are in (--stage NAME shows those of a stage)")
+        return
+    names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
+    if not names:
+        raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
+    access = Access(desk.tasks.secret, names)
+    dataset = asked.out.rstrip("/").rpartition("/")[2] or asked.out
+
+    def on_ready(base: str) -> None:
+        for stage in stages:
+            counts = desk.stage_counts(stage)
+            print(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in")
+        for name in access.annotators:
+            print(f"{name}: {link(access, Person(name, 'annotator'), base)}")
+        print(f"admin: {link(access, Person(ADMIN, 'admin'), base)}")
+        print("Ctrl-C ends the page; every answer is stored.", flush=True)
+        if not is_loopback(asked.host):
+            _tell(
+                f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "
+                "text: put it behind a proxy with HTTPS"
+            )
+
+    desk.announce()  # the answers may have come while nobody could be told
+    try:
+        serve(make_app(desk, access, dataset), asked.host, asked.port, on_ready)
+    except KeyboardInterrupt:
+        _tell("stopped; every answer is stored")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

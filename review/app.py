@@ -1,0 +1,158 @@
+"""The page over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import jinja2
+from fastapi import BackgroundTasks, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from generators.decisions.questions import QUESTIONS
+from manifests.errors import TwinsetError, in_words
+from review.access import Access, Person, Refused
+from review.desk import ReviewDesk
+from review.guard import Guard
+
+HERE = Path(__file__).parent
+MOST_AHEAD = 100
+KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content
+
+
+class Given(BaseModel):
+    """An answer as the page sends it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str = Field(max_length=64)
+    option: str = Field(max_length=16)
+    reason: str = Field(default="", max_length=64)
+    seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+
+
+def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
+    """The page of one OUT.
+
+    Args:
+        desk: the work.
+        access: who may do it.
+        dataset: what the page calls OUT.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)  # their pages load scripts of other hosts
+    app.add_middleware(Guard, access=access, refused=refusal)
+    _explain(app)
+
+    @app.get("/")
+    def page(request: Request) -> Response:
+        person = person_of(request)
+        return shown("page.html.j2", csrf=access.csrf(person), annotator=person.name, dataset=dataset)
+
+    @app.get("/help")
+    def guide(request: Request) -> Response:
+        return shown("help.html.j2", guides=[*QUESTIONS.values()])
+
+    @app.get("/api/next")
+    def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:
+        return JSONResponse(desk.next(person_of(request).name, 1 + after))
+
+    @app.post("/api/answer")
+    def answer(request: Request, given: Given, later: BackgroundTasks) -> dict[str, Any]:
+        name = person_of(request).name
+        stage = desk.answer(name, given.id, given.option, given.reason, given.seconds)
+        later.add_task(desk.announce, [stage])
+        return {"saved": True, "progress": desk.progress(name)}
+
+    @app.post("/api/undo")
+    def undo(request: Request) -> dict[str, Any]:
+        return desk.undo(person_of(request).name)
+
+    @app.get("/image/{name}")
+    def image(name: str) -> Response:
+        return picture(desk, name)
+
+    @app.get("/favicon.ico")
+    def icon() -> Response:
+        return Response(status_code=204)
+
+    app.mount("/static", StaticFiles(directory=HERE / "static", check_dir=False))
+    return app
+
+
+def person_of(request: Request) -> Person:
+    """Who asks, as the guard found."""
+    person: Person = request.state.person
+    return person
+
+
+def picture(desk: ReviewDesk, name: str) -> Response:
+    """An image by its name on the page; raises `Refused` (404) when there is none."""
+    found = desk.tasks.now().images.get(name)
+    if found is None:
+        raise Refused(404, "There is no such image now; reload the page.")
+    image = desk.tasks.picture(*found)
+    return Response(image.content, media_type=image.media_type, headers=KEPT)
+
+
+def shown(template: str, **values: Any) -> HTMLResponse:
+    """A page from a template. values: what it shows; ``status`` is that of HTTP, too."""
+    return HTMLResponse(_templates().get_template(template).render(values), values.get("status", 200))
+
+
+def refusal(request: Request, error: Refused) -> Response:
+    """What a request that is refused gets: JSON for the script, a page for people."""
+    if request.url.path.startswith("/api/"):
+        reply: Response = JSONResponse({"detail": error.words}, error.status)
+    else:
+        reply = shown("refused.html.j2", status=error.status, words=error.words)
+    if error.wait:
+        reply.headers["Retry-After"] = str(int(error.wait) + 1)
+    return reply
+
+
+def _explain(app: FastAPI) -> None:
+    """Replies to what goes wrong within the app, in the same form."""
+
+    def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return refusal(request, error)
+
+    def failed(request: Request, error: Exception) -> Response:
+        return refusal(request, Refused(500, in_words(error)))
+
+    def unknown(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return refusal(request, Refused(error.status_code, str(error.detail)))
+
+    def malformed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        return refusal(request, Refused(422, f"{where or 'request'}: {first['msg']}"))
+
+    handlers: dict[Any, Callable[[Request, Exception], Response]] = {
+        Refused: refuse,
+        TwinsetError: failed,
+        OSError: failed,
+        HTTPException: unknown,
+        RequestValidationError: malformed,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,188 @@
+"""What annotators and the admin do: tasks, queue and answers together, without HTTP."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from generators.decisions.answers import Answer
+from generators.decisions.rules import decided, is_tie
+from manifests.errors import in_words
+from review.access import ADMIN, Refused
+from review.queue import Counts, ReviewQueue
+from review.showing import Chosen, as_json, chosen
+from review.store import AnsweredOtherwise, AnswerStore, utc_now
+from review.tasks import ReviewStage, ReviewTask, ReviewTasks
+
+DECIDED = "This task is decided, and a build has used the decision. Reload the page."
+PACE_OF = 50  # last answers that the pace is measured on
+ROUNDING = 1e-6  # 0.1 of 30 tasks is 3.0000000000000004
+LONGEST_SECONDS = 86_400.0
+
+logger = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class StageCounts:
+    """How far a stage is. tasks: all; decided: with a decision; tied: that wait for the admin."""
+
+    tasks: int
+    decided: int
+    tied: int
+
+
+class ReviewDesk:
+    """The work on the decisions of one OUT.
+
+    Args:
+        tasks: what is asked.
+        store: the answers.
+        on_enough: called with the name of a stage once enough of its decisions are in, after the answer is stored.
+            It is called again at the next answer, or start, when it fails.
+    """
+
+    def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_enough: Callable[[str], None] | None = None) -> None:
+        self.tasks, self.store, self.queue = tasks, store, ReviewQueue()
+        self._on_enough = on_enough
+        self._announced: dict[str, str] = {}  # the plan, by stage
+        self._announcing = threading.Lock()
+
+    def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
+        """The next tasks of an annotator as the page is told of them."""
+        loaded, held = self.tasks.now(), self.store.held()
+        progress = self.progress(annotator)
+        found = self.queue.next(loaded.tasks, held, annotator, count)
+        return [{**as_json(task, annotator, self._url), "progress": progress} for task in found]
+
+    def answer(self, annotator: str, task_id: str, option: str, reason: str, seconds: float) -> str:
+        """Store an answer; returns the name of its stage.
+
+        Raises:
+            Refused: 404 unknown task, 409 answered otherwise before, 422 unknown option or reason.
+        """
+        task = self._task(task_id)
+        taken = chosen(task, annotator, option)
+        if taken is None:
+            raise Refused(422, f"The task has no option {option[:20]!r}; reload the page.")
+        question = task.question
+        if reason and (reason not in question.reasons or taken.value not in question.drops):
+            raise Refused(422, f"{reason[:20]!r} is not a reason of this answer; reload the page.")
+        if not task.open and annotator not in self.store.held().get(task.asked, {}):
+            raise Refused(409, DECIDED)
+        try:
+            self.store.save(self._stored(task, annotator, taken, reason, seconds))
+        except AnsweredOtherwise as error:
+            raise Refused(409, "You have answered this task otherwise; undo that answer first.") from error
+        self.queue.release(task, annotator)
+        return task.stage
+
+    def undo(self, annotator: str) -> dict[str, Any]:
+        """Take back the last answer: the task's id and the task as the page shows it, or both null."""
+        asked = self.tasks.now().open
+        taken = self.store.undo(annotator, asked)
+        if taken is None:
+            return {"id": None, "task": None}
+        task = asked[taken.stage, taken.task, taken.binding]
+        self.queue.lease(task, annotator)
+        return {
+            "id": task.id,
+            "task": {**as_json(task, annotator, self._url), "progress": self.progress(annotator)},
+        }
+
+    def adjudicate(self, task_id: str, value: str) -> str:
+        """Store the admin's answer, which settles a disagreement; returns the name of the stage. Raises `Refused`."""
+        task = self._task(task_id)
+        if not task.open:
+            raise Refused(409, DECIDED)
+        values = task.question.layout(task.candidate).values
+        if value not in values:
+            raise Refused(422, f"The task has no option {value[:20]!r}; reload the page.")
+        taken = Chosen(value, values, values.index(value))
+        answer = self._stored(task, ADMIN, taken, "", 0.0, adjudicated=True)
+        self.store.replace(answer)
+        return task.stage
+
+    def progress(self, annotator: str) -> dict[str, int]:
+        """done, total and per_hour of an annotator; per_hour is 0 before the first answer."""
+        counts = self.counts(annotator)
+        return {"done": counts.done, "total": counts.done + counts.left, "per_hour": self.pace(annotator)}
+
+    def counts(self, annotator: str) -> Counts:
+        """How far an annotator is."""
+        return self.queue.counts(self.tasks.now().tasks, self.store.held(), annotator)
+
+    def pace(self, annotator: str) -> int:
+        """Answers an hour, from the median time of the last ones: a break does not count."""
+        took = [one.seconds for one in self.store.last_of(annotator, PACE_OF) if one.seconds > 0]
+        return round(3600 / median(took)) if took else 0
+
+    def stage_counts(self, stage: ReviewStage) -> StageCounts:
+        """How far a stage is."""
+        done = tied = 0
+        for task in stage.tasks:
+            answers = self.answers_to(task)
+            if not task.open or decided(task.candidate, answers, task.needed) is not None:
+                done += 1
+            else:
+                tied += is_tie(task.candidate, answers, task.needed)
+        return StageCounts(len(stage.tasks), done, tied)
+
+    def answers_to(self, task: ReviewTask) -> list[Answer]:
+        """The answers to a task."""
+        return [*self.store.held().get(task.asked, {}).values()]
+
+    def announce(self, names: Sequence[str] = ()) -> None:
+        """Call ``on_enough`` for stages that have enough decisions, once a plan.
+
+        Args:
+            names: of stages; all when empty.
+        """
+        with self._announcing:
+            for name, stage in self.tasks.now().stages.items():
+                if (names and name not in names) or self._announced.get(name) == stage.plan:
+                    continue
+                if not self.has_enough(stage):
+                    continue
+                try:
+                    if self._on_enough is not None:
+                        self._on_enough(name)
+                    self._announced[name] = stage.plan
+                except Exception as error:  # whatever it calls, the answers are stored and the page goes on
+                    logger.warning(
+                        "%s: has enough decisions, but what waits could not be told: %s", name, in_words(error)
+                    )
+
+    def has_enough(self, stage: ReviewStage) -> bool:
+        """Whether a build would go on with the decisions that are in."""
+        counts = self.stage_counts(stage)
+        return counts.decided >= stage.enough * counts.tasks - ROUNDING
+
+    def _task(self, task_id: str) -> ReviewTask:
+        task = self.tasks.now().by_id.get(task_id)
+        if task is None:
+            raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
+        return task
+
+    def _stored(
+        self, task: ReviewTask, annotator: str, taken: Chosen, reason: str, seconds: float, adjudicated: bool = False
+    ) -> Answer:
+        return Answer(
+            stage=task.stage,
+            task=task.candidate.key,
+            binding=task.binding,
+            annotator=annotator,
+            answer=taken.value,
+            reason=reason,
+            shown=taken.shown,
+            position=taken.position,
+            seconds=min(max(seconds, 0.0), LONGEST_SECONDS),
+            at=utc_now(),
+            adjudicated=adjudicated,
+        )
+
+    def _url(self, task: ReviewTask, number: int) -> str:
+        return f"/image/{self.tasks.image_id(task, number)}"

@@ -1,0 +1,46 @@
+"""What a form of file is: how answers become one, and what a row of one says."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from generators.decisions.answers import Answer
+from generators.decisions.generator import Picture
+from review.tasks import ReviewTask
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An answer as a file has it. place: where it stands. values: by column of `Answer`; columns may be absent."""
+
+    place: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Form(ABC):
+    """A form of file; `review.exchange.forms.FORMS` names all. suffix: of its files."""
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def write(
+        self,
+        path: Path,
+        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
+        picture: Callable[[ReviewTask, int], Picture],
+    ) -> None:
+        """Write tasks and their answers into a file, which is there whole or not at all.
+
+        Args:
+            answered: all tasks, also those without an answer.
+            picture: gives an image of a task.
+        """
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[Row]:
+        """The answers in a file; raises `WrongUse` when it is not of this form."""

@@ -1,0 +1,189 @@
+"""Tasks and answers as Label Studio's JSON, with the labelling interface and the images beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from generators.decisions.answers import Answer, to_row
+from generators.decisions.generator import Picture
+from generators.decisions.question import Option
+from manifests.errors import WrongUse
+from review.exchange.form import Form, Row
+from review.showing import NO_POSITION, shown_options
+from review.tasks import ReviewTask
+from shards.storage.whole_file import whole_file, write_text
+
+CONTROL, REASON, OBJECT = "answer", "reason", "title"  # names of the tags that results refer to
+EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: that of this name
+OURS = "twinset"
+_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
+
+
+class LabelStudio(Form):
+    """A task each in ``FILE.json``, ``FILE.xml`` with the interface, and ``FILE_images/``.
+
+    The data of a task holds texts and images in the order in which they are shown; choices are ``1`` to ``k`` by this
+    order, so that a choice does not tell what it stands for, and the labels of the extra options. Images are named as
+    Label Studio's local storage serves them, with the folder of the file as its root.
+    """
+
+    name, suffix = "label-studio", ".json"
+
+    def write(
+        self,
+        path: Path,
+        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
+        picture: Callable[[ReviewTask, int], Picture],
+    ) -> None:
+        """As `Form.write`; the tasks must be of one kind of question. Raises `WrongUse` when they are not."""
+        shapes = {_shape(task) for task, _ in answered}
+        if len({task.question.name for task, _ in answered}) > 1 or len(shapes) > 1:
+            raise WrongUse(
+                f"{path}: an interface of Label Studio shows tasks of one kind and layout; export one stage with "
+                "--stage, or in another form"
+            )
+        folder = path.with_name(f"{path.stem}_images")
+        tasks = []
+        for task, answers in answered:
+            names = [_image_name(task, number, picture(task, number)) for number in range(len(task.candidate.images))]
+            for number, name in enumerate(names):
+                with whole_file(folder / name) as beside:
+                    beside.write_bytes(picture(task, number).content)
+            urls = [f"/data/local-files/?d={folder.name}/{name}" for name in names]
+            tasks.append({"data": _data(task, urls), "annotations": [_annotation(task, one) for one in answers]})
+        if answered:
+            write_text(path.with_suffix(".xml"), _interface(answered[0][0]))
+        write_text(path, json.dumps(tasks, ensure_ascii=False, indent=1))
+
+    def read(self, path: Path) -> Iterator[Row]:
+        """As `Form.read`; annotations that were skipped are left out."""
+        try:
+            tasks = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as error:
+            raise WrongUse(f"{path}: not JSON ({error}); export it again, or name its form with --form") from error
+        if not isinstance(tasks, list):
+            raise WrongUse(f"{path}: not a list of tasks; export it as JSON, not as JSON-MIN")
+        for number, task in enumerate(tasks, 1):
+            place = f"task {number}"
+            annotations = task.get("annotations") if isinstance(task, Mapping) else None
+            data = task.get("data") if isinstance(task, Mapping) else None
+            if not isinstance(annotations, list) or not isinstance(data, Mapping):
+                raise WrongUse(f"{path}: {place} has no data and annotations; export it as JSON, not as JSON-MIN")
+            for annotation in annotations:
+                if isinstance(annotation, Mapping) and not annotation.get("was_cancelled"):
+                    yield Row(place, _values(data, annotation))
+
+
+def _shape(task: ReviewTask) -> tuple[int, ...]:
+    layout = task.question.layout(task.candidate)
+    return len(layout.texts), len(layout.images), len(layout.options)
+
+
+def _image_name(task: ReviewTask, number: int, image: Picture) -> str:
+    return f"{task.id}-{number}{_TYPES.get(image.media_type, '')}"
+
+
+def _choice(task: ReviewTask, value: str) -> str:
+    """An answer as a choice of the interface."""
+    for position, option in enumerate(shown_options(task, EVERYBODY), 1):
+        if option.value == value:
+            return str(position)
+    return next(one.label for one in task.question.layout(task.candidate).extra if one.value == value)
+
+
+def _data(task: ReviewTask, urls: Sequence[str]) -> dict[str, Any]:
+    candidate, layout = task.candidate, task.question.layout(task.candidate)
+    options = shown_options(task, EVERYBODY)
+    choices = {_choice(task, one.value): one.value for one in (*options, *layout.extra)}
+    return {
+        "title": task.question.title,
+        **{f"text{at}": candidate.texts[number] for at, number in enumerate(layout.texts)},
+        **{f"image{at}": urls[number] for at, number in enumerate(layout.images)},
+        **{f"option{at}": urls[one.image] for at, one in enumerate(options, 1) if one.image is not None},
+        **{f"option{at}": candidate.texts[one.text] for at, one in enumerate(options, 1) if one.text is not None},
+        OURS: {"stage": task.stage, "task": candidate.key, "binding": task.binding, "choices": choices},
+    }
+
+
+def _annotation(task: ReviewTask, answer: Answer) -> dict[str, Any]:
+    about = to_row(answer)
+
+    def result(control: str, choice: str) -> dict[str, Any]:
+        return {
+            "id": f"{control}-{answer.annotator}",
+            "from_name": control,
+            "to_name": OBJECT,
+            "type": "choices",
+            "value": {"choices": [choice]},
+            "meta": {OURS: {name: about[name] for name in ("annotator", "shown", "position", "at", "adjudicated")}},
+        }
+
+    results = [result(CONTROL, _choice(task, answer.answer))]
+    if answer.reason:
+        results.append(result(REASON, answer.reason))
+    return {"result": results, "was_cancelled": False, "ground_truth": False, "lead_time": answer.seconds}
+
+
+def _values(data: Mapping[str, Any], annotation: Mapping[str, Any]) -> dict[str, Any]:
+    """What an annotation says, by column; what is not understood is left out, and found missing later."""
+    ours = data.get(OURS)
+    task: Mapping[str, Any] = ours if isinstance(ours, Mapping) else {}
+    listed = task.get("choices")
+    choices: Mapping[str, Any] = listed if isinstance(listed, Mapping) else {}
+    results = {one.get("from_name"): one for one in annotation.get("result") or () if isinstance(one, Mapping)}
+    values = {name: task[name] for name in ("stage", "task", "binding") if name in task}
+    values |= {"annotator": _who(annotation), "seconds": annotation.get("lead_time") or 0.0}
+    values["at"] = annotation.get("created_at") or ""
+    if (choice := _first(results.get(CONTROL))) is not None:
+        values["answer"] = choices.get(choice, choice)
+        values["shown"] = json.dumps([value for at, value in choices.items() if at.isdigit()])
+        values["position"] = int(choice) - 1 if choice.isdigit() else NO_POSITION
+    if (reason := _first(results.get(REASON))) is not None:
+        values["reason"] = reason
+    # What twinset wrote itself comes back as it was.
+    before = (results.get(CONTROL) or {}).get("meta")
+    told = before.get(OURS) if isinstance(before, Mapping) else None
+    return {**values, **told} if isinstance(told, Mapping) else values
+
+
+def _who(annotation: Mapping[str, Any]) -> str:
+    by = annotation.get("completed_by")
+    if isinstance(by, Mapping):
+        by = by.get("email") or by.get("id")
+    return "" if by is None else str(by) if isinstance(by, str) else f"{EVERYBODY}-{by}"
+
+
+def _first(result: Mapping[str, Any] | None) -> str | None:
+    value = (result or {}).get("value")
+    found = value.get("choices") if isinstance(value, Mapping) else None
+    return str(found[0]) if isinstance(found, list) and found else None
+
+
+def _interface(task: ReviewTask) -> str:
+    """The labelling interface of a kind of task."""
+    question, layout = task.question, task.question.layout(task.candidate)
+    options: Sequence[Option] = shown_options(task, EVERYBODY)
+    lines = [f"<View>\n  <Text name={quoteattr(OBJECT)} value={quoteattr('$title')}/>"]
+    lines += [f'  <Header value={quoteattr(line)} size="6"/>' for line in question.instructions]
+    lines += [f'  <Text name="text{at}" value="$text{at}"/>' for at in range(len(layout.texts))]
+    lines += [f'  <Image name="image{at}" value="$image{at}"/>' for at in range(len(layout.images))]
+    for at, one in enumerate(options, 1):
+        if one.image is not None:
+            lines.append(f'  <Header value="{at}" size="5"/>\n  <Image name="option{at}" value="$option{at}"/>')
+        elif one.text is not None:
+            lines.append(f'  <Header value="{at}" size="5"/>\n  <Text name="option{at}" value="$option{at}"/>')
+    lines.append(f'  <Choices name="{CONTROL}" toName="{OBJECT}" choice="single" required="true">')
+    lines += [f'    <Choice value="{at}" alias="{at}" hotkey="{at}"/>' for at in range(1, len(options) + 1)]
+    lines += [f'    <Choice value={quoteattr(one.label)} hotkey="0"/>' for one in layout.extra]
+    lines.append("  </Choices>")
+    if question.reasons:
+        lines.append(f'  <Choices name="{REASON}" toName="{OBJECT}" choice="single">')
+        lines += [
+            f"    <Choice value={quoteattr(code)} hint={quoteattr(why)}/>" for code, why in question.reasons.items()
+        ]
+        lines.append("  </Choices>")
+    return "\n".join([*lines, "</View>", ""])

@@ -1,0 +1,67 @@
+"""Answers as CSV, a row each, under the names that crowdsourcing platforms such as Prolific use."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from generators.decisions.answers import COLUMNS, Answer, to_row
+from generators.decisions.generator import Picture
+from manifests.errors import WrongUse
+from review.exchange.form import Form, Row
+from review.tasks import ReviewTask
+from shards.storage.whole_file import whole_file
+
+#: Columns of `Answer` by their name in the file; others keep theirs.
+RENAMED = {"participant_id": "annotator", "task_id": "task", "time_taken": "seconds", "completed_at": "at"}
+REQUIRED = ("task_id", "answer")
+STATUS = "status"  # of a submission; one that was returned or rejected is not counted
+COUNTED = ("", "APPROVED", "AWAITING REVIEW")
+
+_NAMES = {column: name for name, column in RENAMED.items()}
+
+
+class Prolific(Form):
+    """See the module. Only `REQUIRED` columns must be there; others that are not known are ignored."""
+
+    name, suffix = "prolific", ".csv"
+
+    def write(
+        self,
+        path: Path,
+        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
+        picture: Callable[[ReviewTask, int], Picture],
+    ) -> None:
+        """As `Form.write`; images are not part of it."""
+        with whole_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow([_NAMES.get(column, column) for column in COLUMNS])
+            for _, answers in answered:
+                for one in answers:
+                    writer.writerow(int(value) if isinstance(value, bool) else value for value in to_row(one).values())
+
+    def read(self, path: Path) -> Iterator[Row]:
+        """As `Form.read`; submissions that were returned or rejected are left out."""
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as stream:
+                reader = csv.DictReader(stream, strict=True)
+                if lacking := [name for name in REQUIRED if name not in (reader.fieldnames or ())]:
+                    raise WrongUse(
+                        f"{path}: no column {lacking[0]!r}; the first line names columns, {REQUIRED} at least"
+                    )
+                for row in reader:
+                    if (row.get(STATUS) or "").strip().upper() in COUNTED:
+                        named = {RENAMED.get(name, name): value for name, value in row.items() if name is not None}
+                        yield Row(
+                            f"line {reader.line_num}",
+                            {
+                                name: value
+                                for name, value in named.items()
+                                if name in COLUMNS and value not in (None, "")
+                            },
+                        )
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise WrongUse(
+                f"{path}: not CSV in UTF-8 ({error}); export it again, or name its form with --form"
+            ) from error

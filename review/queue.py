@@ -1,0 +1,139 @@
+"""Which task an annotator is asked next: everyone has work until each task has the answers that it needs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from generators.decisions.answers import Answer
+from generators.decisions.rules import share_of
+from review.store import Asked
+from review.tasks import ReviewTask
+
+LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
+BANDS = 10  # verification scores (0-1) of one band are asked in an order of each annotator's own
+
+Held = Mapping[Asked, Mapping[str, Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """done: answers of an annotator; left: tasks that still need one; waiting: those that only others can answer."""
+
+    done: int
+    left: int
+    waiting: int
+
+
+class ReviewQueue:
+    """The order of tasks by annotator, and who was shown what lately.
+
+    Stages follow one another. Within a stage, tasks of a high verification score come first, in `BANDS` bands; within
+    a band the order is the annotator's own. Gold tasks, and those that verification dropped, are spread over all
+    bands, so that their place does not tell them apart.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._leases: dict[str, dict[str, float]] = {}  # until when, by task and annotator
+        self._orders: dict[str, tuple[Sequence[ReviewTask], list[ReviewTask]]] = {}
+
+    def next(self, tasks: Sequence[ReviewTask], held: Held, annotator: str, count: int) -> list[ReviewTask]:
+        """The next tasks of an annotator, at most ``count``; they are leased to this annotator.
+
+        Args:
+            tasks: all that there are; the same object as long as they are the same.
+            held: all answers.
+        """
+        found: list[ReviewTask] = []
+        now = self._clock()
+        with self._lock:
+            for task in self._order(tasks, annotator):
+                if len(found) == count:
+                    break
+                answers = held.get(task.asked, {})
+                if _is_open(task, answers, annotator, self._leased(task.id, annotator, now)):
+                    self._leases.setdefault(task.id, {})[annotator] = now + LEASE_SECONDS
+                    found.append(task)
+        return found
+
+    def lease(self, task: ReviewTask, annotator: str) -> None:
+        """Keep a task for an annotator who is shown it again."""
+        with self._lock:
+            self._leases.setdefault(task.id, {})[annotator] = self._clock() + LEASE_SECONDS
+
+    def release(self, task: ReviewTask, annotator: str) -> None:
+        """End a lease: the task was answered."""
+        with self._lock:
+            leases = self._leases.get(task.id, {})
+            leases.pop(annotator, None)
+            if not leases:
+                self._leases.pop(task.id, None)
+
+    def counts(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> Counts:
+        """How far an annotator is, whoever else was shown what."""
+        done = left = waiting = 0
+        for task in tasks:
+            answers = held.get(task.asked, {})
+            if annotator in answers:
+                done += 1
+                waiting += task.open and not _settled(answers) and len(answers) < task.needed
+            else:
+                left += _is_open(task, answers, annotator)
+        return Counts(done, left, waiting)
+
+    def _order(self, tasks: Sequence[ReviewTask], annotator: str) -> list[ReviewTask]:
+        known = self._orders.get(annotator)
+        if known is None or known[0] is not tasks:
+            stages = {name: at for at, name in enumerate(dict.fromkeys(task.stage for task in tasks))}
+            bands: dict[str, list[int]] = {name: [] for name in stages}
+            for task in tasks:
+                if not task.spread:
+                    bands[task.stage].append(_band(task))
+            order = sorted(
+                tasks,
+                key=lambda one: (stages[one.stage], -_band_of(one, bands[one.stage]), _rank(annotator, one)),
+            )
+            known = self._orders[annotator] = tasks, order
+        return known[1]
+
+    def _leased(self, task: str, annotator: str, now: float) -> int:
+        """How many others were shown a task lately."""
+        leases = self._leases.get(task, {})
+        for name in [name for name, until in leases.items() if until <= now]:
+            del leases[name]
+        return len(leases) - (annotator in leases)
+
+
+def _band(task: ReviewTask) -> int:
+    return math.floor(task.candidate.priority * BANDS)
+
+
+def _band_of(task: ReviewTask, bands: Sequence[int]) -> int:
+    """The band that a task is asked in: one at random of all tasks' bands where its own would tell it apart."""
+    if not task.spread or not bands:
+        return _band(task)
+    return bands[int(share_of("band", task.candidate.key) * len(bands))]
+
+
+def _rank(annotator: str, task: ReviewTask) -> bytes:
+    return hashlib.blake2b(f"{annotator}\0{task.candidate.key}".encode(), digest_size=8).digest()
+
+
+def _is_open(task: ReviewTask, answers: Mapping[str, Answer], annotator: str, leased: int = 0) -> bool:
+    """Whether a task needs this annotator's answer. leased: how many others were shown it and did not answer yet."""
+    if not task.open or annotator in answers or _settled(answers):
+        return False
+    return task.everyone or len(answers) + leased < task.needed
+
+
+def _settled(answers: Mapping[str, Answer]) -> bool:
+    return any(one.adjudicated for one in list(answers.values()))

@@ -1,0 +1,85 @@
+"""A task as one annotator sees it: its options in an order of their own, under names that tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from generators.decisions.question import Option
+from manifests.canonical import generator_for
+from review.tasks import ReviewTask
+
+NO_POSITION = -1
+EXTRA_KEY = "0"
+_SEED = 0  # the order is the same on every day and machine: an annotator who reloads sees what was seen before
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An answer as it is stored. shown: values in the order shown; position: among these, of extra options none."""
+
+    value: str
+    shown: tuple[str, ...]
+    position: int
+
+
+def shown_options(task: ReviewTask, annotator: str) -> tuple[Option, ...]:
+    """The options in the order that this annotator sees; without those that are never shuffled."""
+    options = task.question.layout(task.candidate).options
+    if not task.question.shuffled:
+        return options
+    order = generator_for(_SEED, task.stage, f"{task.candidate.key} {annotator}").permutation(len(options))
+    return tuple(options[at] for at in order)
+
+
+def chosen(task: ReviewTask, annotator: str, name: str) -> Chosen | None:
+    """What the page's name of an option stands for; None when there is no such option."""
+    options = shown_options(task, annotator)
+    shown = tuple(one.value for one in options)
+    for position, value in enumerate(shown):
+        if name == f"o{position}":
+            return Chosen(value, shown, position)
+    for number, extra in enumerate(task.question.layout(task.candidate).extra):
+        if name == f"x{number}":
+            return Chosen(extra.value, shown, NO_POSITION)
+    return None
+
+
+def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, int], str]) -> dict[str, Any]:
+    """What the page is told of a task: neither which option is right nor what any of them is.
+
+    Args:
+        image_url: of an image of a task.
+    """
+    question, candidate = task.question, task.candidate
+    layout = question.layout(candidate)
+
+    def url(number: int | None) -> str | None:
+        return None if number is None else image_url(task, number)
+
+    return {
+        "id": task.id,
+        "stage": task.stage,
+        "question": question.name,
+        "title": question.title,
+        "instructions": list(question.instructions),
+        "examples": [{"text": one.text, "answer": one.answer, "why": one.why} for one in question.examples],
+        "statement": {
+            "texts": [candidate.texts[number] for number in layout.texts],
+            "images": [url(number) for number in layout.images],
+        },
+        "options": [
+            {
+                "value": f"o{position}",
+                "label": one.label,
+                "image": url(one.image),
+                "text": None if one.text is None else candidate.texts[one.text],
+            }
+            for position, one in enumerate(shown_options(task, annotator))
+        ],
+        "extra": [
+            {"value": f"x{number}", "label": one.label, "key": EXTRA_KEY} for number, one in enumerate(layout.extra)
+        ],
+        "reasons": dict(question.reasons),
+    }

@@ -1,0 +1,133 @@
+"""Tasks of every kind of question, about images that are painted here: what the page is tested with."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from PIL import Image, ImageDraw
+
+from generators.decisions.generator import DecisionGenerator, Picture
+from generators.decisions.questions import QUESTIONS
+from generators.decisions.source import Decisions
+from generators.decisions.task import TaskCandidate
+from manifests.canonical import identity_of, sample_key
+from review.access import Access, Person
+from review.app import make_app
+from review.desk import ReviewDesk
+from review.store import AnswerStore
+from review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
+from shards.contracts import Context, LeftOut
+from shards.earlier import Earlier
+from shards.storage.store import Store
+
+SECRET = bytes(range(32))
+COLOURS = ("crimson", "teal", "gold", "slateblue")
+#: Texts and number of images of a task, by kind of question; `match-text` is a match of an image and two texts.
+SHAPES = {
+    "best-image": (("A red ball on a table",), 4),
+    "fits-caption": (("A dog beside a cat",), 2),
+    "keep-pair": (("She opens the door", "She closes the door"), 2),
+    "match": (("A cup left of a plate",), 2),
+    "match-text": (("A cup left of a plate", "A plate left of a cup"), 1),
+}
+
+
+class Painted(Decisions):
+    """Settings of `PaintedTasks`."""
+
+    kind: Literal["test-painted"] = "test-painted"
+
+    def open(self, context: Context) -> PaintedTasks:
+        return PaintedTasks(self, context)
+
+
+class PaintedTasks(DecisionGenerator[Painted]):
+    """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
+
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        return iter(())
+
+    @property
+    def pictured(self) -> Earlier:
+        raise NotImplementedError
+
+    def picture(self, task: TaskCandidate, number: int) -> Picture:
+        image = Image.new("RGB", (320, 240), COLOURS[number])
+        ImageDraw.Draw(image).text((20, 100), f"{task.identity}, image {number}", "black", font_size=20)
+        content = io.BytesIO()
+        image.save(content, "PNG")
+        return Picture(content.getvalue(), "image/png")
+
+
+def candidate(stage: str, shape: str, number: int, **changes: Any) -> TaskCandidate:
+    """The n-th task of a shape (`SHAPES`)."""
+    texts, images = SHAPES[shape]
+    key = sample_key(stage, shape, number)
+    fields = {
+        "key": key,
+        "group": key,
+        "identity": identity_of(shape, number),
+        "question": shape.removesuffix("-text"),
+        "texts": tuple(f"{text} (task {number})" for text in texts),
+        "images": tuple(f"{key}/{n}" for n in range(images)),
+        "image_tars": ("test/00000.tar",) * images,
+        "image_sha256s": (f"{number:064x}",) * images,
+        "subject": f"subject-{number}",
+    }
+    return TaskCandidate(**{**fields, **changes})
+
+
+def stage_of(
+    name: str, candidates: Sequence[TaskCandidate], out: Path, source: Painted | None = None, gold: Any = ()
+) -> ReviewStage:
+    """A planned stage that asks these tasks. gold: right values by key."""
+    chosen = source or Painted()
+    generator, known = PaintedTasks(chosen, Context(name)), dict(gold)
+    tasks = tuple(
+        ReviewTask(one.key.replace("-", ""), name, one, one.binding, generator.needed(one), known.get(one.key, ""))
+        for one in candidates
+    )
+    return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks, chosen.enough)
+
+
+class Planned(ReviewTasks):
+    """Stages that stand in for what lies below OUT; `plan` changes them, as a build does."""
+
+    def __init__(self, out: Path, stages: Sequence[ReviewStage]) -> None:
+        super().__init__(Store(str(out)), SECRET)
+        self.plan(stages)
+
+    def plan(self, stages: Sequence[ReviewStage]) -> None:
+        self._seen = {stage.name: _Seen("", stage) for stage in stages}
+        self._loaded = self._collected()
+
+    def _look(self) -> bool:
+        return False
+
+
+def painted_desk(out: Path, stages: Sequence[ReviewStage], **settings: Any) -> ReviewDesk:
+    """A desk with these stages; answers lie below ``out``."""
+    return ReviewDesk(Planned(out, stages), AnswerStore(out / "_review" / "answers.sqlite"), **settings)
+
+
+def all_kinds(out: Path, tasks: int = 3) -> list[ReviewStage]:
+    """A stage a shape, named by it, of some tasks each."""
+    return [stage_of(shape, [candidate(shape, shape, n) for n in range(tasks)], out) for shape in SHAPES]
+
+
+def painted_app(
+    out: Path, stages: Sequence[ReviewStage], annotators: Sequence[str] = ("anna", "ben"), **settings: Any
+) -> tuple[Any, dict[str, str]]:
+    """The app of a desk, and the tokens of links by name, with that of ``admin``."""
+    access = Access(SECRET, annotators)
+    people = [*(Person(name, "annotator") for name in annotators), Person("admin", "admin")]
+    app = make_app(painted_desk(out, stages, **settings), access, "demo")
+    return app, {person.name: access.token(person) for person in people}
+
+
+def right_option(task: ReviewTask) -> str:
+    """The first value of a task's options."""
+    return QUESTIONS[task.candidate.question].layout(cast(TaskCandidate, task.candidate)).values[0]

@@ -1,0 +1,136 @@
+"""Who is asked what, in which order: work for everyone, nothing twice without need."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from generators.decisions.answers import Answer
+from review.queue import LEASE_SECONDS, ReviewQueue
+from review.store import AnswerStore
+from review.tasks import ReviewTask
+from tests.review.asked import Painted, candidate, stage_of
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Room:
+    """Annotators at work, without a page."""
+
+    def __init__(self, folder: Path, tasks: Sequence[ReviewTask]) -> None:
+        self.tasks, self.clock = tuple(tasks), Clock()
+        self.queue, self.store = ReviewQueue(self.clock), AnswerStore(folder / "answers.sqlite")
+
+    def next(self, annotator: str, count: int = 1) -> list[ReviewTask]:
+        return self.queue.next(self.tasks, self.store.held(), annotator, count)
+
+    def answer(self, annotator: str, task: ReviewTask, adjudicated: bool = False) -> None:
+        self.store.save(
+            Answer(
+                stage=task.stage, task=task.candidate.key, binding=task.binding, annotator=annotator, answer="0",
+                adjudicated=adjudicated,
+            )
+        )  # fmt: skip
+        self.queue.release(task, annotator)
+
+    def work(self, *annotators: str) -> dict[str, list[ReviewTask]]:
+        """Have them answer in turns until nobody has a task."""
+        done: dict[str, list[ReviewTask]] = {name: [] for name in annotators}
+        for _ in range(len(self.tasks) * len(annotators) + 1):
+            found = {name: tasks[0] for name in annotators if (tasks := self.next(name))}
+            for name, task in found.items():
+                self.answer(name, task)
+                done[name].append(task)
+            if not found:
+                return done
+        raise AssertionError("the queue never ends")
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Iterator[tuple[ReviewTask, ...]]:
+    yield stage_of("s", [candidate("s", "best-image", n) for n in range(40)], tmp_path).tasks
+
+
+def test_two_annotators_share_the_work(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
+    done = Room(tmp_path, tasks).work("anna", "ben")
+    assert {name: len(found) for name, found in done.items()} == {"anna": 20, "ben": 20}
+    assert {task.id for found in done.values() for task in found} == {task.id for task in tasks}
+
+
+def test_the_order_is_each_annotators_own_and_stays(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
+    room = Room(tmp_path, tasks)
+    orders = [
+        [one.id for one in Room(tmp_path / str(n), tasks).next(name, 40)] for n, name in enumerate(("anna", "ben"))
+    ]
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert [one.id for one in room.next("anna", 3)] == orders[0][:3]
+    assert [one.id for one in room.next("anna", 3)] == orders[0][:3], "a reload shows the same tasks"
+
+
+def test_a_task_that_was_shown_to_somebody_is_asked_of_others_after_a_while(
+    tmp_path: Path, tasks: Sequence[ReviewTask]
+) -> None:
+    room = Room(tmp_path, tasks)
+    assert len(room.next("anna", 40)) == 40
+    assert room.next("ben") == []
+    assert room.queue.counts(room.tasks, room.store.held(), "ben").left == 40
+    room.clock.now += LEASE_SECONDS
+    assert len(room.next("ben", 40)) == 40
+
+
+def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:
+    stage = stage_of(
+        "s", [candidate("s", "best-image", n) for n in range(60)], tmp_path, Painted(overlap=0.3, overlap_answers=2)
+    )
+    twice = {task.id for task in stage.tasks if task.needed == 2}
+    assert 5 < len(twice) < 35
+    done = Room(tmp_path, stage.tasks).work("anna", "ben", "cleo")
+    times = Counter(task.id for found in done.values() for task in found)
+    assert times == {task.id: task.needed for task in stage.tasks}
+    assert max(map(len, done.values())) - min(map(len, done.values())) <= len(twice)
+
+
+def test_gold_tasks_are_asked_of_everyone(tmp_path: Path) -> None:
+    asked = [candidate("s", "best-image", n) for n in range(30)]
+    stage = stage_of("s", asked, tmp_path, gold={one.key: "0" for one in asked[:4]})
+    done = Room(tmp_path, stage.tasks).work("anna", "ben")
+    gold = {task.id for task in stage.tasks if task.gold}
+    assert len(gold) == 4
+    assert all(gold <= {task.id for task in found} for found in done.values())
+
+
+def test_likely_images_are_asked_first_and_those_that_verification_dropped_are_spread(tmp_path: Path) -> None:
+    likely = [candidate("s", "best-image", n, priority=n / 100) for n in range(100)]
+    dropped = [candidate("s", "best-image", 100 + n, priority=0.0, audit=True) for n in range(40)]
+    room = Room(tmp_path, stage_of("s", [*likely, *dropped], tmp_path).tasks)
+    order = room.next("anna", 140)
+    bands = [int(one.candidate.priority * 10) for one in order if not one.candidate.audit]
+    assert bands == sorted(bands, reverse=True)
+    scores = [one.candidate.priority for one in order if not one.candidate.audit]
+    assert scores != sorted(scores, reverse=True), "within a band the order is the annotator's own"
+    places = [at for at, one in enumerate(order) if one.candidate.audit]
+    assert 5 < sum(at < 70 for at in places) < 35
+
+
+def test_one_stage_follows_another(tmp_path: Path) -> None:
+    stages = [stage_of(name, [candidate(name, "keep-pair", n) for n in range(5)], tmp_path) for name in ("b", "a")]
+    room = Room(tmp_path, [task for stage in stages for task in stage.tasks])
+    assert [one.stage for one in room.next("anna", 10)] == ["b"] * 5 + ["a"] * 5
+
+
+def test_what_is_settled_or_decided_in_the_plan_is_not_asked(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
+    carried = stage_of("s", [candidate("s", "best-image", 99, decision="{}")], tmp_path).tasks
+    room = Room(tmp_path, [*tasks, *carried])
+    room.answer("admin", tasks[0], adjudicated=True)
+    found = {one.id for one in room.next("anna", 99)}
+    assert found == {one.id for one in tasks[1:]}
+    assert room.queue.counts(room.tasks, room.store.held(), "anna").left == 39
