@@ -12,6 +12,7 @@ import numpy as np
 
 from evaluation.blind_probes.detectors import Detector
 from evaluation.scorers.checkpoints import read_weights
+from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
 from shards.storage.whole_file import whole_file, write_text
 
@@ -52,10 +53,15 @@ class Detectors:
             )
 
 
-def write_detectors(found: Detectors, out: Path) -> None:
-    """Write ``text_detector.safetensors``, ``image_detector.safetensors`` if there is one, and `FACTS` last."""
+def write_detectors(found: Detectors, out: Path) -> dict[str, str]:
+    """Write ``text_detector.safetensors``, ``image_detector.safetensors`` if there is one, and `FACTS` last.
+
+    Returns:
+        The sha256 of each file of weights, by name; `FACTS` has them too.
+    """
     from safetensors.numpy import save_file
 
+    written = dict[str, str]()
     for half, detector in zip(HALVES, (found.text, found.image), strict=True):
         path = out / f"{half}_detector.safetensors"
         if detector is None:
@@ -63,7 +69,9 @@ def write_detectors(found: Detectors, out: Path) -> None:
             continue
         with whole_file(path) as temporary:
             save_file({"weight": detector.weight[None], "bias": np.array([detector.bias], np.float32)}, temporary)
-    write_text(out / FACTS, json.dumps(dict(found.facts), indent=1, sort_keys=True) + "\n")
+        written[path.name] = sha256_of_file(path)[0]
+    write_text(out / FACTS, json.dumps({**found.facts, "sha256": written}, indent=1, sort_keys=True) + "\n")
+    return written
 
 
 def read_detectors(folder: Path) -> Detectors:
@@ -76,6 +84,9 @@ def read_detectors(folder: Path) -> Detectors:
     try:
         facts = json.loads(path.read_text("utf-8"))
         halves, data = facts["halves"].keys(), [str(one) for one in facts["data"]]
+        written = {
+            f"{half}_detector.safetensors": str(facts["sha256"][f"{half}_detector.safetensors"]) for half in halves
+        }
         named = (
             bool(data) and "text" in halves and isinstance(facts["model"], str) and isinstance(facts["encoder"], str)
         )
@@ -86,6 +97,9 @@ def read_detectors(folder: Path) -> Detectors:
     if not named:
         raise WrongUse(f"{path}: does not say which encoder its detectors belong to; {_AGAIN}")
     text, image = (folder / f"{half}_detector.safetensors" for half in HALVES)
+    for name, sha256 in written.items():
+        if not (folder / name).is_file() or sha256_of_file(folder / name)[0] != sha256:
+            raise WrongUse(f"{folder / name}: absent, or not what {path} names; {_AGAIN}")
     return Detectors(_read(text), _read(image) if "image" in halves else None, facts)
 
 

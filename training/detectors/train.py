@@ -18,6 +18,7 @@ from evaluation.dataset_parts import Part, open_benchmarks
 from evaluation.examples import Benchmark
 from evaluation.features.similarities import ByFeatures
 from evaluation.scorers.contract import Running
+from manifests.canonical import digest
 from manifests.errors import WrongUse
 from training.detectors.settings import DetectorSettings
 from training.examples.held_out import held_out
@@ -30,12 +31,14 @@ LEAST_GROUPS = 3  # one each to train on, to choose the epoch by, and to test wi
 class TrainedDetectors:
     """What `train_detectors` wrote.
 
-    accuracy: shares (0-1) of held-out halves that are classified correctly, by ``text`` and ``image``.
+    accuracy: shares (0-1) of held-out halves that are classified correctly, by ``text`` and ``image``. digest: of the
+    files of weights.
     """
 
     folder: Path
     detectors: Detectors
     accuracy: dict[str, float]
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,9 @@ def train_detectors(settings: DetectorSettings, out: Path, cache: Path | None = 
             "halves": facts,
         },
     )
-    write_detectors(detectors, out)
-    return TrainedDetectors(out, detectors, {half: one["test_accuracy"] for half, one in facts.items()})
+    written = write_detectors(detectors, out)
+    accuracy = {half: one["test_accuracy"] for half, one in facts.items()}
+    return TrainedDetectors(out, detectors, accuracy, digest(written))
 
 
 def _pairs_of(text: str) -> list[tuple[str, Benchmark]]:

@@ -98,8 +98,8 @@ class Design(_Frozen):
     seeds: each has its own base, and its own order of examples. calibration_seed: that the base was tuned on.
     least: percentage points that a supported claim must reach. resamples: of the bootstrap.
     primary: test set whose verdicts decide claims; the others say how far these carry.
-    base, training, combiner: settings of `training.clip.settings.ClipSettings`, and of `training.combiner`; ``data``
-        names subsets, ``model`` of the base a file beside the design.
+    base, training, combiner, detectors: settings of `training.clip.settings.ClipSettings`, of `training.combiner` and
+        of `training.detectors`; ``data`` names subsets, ``model`` of the base a file beside the design.
     full: what ``--full`` changes, by key of the design.
     """
 
@@ -115,6 +115,7 @@ class Design(_Frozen):
     base: Mapping[str, Any]
     training: Mapping[str, Any]
     combiner: Mapping[str, Any]
+    detectors: Mapping[str, Any]
     arms: Mapping[str, Arm]
     claims: Mapping[str, Claim]
     full: Mapping[str, Any] = {}

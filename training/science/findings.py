@@ -12,9 +12,10 @@ import numpy as np
 
 from manifests.errors import WrongUse
 from training.science.coverage import SPREADS, Coverage, simulate
+from training.science.detected import Detected, read_detected
 from training.science.gate import Passed, measure_base
 from training.science.outcomes import Right, percent, read_right
-from training.science.runs import PROBES, Run, Study
+from training.science.runs import DETECTORS, PROBES, Run, Study
 from training.science.verdicts import Compared, judge
 
 SHOWN = {"pairs": ("text", "image", "group"), "queries": ("recall@1", "recall@2", "recall@3")}
@@ -50,8 +51,9 @@ class Findings:
     """What a study found.
 
     gates: of every base, the calibration seed's first. judged: comparisons by test set. rows, groups: of test sets.
-    probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. unfinished: arms that are not done for
-    every seed. seconds: of all runs together.
+    probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. halves: sizes and accuracies (0-1) on
+    the detectors' own data, by half. detected: by test set. Both are empty where detectors are not finished.
+    unfinished: arms that are not done for every seed. seconds: of all runs together.
     """
 
     study: Study
@@ -64,6 +66,8 @@ class Findings:
     unfinished: list[str]
     controls: list[Control]
     probes: dict[str, dict[str, Any]]
+    halves: dict[str, dict[str, Any]]
+    detected: dict[str, Detected]
     coverage: list[Coverage]
     seconds: float
 
@@ -96,6 +100,8 @@ def find(study: Study) -> Findings:
         for arm in _arms(study, test, arms)
     ]
     groups = {test: len(np.unique(right.groups)) for test, right in first.items()}
+    detectors = Run(DETECTORS, design.seeds[0])
+    trained = study.done(detectors)
     return Findings(
         study=study,
         tests=tests,
@@ -107,6 +113,10 @@ def find(study: Study) -> Findings:
         unfinished=[name for name in design.arms if name not in arms],
         controls=_controls(study, arms),
         probes=_probes(study),
+        halves={} if trained is None else dict(trained.facts["halves"]),
+        detected={}
+        if trained is None
+        else {test: read_detected(study.detected(detectors, test)) for test in study.wanted(detectors)},
         coverage=[
             simulate(len(design.seeds), groups[design.primary["pairs"]], spread, _TRIALS, _RESAMPLES)
             for spread in SPREADS

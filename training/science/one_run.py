@@ -8,13 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from evaluation.blind_probes.detector_files import read_detectors
 from evaluation.blind_probes.features import encoder_of
 from evaluation.blind_probes.run import give_away, write_probes
 from evaluation.run import run as score
 from evaluation.scorers.contract import Running
 from shards.storage.whole_file import write_text
 from training.science.design import DESIGN
-from training.science.runs import BASE, PROBES, Done, Run, Study
+from training.science.detected import detect
+from training.science.runs import BASE, DETECTORS, PROBES, Done, Run, Study
 
 #: Examples of a pass of scoring; one thread, since every run has one core.
 RUNNING = Running(batch=64, threads=1)
@@ -44,6 +46,8 @@ def _trained(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     """Train a run; returns the sha256 of its weights and what is worth keeping."""
     if run.arm == PROBES:
         return "", _probe(study, run)
+    if run.arm == DETECTORS:
+        return _train_detectors(study, run)
     kind = "clip" if run.arm == BASE else study.design.arms[run.arm].kind
     return {"clip": _train_clip, "combiner": _train_combiner, "rule": _no_training}[kind](study, run)
 
@@ -91,21 +95,44 @@ def _train_combiner(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     return trained.digest, {"best_step": trained.best_step, "validation": trained.best_value}
 
 
+def _train_detectors(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
+    """Detectors of the halves of pairs, on the features of the base of this seed."""
+    from training.detectors.settings import DetectorSettings
+    from training.detectors.train import train_detectors
+
+    given = {**study.design.detectors, "seed": run.seed, "threads": 1, "device": "cpu"}
+    given["data"] = tuple(f"{study.data}:{subset}" for subset in given["data"])
+    given["model"] = _base_model(study, run)
+    folder = study.folder(run)
+    trained = train_detectors(DetectorSettings.model_validate(given), folder / "detectors", folder / "features")
+    return trained.digest, {"halves": trained.detectors.facts["halves"]}
+
+
 def _no_training(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     return "", {}
 
 
 def _score(study: Study, run: Run, tests: Sequence[str]) -> None:
     folder = study.folder(run)
-    score([study.benchmark(test) for test in tests], [study.model(run)], folder, folder / "features", RUNNING)
+    if run.arm == DETECTORS:
+        detectors = read_detectors(folder / "detectors")
+        encode = encoder_of(_base_model(study, run), folder / "features", RUNNING, detectors)
+        for test in tests:
+            detect(study.benchmark(test), detectors, encode).write(study.detected(run, test))
+    else:
+        score([study.benchmark(test) for test in tests], [study.model(run)], folder, folder / "features", RUNNING)
     shutil.rmtree(folder / "features", ignore_errors=True)
 
 
 def _probe(study: Study, run: Run) -> Mapping[str, Any]:
     """Probe the test sets blindly, with the features of the base of this seed; what is found is written beside it."""
     folder = study.folder(run)
-    encode = encoder_of(f"open_clip:{study.weights(replace(run, arm=BASE))}", folder / "features", RUNNING)
+    encode = encoder_of(_base_model(study, run), folder / "features", RUNNING)
     for test in study.tests("pairs"):
         write_probes(give_away(study.benchmark(test), images=True, encode=encode, seed=run.seed), folder)
     shutil.rmtree(folder / "features", ignore_errors=True)
     return {}
+
+
+def _base_model(study: Study, run: Run) -> str:
+    return f"open_clip:{study.weights(replace(run, arm=BASE))}"

@@ -18,7 +18,7 @@ from shards.storage.store import Store
 from shards.storage.whole_file import write_text
 from training.science.design import DESIGN, Design
 
-BASE, PROBES = "base", "probes"
+BASE, PROBES, DETECTORS = "base", "probes", "detectors"
 DONE = "done.json"
 #: Of what a run gives: raised when the same settings give other weights or scores.
 VERSION = 1
@@ -26,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One base, one arm of one seed, or the blind probes of the test sets (`PROBES`)."""
+    """One base, one arm of one seed, or what else is asked of the test sets (`PROBES`, `DETECTORS`)."""
 
     arm: str
     seed: int
@@ -105,6 +105,10 @@ class Study:
             run = replace(run, arm=BASE)
         return scores_path(self.folder(run), test, self.model(run))
 
+    def detected(self, run: Run, test: str) -> Path:
+        """What the detectors of a run tell of a test set (`training.science.detected`)."""
+        return self.folder(run) / "detected" / f"{test}.json"
+
     @cached_property
     def data_digests(self) -> dict[str, str]:
         """Of every subset of the world."""
@@ -116,7 +120,7 @@ class Study:
         return [Run(BASE, seed) for seed in (self.design.calibration_seed, *self.design.seeds)]
 
     def after_base(self) -> list[Run]:
-        """All arms that need a run of their own, and the probes: first those that claims are about, by seed."""
+        """All arms that need a run of their own, first those that claims are about, by seed; then probes, detectors."""
         scored = {test.asks for test in map(self.design.tests.__getitem__, self.tests())}
         arms = [
             name for name, arm in self.design.arms.items() if arm.asks in scored and arm.model != "open_clip:{base}"
@@ -124,12 +128,14 @@ class Study:
         claimed = {one for claim in self.design.claims.values() for one in (*claim.better, *claim.than)}
         runs = [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm in claimed]
         runs += [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm not in claimed]
-        return [*runs, Run(PROBES, self.design.seeds[0])]
+        # One base is enough for these: they take half a minute, and say something of the world more than of a seed.
+        return [*runs, *(Run(what, self.design.seeds[0]) for what in (PROBES, DETECTORS))]
 
     def finished_arms(self) -> set[str]:
         """Arms that are trained and scored for every seed."""
         needed = {run.arm for run in self.after_base()}
-        able = {name for name, arm in self.design.arms.items() if arm.model == "open_clip:{base}"} | needed - {PROBES}
+        able = {name for name, arm in self.design.arms.items() if arm.model == "open_clip:{base}"}
+        able |= needed - {PROBES, DETECTORS}
         return {
             arm
             for arm in able
@@ -143,8 +149,9 @@ class Study:
         """
         if run.arm == PROBES:
             return {}
-        base = run.arm == BASE
-        tests = self.tests("pairs" if base else self.design.arms[run.arm].asks, tuning=base)
+        # No arm is tested on what the base was tuned on. Detectors are: they decide nothing.
+        tuned = run.arm in (BASE, DETECTORS)
+        tests = self.tests("pairs" if tuned else self.design.arms[run.arm].asks, tuning=tuned)
         if run.seed == self.design.calibration_seed:
             tests = [test for test in tests if self.design.tests[test].tuning]
         return {test: self.data_digests[self.design.tests[test].subset] for test in tests}
@@ -158,12 +165,13 @@ class Study:
             return digest(
                 [*decided, {test: self.data_digests[design.tests[test].subset] for test in self.tests("pairs")}]
             )
-        settings = design.settings(run.arm if run.arm != BASE else None)
+        settings = design.detectors if run.arm == DETECTORS else design.settings(None if run.arm == BASE else run.arm)
         subsets = [*settings.get("data", ()), *settings.get("validation", ())]
         read = {subset: self.data_digests[subset] for subset in subsets}
         if run.arm == BASE:
             decided.append(json.loads(DESIGN.with_name(settings["model"]).read_text("utf-8")))
-        return digest([*decided, read, json.loads(json.dumps(settings)), self.model_written(run)])
+        decided += [read, json.loads(json.dumps(settings))]
+        return digest(decided if run.arm == DETECTORS else [*decided, self.model_written(run)])
 
     def trained(self, run: Run) -> Done | None:
         """What a run left, if it is trained by this design on these data; whether or not it is scored."""

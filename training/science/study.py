@@ -74,6 +74,7 @@ def write_report(found: Findings, folder: Path) -> Path:
         "comparisons": [asdict(one) for compared in found.judged.values() for one in compared],
         "scores": [asdict(one) for one in found.scores],
         "gate": [asdict(one) for one in found.gates],
+        "detectors": {test: asdict(one) for test, one in found.detected.items()},
     }
     write_text(folder / "results.json", json.dumps(numbers, indent=2) + "\n")
     write_text(folder / REPORT, report.write(found))

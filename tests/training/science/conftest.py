@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tests.training.science.made_scores import small_design, write_matchings, write_queries
-from training.science.runs import PROBES, Done, Study
+from training.science.detected import CHANCE, Detected, Told
+from training.science.runs import DETECTORS, PROBES, Done, Study
 
 RIGHT = {"none": 0.3, "ft": 0.4, "weight-0": 0.4, "negative-images": 0.8, "combiner": 0.9, "text-only": 0.2}
 
@@ -43,10 +44,20 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
                 path = study.folder(run) / "probes" / f"{test}.json"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(about))
+        facts: dict[str, Any] = {}
+        if run.arm == DETECTORS:
+            told = Told(51.25, 48.0, 54.5)
+            for test in study.wanted(run):
+                kinds = {kind: dict.fromkeys(CHANCE, told) for kind in ("swap_att", "replace_rel")}
+                Detected(80, dict.fromkeys(CHANCE, told), kinds).write(study.detected(run, test))
+            sizes = {f"{part}_pairs": 20 for part in ("train", "validation", "test")}
+            facts["halves"] = {
+                half: {**sizes, "train_accuracy": 0.53, "test_accuracy": 0.5} for half in ("text", "image")
+            }
         rng = np.random.default_rng([run.seed, len(run.arm)])
-        for test in study.wanted(run):
+        for test in study.wanted(run) if run.arm != DETECTORS else ():
             write = write_matchings if study.design.tests[test].asks == "pairs" else write_queries
             write(study.scores(run, test), rng, RIGHT.get(run.arm, 0.5))
         weights = "same" if run.arm in ("ft", "weight-0") else run.name
-        study.record(run, Done(study.digest(run), weights, 10.0, {}, study.wanted(run)))
+        study.record(run, Done(study.digest(run), weights, 10.0, facts, study.wanted(run)))
     return study

@@ -8,6 +8,7 @@ import yaml
 from manifests.errors import WrongUse
 from tests.training.science.made_scores import small_design
 from training.clip.settings import settings_from
+from training.detectors.settings import DetectorSettings
 from training.science.design import DESIGN, read_design
 
 
@@ -28,6 +29,7 @@ def test_every_arm_has_settings_that_training_takes(full: bool) -> None:
         if arm.kind == "clip":
             settings = settings_from({**design.clip_settings(name), "model": "ViT-B-32"})
             assert settings.twins == ("both" if name == "extra-positives" else "first")
+    assert DetectorSettings.model_validate({**design.detectors, "seed": 1}).data == ("arms",)
     # The control of weight 0 is fine-tuning with a regulariser that must not matter.
     zero, ft = design.clip_settings("weight-0"), design.clip_settings("ft")
     assert {key for key in zero if zero[key] != ft.get(key)} == {"regulariser", "regulariser_weight"}

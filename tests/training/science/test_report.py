@@ -12,7 +12,7 @@ from tests.training.science.conftest import MadeStudy
 from tests.training.science.made_scores import write_matchings
 from training.science.findings import best_arm, find
 from training.science.gate import check_gate
-from training.science.runs import BASE, PROBES, Done, Run, Study
+from training.science.runs import BASE, DETECTORS, PROBES, Done, Run, Study
 from training.science.study import write_report
 
 
@@ -26,6 +26,10 @@ def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp
     assert "weight-0 ends with the bytes of ft: 2 of 2 seeds" in text
     assert "Not built, so not tested: Rendered by Kubric." in text
     assert "words: 55.0 (from 51.0)" in text
+    detected = "51.2 (48.0 to 54.5) | " * 5
+    assert "on 60 pairs of arms" in text and "| chance | 50 | 50 | 12.5 | 12.5 | 6.25 |" in text
+    for row in ("Calibration", "In-world test", "Held-out combinations", "swap_att"):
+        assert f"| {row} | {detected.strip()}\n" in text
     numbers = json.loads((path.parent / "results.json").read_text())
     c1 = next(one for one in numbers["comparisons"] if one["claim"] == "C1" and one["than"] == "text-only")
     assert f"{c1['difference']:+.1f}" in text and c1["test"] == "galleries"
@@ -60,6 +64,13 @@ def test_a_run_is_done_while_what_decides_it_is_the_same(study: Study) -> None:
     assert done is not None
     study.record(base, Done(done.digest, "other weights", 1.0, {}, done.scored))
     assert not study.done(arm) and study.done(Run("ft", 2))
+    # Detectors read the base's features of what arms are trained on.
+    detectors = Run(DETECTORS, 1)
+    assert not study.done(detectors)
+    study.record(base, done)
+    assert study.done(detectors) and {*study.wanted(detectors)} == {"calibration", "in-world", "held-out"}
+    rate = study.design.model_copy(update={"detectors": {**study.design.detectors, "rate": 1.0}})
+    assert not MadeStudy(rate, study.out, study.data).done(detectors)
     # Another test set: trained, and not scored on it yet.
     tests = {**study.design.tests, "more": study.design.tests["in-world"]}
     more = MadeStudy(study.design.model_copy(update={"tests": tests}), study.out, study.data)
@@ -67,12 +78,13 @@ def test_a_run_is_done_while_what_decides_it_is_the_same(study: Study) -> None:
 
 
 def test_a_study_that_is_not_finished_reports_what_is(study: Study, tmp_path: Path) -> None:
-    for arm in ("extra-positives", PROBES):
+    for arm in ("extra-positives", PROBES, DETECTORS):
         (study.folder(Run(arm, 1)) / "done.json").unlink()
     found = find(study)
     text = write_report(found, tmp_path / "report").read_text("utf-8")
     assert "**not tested yet**: B3, B4, B5" in text and "left out: extra-positives." in text
-    assert found.probes == {} and {one.claim for one in found.judged["in-world"]} >= {"A1", "B1"}
+    assert found.probes == {} == found.detected and "what a caption or an image alone tells\n\nNot finished." in text
+    assert {one.claim for one in found.judged["in-world"]} >= {"A1", "B1"}
     (study.folder(Run(BASE, 2)) / "done.json").unlink()
     with pytest.raises(WrongUse, match="no arm is finished for all of 2 seeds"):
         find(study)

@@ -42,6 +42,7 @@ def design(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "seeds": [1, 2], "resamples": 100, "arms": arms, "claims": claims, "full": {},
         "gate": {**found["gate"], "low": 0, "high": 100}, "base": {**found["base"], "steps": 2, "batch": 16},
         "training": {**found["training"], "steps": 3, "batch": 16},
+        "detectors": {**found["detectors"], "text_epochs": 2, "image_epochs": 2},
         "combiner": {**found["combiner"], "epochs": 2, "batch": 8, "projection": 8, "hidden": 8},
     }  # fmt: skip
     path.write_text(yaml.safe_dump({**found, **changes}), "utf-8")
@@ -78,5 +79,6 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
     for run in (*studies[0].bases(), *studies[0].after_base()):
         done = [study.done(run) for study in studies]
         assert done[0] is not None and done[1] is not None and done[0].weights == done[1].weights, run.name
+    assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out"}
     ft, zero = (studies[0].done(Run(arm, 1)) for arm in ("ft", "weight-0"))
     assert ft is not None and zero is not None and ft.weights == zero.weights
