@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
     testing.add_argument(
         "--seeds", type=between(2, MOST_SEEDS), metavar="N", help="number of seeds (default: those of the design)"
     )
-    testing.add_argument("--full", action="store_true", help="more seeds and steps, and rendered test scenes; hours")
+    testing.add_argument("--full", action="store_true", help="twice the seeds, three times the steps; hours")
     testing.add_argument(
         "--workers",
         type=between(0, MOST_WORKERS),

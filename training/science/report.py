@@ -26,7 +26,7 @@ def _head(found: Findings) -> str:
     for test in design.primary.values():
         for name, verdict in _marked(found, test).items() if test in found.judged else ():
             decided[verdict.rstrip("†")].append(name + "†" * verdict.endswith("†"))
-            left.pop(name)
+            left.pop(name, None)
     if left:
         decided["not tested yet"] = [*left]
     lines = [f"* **{verdict}**: {', '.join(names) or 'none'}" for verdict, names in decided.items()]
