@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from manifests.errors import WrongUse
+
 SPOOL = "_spool"
 ATTEMPTS = 10  # to create a folder below one that another process's sweep removes when it is empty
 
@@ -46,6 +48,8 @@ class Spool:
 
     def sweep(self) -> None:
         """Remove what killed processes of this machine left."""
+        if self._store is not None and self.parent.is_symlink():
+            return
         try:
             names = os.listdir(self.parent)
         except (FileNotFoundError, NotADirectoryError):
@@ -59,6 +63,8 @@ class Spool:
                 self.parent.rmdir()
 
     def _create(self) -> tempfile.TemporaryDirectory[str]:
+        if self._store is not None:
+            refuse_link(self.parent)
         attempt = 1
         while True:
             try:
@@ -93,3 +99,12 @@ class Spool:
         if remedy is None or elsewhere or str(place) in str(error.strerror):
             return error
         return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)
+
+
+def refuse_link(folder: Path) -> None:
+    """Raise `WrongUse` where a folder below OUT is a link: what is written there would land outside of OUT."""
+    if folder.is_symlink():
+        raise WrongUse(
+            f"{folder}: a link to {os.readlink(folder)}; nothing is written through a link. Remove it, or put the "
+            "folder in its place, and run the same command again"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 from manifests.canonical import sha256_of
 from manifests.errors import WrongUse
 from shards.storage import object_store
-from shards.storage.spool import Spool
+from shards.storage.spool import Spool, refuse_link
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,15 @@ class Store:
     def read(self, path: str) -> bytes:
         """The whole file; FileNotFoundError when it is absent."""
         if self._local is not None:
-            return (self._local / path).read_bytes()
+            with _open_regular(self._local / path) as stream:
+                return stream.read()
         with self._reaching(path):
             return object_store.read(self._remote, f"{self._base}/{path}")
 
     def read_part(self, path: str, start: int, size: int) -> bytes:
         """``size`` bytes from byte ``start`` on, fewer where the file ends; FileNotFoundError when it is absent."""
         if self._local is not None:
-            with (self._local / path).open("rb", buffering=0) as stream:
+            with _open_regular(self._local / path) as stream:
                 # One call asks for at most 2 GB, and may give less than was asked for.
                 return os.pread(stream.fileno(), size, start)
         with self._reaching(path):
@@ -70,7 +72,7 @@ class Store:
     def open(self, path: str) -> Iterator[BinaryIO]:
         """The file as a seekable stream of bytes."""
         if self._local is not None:
-            with (self._local / path).open("rb") as stream:
+            with _open_regular(self._local / path) as stream:
                 yield stream
             return
         with self._reaching(path):
@@ -138,7 +140,7 @@ class Store:
             return
         with spooled.open("rb+") as stream:
             os.fsync(stream.fileno())
-        target = self._local / path
+        target = self._target(self._local, path)
         new = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -151,7 +153,7 @@ class Store:
     def remove(self, path: str) -> None:
         """Remove a file; nothing happens when it is absent."""
         if self._local is not None:
-            (self._local / path).unlink(missing_ok=True)
+            self._target(self._local, path).unlink(missing_ok=True)
             return
         with contextlib.suppress(FileNotFoundError), self._reaching(path):
             self._remote.rm_file(f"{self._base}/{path}")
@@ -178,6 +180,16 @@ class Store:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
 
+    @staticmethod
+    def _target(root: Path, path: str) -> Path:
+        """Where a file is written or removed. A link in its place is replaced or removed; one above it is refused."""
+        *folders, name = path.split("/")
+        folder = root
+        for one in folders:
+            folder /= one
+            refuse_link(folder)
+        return folder / name
+
     def _children(self, folder: str) -> dict[str, dict[str, Any]]:
         """What the object store's own listing says of everything directly in a folder, by name."""
         place = f"{self._base}/{folder}".rstrip("/")
@@ -196,6 +208,15 @@ class Store:
         self._remote.invalidate_cache()
         with object_store.explaining(f"{self.root}/{path}"):
             yield
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file to read it; a pipe in its place, which would be waited for without end, raises `WrongUse`."""
+    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise WrongUse(f"{path}: a pipe or a device, not a file; remove it and run the same command again")
+    return stream
 
 
 def sync(path: Path) -> None:

@@ -164,6 +164,39 @@ def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> No
     assert store.names(SPOOL) == []
 
 
+@pytest.mark.parametrize("link", ["eq-x", "eq-x/test", SPOOL])
+def test_nothing_is_written_or_removed_through_a_link_below_out(tmp_path: Path, link: str) -> None:
+    outside, out = tmp_path / "outside", tmp_path / "out"
+    kept = outside / ("test/00000.tar" if link == "eq-x" else "00000.tar")
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"mine")
+    (out / link).parent.mkdir(parents=True)
+    (out / link).symlink_to(outside)
+    store, path = Store(str(out)), f"{SPOOL}/00000.tar" if link == SPOOL else "eq-x/test/00000.tar"
+    assert store.read(path) == b"mine"  # a downloaded data set may be made of links
+    for change in (lambda: store.write(path, b"new"), lambda: store.remove(path)):
+        with pytest.raises(WrongUse, match=f"out/{link}: a link to {outside}; nothing is written through a link"):
+            change()
+    assert [one for one in outside.rglob("*") if one.is_file()] == [kept] and kept.read_bytes() == b"mine"
+
+
+def test_a_link_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_bytes(b"mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/file").symlink_to(tmp_path / "outside")
+    Store(str(tmp_path / "out")).write("file", b"new")
+    assert (tmp_path / "out/file").read_bytes() == b"new" and (tmp_path / "outside").read_bytes() == b"mine"
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "receipt")
+    store = Store(str(tmp_path))
+    for look in (store.read, store.sha256, lambda path: store.read_part(path, 0, 1)):
+        with pytest.raises(WrongUse, match=r"receipt: a pipe or a device, not a file; remove it"):
+            look("receipt")
+
+
 def test_an_output_that_is_a_file_or_below_one_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for out in ("file", "file/out"):
