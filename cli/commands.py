@@ -74,7 +74,9 @@ def look(asked: argparse.Namespace) -> None:
     if asked.count < 1:
         raise WrongUse("--count: at least 1 sample a subset")
     store = Store(asked.out)
-    for path in write_look(store, published(store, asked.only), asked.count):
+    with store.tidied():
+        written = write_look(store, published(store, asked.only), asked.count)
+    for path in written:
         print(f"{store.root}/{path}")
 
 

@@ -12,24 +12,19 @@ from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 
-from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, review, science, train
-from cli.commands import build, export, look, parse, plan, status, verify
-from cli.options import add_command
 from manifests.errors import DecisionsMissing, TwinsetError, WrongUse
 
-#: Each adds its commands below `twinset eval`.
-EVALUATIONS = (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes)
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     _open_streams()
-    asked = _parser().parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
-    )
     try:
+        asked = _parser().parse_args(arguments)
+        logging.basicConfig(
+            stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
+        )
         code = int(asked.run(asked) or 0)
         sys.stdout.flush()
         return code
@@ -70,6 +65,11 @@ def _log_cause(error: Exception) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
+    from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, review, science, train
+    from cli.commands import build, export, look, parse, plan, status, verify
+    from cli.options import add_command
+
     parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
     parser.add_argument("--verbose", action="store_true", help="show log lines")
@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
-    for module in EVALUATIONS:
+    for module in (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes):
         module.add(evaluations)
     review.add(commands)
     science.add(commands)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, TypeVar
 
 from generators.named_pairs import NamedPairCandidate
 from manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
+from manifests.errors import TwinsetError, in_words
 from shards.contracts import EXAMPLES, Context, Generator, Source
 from shards.kinds.samples import Rejected, TableRows
+
+T = TypeVar("T")
 
 
 class BrokenContract(AssertionError):
@@ -34,8 +38,11 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     travelled = type(source).model_validate(source.model_dump(mode="json"))
     _expect(travelled == source, "settings change on the way through JSON; use types that pydantic writes and reads")
     _check_words(source)
-    first, second = source.open(context), source.open(context)
-    _expect(first.inputs() == second.inputs(), "inputs() differs between two generators of the same settings")
+    first, second = (_called(f"{source.kind}: open()", partial(source.open, context)) for _ in range(2))
+    _expect(isinstance(first, Generator), f"open() gives a {type(first).__name__}; return a Generator")
+    inputs = [_called(f"{source.kind}: inputs()", one.inputs) for one in (first, second)]
+    _expect(isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text")
+    _expect(inputs[0] == inputs[1], "inputs() differs between two generators of the same settings")
     planned = _planned(first, most)
     _expect(bool(planned), "nothing is planned; give the check inputs of which something is")
     _expect(
@@ -68,7 +75,7 @@ def _check_words(source: Source) -> None:
 
 
 def _planned(generator: Generator[Any], most: int) -> list[Candidate]:
-    return list(islice(generator.plan(), most))
+    return _called(f"{generator.source.kind}: plan()", lambda: list(islice(generator.plan(), most)))
 
 
 def _check_candidates(
@@ -101,7 +108,7 @@ def _check_left_out(source: Source, generator: Generator[Any]) -> None:
 
 
 def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[Candidate]) -> None:
-    made = list(generator.make(candidates))
+    made = _called(f"{source.kind}: make()", lambda: list(generator.make(candidates)))
     answered, asked = [one.key for one in made], [one.key for one in candidates]
     _expect(answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order")
     for one in made:
@@ -164,6 +171,18 @@ def _repeated(values: Iterable[str]) -> str | None:
             return value
         seen.add(value)
     return None
+
+
+def _called(what: str, call: Callable[[], T]) -> T:
+    """What a part of the source gives; an error that no user of it could read is a broken contract."""
+    try:
+        return call()
+    except TwinsetError:
+        raise
+    except Exception as error:
+        raise BrokenContract(
+            f"{what} raises {in_words(error)}; correct it, or raise WrongUse that names the input and the remedy"
+        ) from error
 
 
 def _expect(kept: bool, problem: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any
 
 from manifests.errors import TwinsetError, WrongUse, missing_words
@@ -24,9 +25,10 @@ def plan_states(job: Job, write: bool) -> dict[str, Any]:
     write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
     """
     found: dict[str, Any] = {"stages": {}, "subsets": {}}
-    for name in job.recipe.all:
-        part = "stages" if name in job.recipe.stages else "subsets"
-        found[part][name] = {**_planned(job, name, write), "reads": job.recipe.reads(name)}
+    with job.store.tidied() if write else nullcontext():
+        for name in job.recipe.all:
+            part = "stages" if name in job.recipe.stages else "subsets"
+            found[part][name] = {**_planned(job, name, write), "reads": job.recipe.reads(name)}
     return found
 
 

@@ -53,6 +53,8 @@ def test_plan_below_out_says_what_is_done(recipe: Path, built: Path, capsys: Sai
     (built / "pairs/_meta/receipts/00001.json").unlink()
     assert main(["plan", str(recipe), "--out", str(built), "--json"]) == 0
     assert printed(capsys)["subsets"]["pairs"]["state"] == "2 of 3 shards"
+    assert main(["plan", str(recipe), "--out", str(built), "--set", "subsets.pairs.count=4"]) == 0
+    assert not (built / "_spool").exists()
 
 
 def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, capsys: Said) -> None:
@@ -80,6 +82,7 @@ def test_verify_names_a_changed_byte(built: Path, capsys: Said) -> None:
 def test_look_and_exports(built: Path, tmp_path: Path, capsys: Said) -> None:
     assert main(["look", str(built), "--count", "2"]) == 0
     assert f"{built}/look-2.html" in capsys.readouterr().out and (built / "look-2.html").stat().st_size > 1000
+    assert not (built / "_spool").exists()
     assert main(["look", str(built), "--count", "0"]) == 2
     for format in ("eqben", "openclip"):
         assert main(["export", str(built), "--format", format, "--to", str(tmp_path / format)]) == 0

@@ -72,6 +72,20 @@ def test_a_terminal_shows_stage_phase_count_and_rate(recipe: Path) -> None:
     assert "dataset" in shown and "describing" in shown
 
 
+def test_an_interrupt_while_the_command_is_imported_is_one_line() -> None:
+    code = """import sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "twinset":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from cli.main import main
+sys.exit(main(["status", "out"]))"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    assert (done.returncode, done.stderr) == (1, "twinset: interrupted\n")
+
+
 def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     out = recipe.parent / "out"
     command = [*TWINSET, "build", str(recipe), "--out", str(out), "--runner", "processes", "--workers", "2"]

@@ -95,7 +95,9 @@ class Rows(Source):
         return "What no count tells." if self.fault == "notes" else "* What no count tells.\n"
 
     def open(self, context: Context) -> RowGenerator:
-        return RowGenerator(self, context)
+        if self.fault == "open":
+            raise KeyError("rows")
+        return None if self.fault == "open nothing" else RowGenerator(self, context)  # type: ignore[return-value]
 
 
 class RowGenerator(Generator[Rows]):
@@ -106,6 +108,8 @@ class RowGenerator(Generator[Rows]):
     runs = 0
 
     def inputs(self) -> str:
+        if self.source.fault == "inputs fail":
+            raise ValueError("not a row")
         return str(id(self)) if self.source.fault == "inputs" else "the same"
 
     def plan(self) -> Iterator[Row]:
@@ -135,6 +139,9 @@ class RowGenerator(Generator[Rows]):
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
+        ("open", r"rows: open\(\) raises KeyError: 'rows' .*; correct it, or raise WrongUse"),
+        ("open nothing", "open.. gives a NoneType; return a Generator"),
+        ("inputs fail", r"rows: inputs\(\) raises ValueError: not a row"),
         ("inputs", "inputs.. differs between two generators"),
         ("plans", "two plans differ"),
         ("keys", "key 'rows-[a-z2-7]+' is that of two candidates"),
