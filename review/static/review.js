@@ -1,0 +1,224 @@
+// The review page. It shows one task at a time, preloads the images of the next ones, and keeps an answer in the
+// browser's storage until the server has confirmed it.
+
+import { annotator, ask, Trouble } from "./server.js";
+import { listen } from "./hands.js";
+import { $, announce, chooser, drawTask, drawWords, make, note, prepare } from "./view.js";
+
+const AHEAD = 3; // tasks that are loaded beside the one shown
+const GUARD = 150; // ms after a task appears in which nothing is an answer: the second press of a double press
+const LONGEST_PAUSE = 15; // s between two attempts to reach the server
+
+const UNSENT = `twinset-answer:${annotator}:`;
+
+let queue = []; // tasks that wait; the first is the one shown
+let progress = null; // {done, total, per_hour} as the server counted last
+let exhausted = false; // the server has nothing beyond the queue
+let answeredMeanwhile = new Set(); // ids answered while a list of tasks was under way: that list may still hold them
+let undos = 0; // undos that the server has not confirmed
+let undoUnsure = false; // the reply to an undo was lost
+let shown; // the task on the page; null: none is left
+let readyAt = null; // when all images of the shown task were there
+let seconds = 0; // spent on the shown task before it was last hidden
+let visibleSince = null;
+const skipped = new Set(); // ids of tasks whose images did not load
+const outbox = Object.keys(localStorage).filter((key) => key.startsWith(UNSENT)).map((key) => JSON.parse(localStorage[key]));
+
+let working = false;
+let wake = () => {};
+
+// One request at a time, in order: answers, then undos, then more tasks. What fails is repeated; an answer is safe to
+// repeat, since the server keeps one a task.
+async function work() {
+  if (working) return;
+  working = true;
+  for (let pause = 1; ; ) {
+    try {
+      if (outbox.length) await sendAnswer();
+      else if (undos) await undoAnswer();
+      else if (queue.length <= AHEAD && !exhausted) await fetchTasks();
+      else break;
+      pause = 1;
+      $("trouble").hidden = true;
+    } catch (trouble) {
+      if (!(trouble instanceof Trouble)) throw trouble;
+      const kept = outbox.length ? ` Not sent yet, but kept in this browser: ${outbox.length}.` : "";
+      complain(trouble.message + kept);
+      if (trouble.kind === "closed") break;
+      await new Promise((resolve) => setTimeout((wake = resolve), 1000 * (trouble.pause ?? pause)));
+      pause = Math.min(2 * pause, LONGEST_PAUSE);
+    }
+    show();
+  }
+  working = false;
+}
+
+function complain(words) {
+  if ($("trouble-words").textContent !== words) $("trouble-words").textContent = words; // else it is read out each time
+  $("trouble").hidden = false;
+}
+
+async function sendAnswer() {
+  const answer = outbox[0];
+  try {
+    progress = (await ask("/api/answer", answer)).progress;
+  } catch (trouble) {
+    if (trouble.kind !== "refused") throw trouble;
+    note(`An answer could not be saved: ${trouble.message}`);
+    queue = []; // the server asks something else by now
+  }
+  outbox.shift();
+  localStorage.removeItem(UNSENT + answer.id);
+  exhausted = false;
+}
+
+const nextTasks = () => ask(`/api/next?after=${AHEAD + skipped.size}`);
+
+async function fetchTasks() {
+  answeredMeanwhile = new Set();
+  exhausted = !take(await nextTasks());
+}
+
+function take(tasks) {
+  const known = new Set([...queue.map((task) => task.id), ...skipped, ...answeredMeanwhile]);
+  const fresh = tasks.filter((task) => !known.has(task.id));
+  for (const task of fresh) prepare(task);
+  queue.push(...fresh);
+  if (tasks.length) progress = tasks[0].progress;
+  return fresh.length;
+}
+
+// An undo is not safe to repeat: after a lost reply, the server's count tells whether it took place.
+async function undoAnswer() {
+  if (undoUnsure) {
+    const tasks = await nextTasks();
+    undoUnsure = false;
+    if (tasks.length && (!progress || tasks[0].progress.done < progress.done)) {
+      undos -= 1;
+      [queue, answeredMeanwhile] = [[], new Set()];
+      return take(tasks);
+    }
+  }
+  let task = null;
+  try {
+    task = (await ask("/api/undo", {})).task;
+  } catch (trouble) {
+    if (trouble.kind !== "refused") {
+      undoUnsure = true;
+      throw trouble;
+    }
+  }
+  undos -= 1;
+  if (!task) return note("There is nothing to undo.");
+  skipped.delete(task.id);
+  answeredMeanwhile.delete(task.id);
+  queue = [prepare(task), ...queue.filter((other) => other.id !== task.id)];
+  progress = task.progress;
+}
+
+function show() {
+  showPace();
+  const task = queue[0] ?? null;
+  if (task && task === shown) return;
+  const hadFocus = $("task").contains(document.activeElement);
+  shown = task;
+  [readyAt, seconds, visibleSince] = [null, 0, null];
+  for (const dialog of document.querySelectorAll("dialog[open]")) if (dialog.id !== "help") dialog.close();
+  $("task").dataset.id = task?.id ?? "";
+  $("task").ariaBusy = "true";
+  if (!task) return showEnd();
+  drawTask(task, choose);
+  if (hadFocus) $("title").focus({ preventScroll: true });
+  scrollTo(0, 0);
+  Promise.all(task.pictures.map((each) => each.loaded)).then((loaded) => {
+    if (shown !== task) return;
+    if (!loaded.every(Boolean)) return showBroken(task);
+    $("task").ariaBusy = "false";
+    readyAt = performance.now();
+    visibleSince = document.hidden ? null : readyAt;
+  });
+}
+
+function choose(option) {
+  const task = shown;
+  if (!task || undos || readyAt === null || performance.now() - readyAt < GUARD) return;
+  const reasons = Object.entries(task.extra.includes(option) ? task.reasons : {});
+  if (!reasons.length) return answer(task, option);
+  const buttons = reasons.map(([code, words], n) => chooser(String(n + 1), words, "", () => answer(task, option, code)));
+  $("reasons").replaceChildren(...buttons);
+  $("why").showModal();
+}
+
+function answer(task, option, reason) {
+  const spent = seconds + (visibleSince === null ? 0 : (performance.now() - visibleSince) / 1000);
+  const body = { id: task.id, option: option.value, seconds: Math.round(spent * 1000) / 1000, ...(reason && { reason }) };
+  localStorage[UNSENT + task.id] = JSON.stringify(body);
+  outbox.push(body);
+  answeredMeanwhile.add(task.id);
+  queue.shift();
+  note("");
+  show();
+  work();
+}
+
+function undo() {
+  if (undos) return;
+  undos += 1;
+  exhausted = false;
+  work();
+}
+
+function showBroken(task) {
+  const again = () => {
+    shown = undefined;
+    prepare(task);
+    show();
+  };
+  const skip = () => {
+    skipped.add(task.id);
+    queue.shift();
+    show();
+    work();
+  };
+  $("statement").prepend(
+    make("p", { className: "notice" }, "An image of this task did not load. ",
+      make("button", { type: "button", onclick: again }, "Try again"), " ",
+      make("button", { type: "button", onclick: skip }, "Skip this task")),
+  );
+  announce("An image of this task did not load.");
+}
+
+function showEnd() {
+  if (!exhausted || outbox.length || undos) return drawWords("Loading the next task …");
+  const left = skipped.size ? `Tasks skipped because an image did not load: ${skipped.size}. Reload the page to see them again. ` : "";
+  const look = () => {
+    exhausted = false;
+    show();
+    work();
+  };
+  const more = make("button", { type: "button", onclick: look }, "Look for more tasks");
+  drawWords("Nothing is left to do. Thank you!", make("p", {}, `${left}You can still undo your last answers.`), make("p", {}, more));
+  announce("Nothing is left to do. Thank you!");
+}
+
+function showPace() {
+  $("undo").disabled = !progress?.done && !outbox.length && !exhausted;
+  if (!progress) return;
+  const done = Math.min(progress.done + outbox.length, progress.total);
+  Object.assign($("bar"), { value: done, max: progress.total || 1 });
+  const hours = (progress.total - done) / progress.per_hour;
+  const left = hours < 1 ? `${Math.ceil(60 * hours)} min` : `${hours.toFixed(1)} h`;
+  const pace = progress.per_hour >= 1 && done ? ` · ${Math.round(progress.per_hour)} an hour · ${left} left` : "";
+  $("pace").textContent = `${done} of ${progress.total}${pace}`;
+}
+
+listen({ task: () => shown, choose, undo });
+$("now").onclick = () => wake();
+addEventListener("online", () => wake());
+document.addEventListener("visibilitychange", () => {
+  if (readyAt === null) return;
+  if (document.hidden && visibleSince !== null) seconds += (performance.now() - visibleSince) / 1000;
+  visibleSince = document.hidden ? null : performance.now();
+});
+$("guide").open = matchMedia("(min-width: 900px)").matches;
+work();
