@@ -2,6 +2,8 @@
 
 ``checkpoints/STEP.safetensors`` holds weights, buffers and moments; ``STEP.json``, written after it, is its receipt. A
 checkpoint without a receipt, or with other bytes than its receipt names, is skipped and the one before it is used.
+``STEP-NAME`` are the weights of the best validations that checkpoints name. A later best does not replace them: a run
+that resumes on another type of machine may not find that best again.
 """
 
 from __future__ import annotations
@@ -10,13 +12,16 @@ import contextlib
 import errno
 import json
 import logging
+import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifests.canonical import sha256_of_file
+from manifests.errors import BuildFailed
 from shards.models.loading import loading
 from shards.storage.whole_file import whole_file, write_text
 
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
 KEPT = 2  # checkpoints: where the last is damaged, the one before it is used
 _LOG = logging.getLogger("twinset")
 _STEP = re.compile(r"(\d{8,})\.json")
+_BEST = re.compile(r"(\d{8,})-.+")
+#: Tensors by the name of the file that they go to.
+Files = Mapping[str, Mapping[str, "torch.Tensor"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +41,8 @@ class Receipt:
     """What ``STEP.json`` records of a checkpoint.
 
     step: number of steps that were taken. sha256: of the tensors. identity: digest of the run
-    (`training.clip.identity`). runtime: its runtime class. best: ``{"step", "value"}`` of the best validation so far.
+    (`training.clip.identity`). runtime: its runtime class. best: ``{"step", "value", "sha256"}`` of the best validation
+    so far, ``sha256`` by file. broken: number, place and reason of each example that could not be read so far.
     """
 
     step: int
@@ -41,6 +50,7 @@ class Receipt:
     identity: str
     runtime: str
     best: dict[str, Any] | None
+    broken: Sequence[tuple[int, str, str]]
 
 
 class Checkpoints:
@@ -50,18 +60,56 @@ class Checkpoints:
         self.folder = out / "checkpoints"
 
     def write(
-        self, step: int, tensors: Mapping[str, torch.Tensor], identity: str, runtime: str, best: dict[str, Any] | None
+        self,
+        step: int,
+        tensors: Mapping[str, torch.Tensor],
+        identity: str,
+        runtime: str,
+        best: dict[str, Any] | None,
+        broken: Sequence[tuple[int, str, str]] = (),
     ) -> None:
         """Write a checkpoint, then remove all but the last two.
+
+        Args:
+            tensors: weights, buffers and moments. The others are as in `Receipt`.
 
         Raises:
             OSError: the disk is full; earlier checkpoints stay as they are.
         """
         path = self._tensors(step)
         sha256 = write_tensors(path, tensors)
-        receipt = Receipt(step, sha256, identity, runtime, best)
+        receipt = Receipt(step, sha256, identity, runtime, best, broken)
         write_text(self._receipt(step), json.dumps(asdict(receipt), indent=1, sort_keys=True) + "\n")
         self._remove(self.steps()[:-KEPT])
+        self._remove_bests({best["step"]} if best else set())
+
+    def write_best(self, step: int, files: Files) -> dict[str, str]:
+        """Keep weights of a validation, and show them beside the checkpoints' folder; returns the sha256 of each file.
+
+        Raises:
+            OSError: the disk is full; what earlier checkpoints name stays as it is.
+        """
+        self._remove_bests({step})
+        found = {name: write_tensors(self._best(step, name), tensors) for name, tensors in files.items()}
+        self.show_best({"step": step, "sha256": found})
+        return found
+
+    def show_best(self, best: Mapping[str, Any]) -> None:
+        """Have the best weights that a receipt names under their own names in the folder of the run.
+
+        Raises:
+            BuildFailed: they are not there, or have other bytes.
+        """
+        for name, sha256 in best["sha256"].items():
+            kept, shown = self._best(best["step"], name), self.folder.parent / name
+            if kept.is_file():
+                with whole_file(shown) as beside:
+                    try:
+                        os.link(kept, beside)
+                    except OSError:  # a file system without links
+                        shutil.copyfile(kept, beside)
+            if not shown.is_file() or sha256_of_file(shown)[0] != sha256:
+                raise BuildFailed(f"{shown}: not what step {best['step']} wrote; train into a new --out")
 
     def last(self) -> tuple[Receipt, dict[str, torch.Tensor]] | None:
         """The latest whole checkpoint; None where there is none."""
@@ -70,7 +118,7 @@ class Checkpoints:
         for step in reversed(self.steps()):
             path = self._tensors(step)
             try:
-                receipt = Receipt(**json.loads(self._receipt(step).read_bytes()))
+                receipt = self._read(step)
                 whole = receipt.step == step and sha256_of_file(path)[0] == receipt.sha256
             except (ValueError, TypeError, FileNotFoundError, RecursionError):
                 whole = False
@@ -99,6 +147,22 @@ class Checkpoints:
         for step in steps:  # the receipt first: tensors without one are skipped
             self._receipt(step).unlink(missing_ok=True)
             self._tensors(step).unlink(missing_ok=True)
+
+    def _remove_bests(self, needed: set[int]) -> None:
+        """Remove the weights of all validations but those of some steps, and those that a receipt names."""
+        needed = set(needed)
+        for step in self.steps():
+            with contextlib.suppress(ValueError, TypeError, LookupError, FileNotFoundError, RecursionError):
+                needed.add((self._read(step).best or {})["step"])
+        for entry in self.folder.iterdir() if self.folder.is_dir() else ():
+            if (found := _BEST.fullmatch(entry.name)) and int(found[1]) not in needed:
+                entry.unlink(missing_ok=True)
+
+    def _read(self, step: int) -> Receipt:
+        return Receipt(**json.loads(self._receipt(step).read_bytes()))
+
+    def _best(self, step: int, name: str) -> Path:
+        return self.folder / f"{step:08}-{name}"
 
     def _tensors(self, step: int) -> Path:
         return self.folder / f"{step:08}.safetensors"

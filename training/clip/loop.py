@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
-from training.clip.checkpoints import Checkpoints
+from training.clip.checkpoints import Checkpoints, Files
 from training.clip.history import History, Row
 from training.clip.optimiser import moments, restore_moments
 from training.clip.processes import Process
 from training.clip.settings import RunSettings
+from training.examples.contracts import Broken
 from training.report.curves import Curves
 
 if TYPE_CHECKING:
@@ -90,8 +91,12 @@ class Loop(ABC, Generic[B]):
         """Validate the weights as they are; None without validation data."""
 
     @abstractmethod
-    def write_best(self) -> str | dict[str, str]:
-        """Write the weights as the best so far; returns their sha256."""
+    def weights(self) -> Files:
+        """The weights as they are, by the file that they go to where they are the best."""
+
+    def broken(self) -> Broken:
+        """Examples that could not be read so far; what a checkpoint remembers of them is added to it."""
+        return {}
 
     def restore(self, history: History) -> int:
         """Restore the last checkpoint; returns its number of steps, 0 where there is none."""
@@ -102,6 +107,7 @@ class Loop(ABC, Generic[B]):
             if receipt.identity != self.identity:
                 raise WrongUse(f"{self.checkpoints.folder}: of another run; remove this folder, or name another --out")
             step, self.best = receipt.step, receipt.best
+            self.broken().update({number: (where, why) for number, where, why in receipt.broken})
             try:
                 weights = {name: tensors[f"model.{name}"] for name in self.network.state_dict()}
                 self.network.load_state_dict(weights)
@@ -161,7 +167,8 @@ class Loop(ABC, Generic[B]):
             return
         row["validation"], value = found, found[self._best_by]
         if self.best is None or value > self.best["value"]:
-            self.best = {"step": row["step"], "value": value, "sha256": self.write_best()}
+            sha256 = self.checkpoints.write_best(row["step"], self.weights())
+            self.best = {"step": row["step"], "value": value, "sha256": sha256}
 
     def _is_due(self, step: int, written: float) -> bool:
         if step == self.steps:
@@ -173,7 +180,8 @@ class Loop(ABC, Generic[B]):
         history.sync()
         weights = {f"model.{name}": value for name, value in self.network.state_dict().items()}
         state = weights | moments(self.network, self.optimiser)
-        self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best)
+        broken = [(number, *said) for number, said in sorted(self.broken().items())]
+        self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best, broken)
 
 
 def finished(out: Path, identity: str, history: History) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from training.clip.steps import Stepper
 from training.clip.validation import Validation
 from training.clip.whole_network import Trained, WholeNetwork, trained
 from training.examples.batches import Batches
-from training.examples.contracts import Batch
+from training.examples.contracts import Batch, Broken
 from training.examples.transforms import Transforms
 from training.losses.names import ROLES
 from training.losses.total import open_loss
@@ -116,6 +116,10 @@ class Run(WholeNetwork[Batch]):
     def measure(self) -> dict[str, float] | None:
         """As `Loop.measure`."""
         return None if self.validation is None else self.validation.measure(self.stepper)
+
+    def broken(self) -> Broken:
+        """As `Loop.broken`."""
+        return self.batches.broken
 
 
 def _about(settings: ClipSettings) -> About:

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manifests.canonical import sha256_of_file
-from manifests.errors import BuildFailed
 from shards.storage.whole_file import write_text
-from training.clip.checkpoints import write_tensors
+from training.clip.checkpoints import Files, write_tensors
 from training.clip.history import History, Row
 from training.clip.loop import RESULT, B, Loop
 from training.clip.settings import RunSettings
@@ -50,9 +48,9 @@ class WholeNetwork(Loop[B]):
 
     settings: RunSettings
 
-    def write_best(self) -> str:
-        """As `Loop.write_best`: the sha256 of `BEST`."""
-        return write_tensors(self.out / BEST, self.network.state_dict())
+    def weights(self) -> Files:
+        """As `Loop.weights`."""
+        return {BEST: self.network.state_dict()}
 
     def finish(
         self, history: History, published: str, facts: Mapping[str, Any], about: About, report: bool
@@ -67,17 +65,19 @@ class WholeNetwork(Loop[B]):
         Returns:
             What ``result.json`` holds.
         """
-        weights, best = self.network.state_dict(), self.best
+        weights = self.network.state_dict()
+        best = self.best or {"step": self.steps, "value": None}
         if self.process.is_first:
-            last = write_tensors(self.out / LAST, weights)
-            if best is None:
-                best = {"step": self.steps, "value": None, "sha256": write_tensors(self.out / BEST, weights)}
-            elif sha256_of_file(self.out / BEST)[0] != best["sha256"]:
-                raise BuildFailed(f"{self.out / BEST}: not what step {best['step']} wrote; train into a new --out")
+            files = {LAST: write_tensors(self.out / LAST, weights)}
+            if self.best is None:
+                files[BEST] = write_tensors(self.out / BEST, weights)
+            else:
+                self.checkpoints.show_best(self.best)
+                files |= self.best["sha256"]
             _link(self.out / published, BEST)
             result = {
-                "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
-                "sha256": {BEST: best["sha256"], LAST: last},
+                "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps,
+                "best": {name: best[name] for name in ("step", "value")}, "sha256": files,
             }  # fmt: skip
             write_report(self.out, self.settings, facts, result, history.rows, about, pictures=report)
             write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")

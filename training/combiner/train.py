@@ -19,10 +19,10 @@ import torch
 from evaluation.features.store import FeatureStore, default_cache
 from evaluation.scorers.contract import Running
 from evaluation.scorers.open_clip_models import OpenClip
-from manifests.canonical import digest, sha256_of_file
-from manifests.errors import BuildFailed, WrongUse
+from manifests.canonical import digest
+from manifests.errors import WrongUse
 from shards.storage.whole_file import write_text
-from training.clip.checkpoints import write_tensors
+from training.clip.checkpoints import Files, write_tensors
 from training.clip.history import History, Row
 from training.clip.identity import SETTINGS, check_folder, claim, run_identity
 from training.clip.loop import RESULT, Loop, OnProgress, finished
@@ -34,7 +34,7 @@ from training.combiner.settings import CombinerSettings
 from training.combiner.steps import Stepper, new_optimiser, new_trainee
 from training.combiner.validation import BEST_BY, Validation
 from training.examples.batches import Batches
-from training.examples.contracts import Batch
+from training.examples.contracts import Batch, Broken
 from training.examples.transforms import Transforms
 from training.report.about import About
 from training.report.curves import Curves
@@ -160,17 +160,20 @@ class Run(Loop[Batch]):
         """As `Loop.measure`."""
         return self._validation.measure(self.trainee)
 
-    def write_best(self) -> dict[str, str]:
-        """As `Loop.write_best`: the sha256 of each file."""
-        return self._write(BEST)
+    def weights(self) -> Files:
+        """As `Loop.weights`."""
+        return self._files(BEST)
+
+    def broken(self) -> Broken:
+        """As `Loop.broken`; with a frozen encoder all are read before the first step."""
+        return self.batches.broken if isinstance(self.batches, Batches) else {}
 
     def finish(self, history: History, report: bool) -> dict[str, Any]:
         """Write the last weights, the receipt of the run and its reports, and remove the checkpoints."""
         assert self.best is not None  # the last step is always validated
-        for name, sha256 in self.best["sha256"].items():
-            if sha256_of_file(self.out / name)[0] != sha256:
-                raise BuildFailed(f"{self.out / name}: not what step {self.best['step']} wrote; train into a new --out")
-        files = {**self.best["sha256"], **self._write(LAST)}
+        self.checkpoints.show_best(self.best)
+        last = {name: write_tensors(self.out / name, tensors) for name, tensors in self._files(LAST).items()}
+        files = {**self.best["sha256"], **last}
         best = {name: self.best[name] for name in ("step", "value")}
         result = {
             "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
@@ -182,12 +185,12 @@ class Run(Loop[Batch]):
         self.checkpoints.clear()
         return result
 
-    def _write(self, which: str) -> dict[str, str]:
-        """Write the weights as they are: the Combiner's by their published names, and the encoder's beside it."""
+    def _files(self, which: str) -> Files:
+        """The weights as they are: the Combiner's by their published names, and the encoder's beside it."""
         parts = {_file(which, "combiner"): self.trainee.combiner}
         if self.trainee.clip is not None:
             parts[_file(which, "clip")] = self.trainee.clip
-        return {name: write_tensors(self.out / name, part.state_dict()) for name, part in parts.items()}
+        return {name: part.state_dict() for name, part in parts.items()}
 
 
 def _file(which: str, part: str) -> str:

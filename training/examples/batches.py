@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 
 from manifests.errors import BuildFailed, WrongUse
 from shards.storage.tar_reader import BrokenTar
-from training.examples.contracts import Batch, Example, Tokenize
+from training.examples.contracts import Batch, Broken, Example, Tokenize
 from training.examples.example_set import ExampleSet
 from training.examples.ordering import augmentation_bits, order
 from training.examples.transforms import NUMBERS, Transforms
 
 if TYPE_CHECKING:
     import torch
-
-Broken = dict[int, tuple[str, str]]
 
 MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build
 CHUNK = 32  # slots that a worker prepares at once: 5 MB of images at 224 pixels
@@ -97,7 +95,7 @@ class Batches:
         self.image_roles = tuple(role for role in roles if role in first.images)
         self.text_roles = tuple(role for role in roles if role in first.texts)
         self._mine = range(rank * batch // world, (rank + 1) * batch // world)
-        self._broken: Broken = {}
+        self.broken: Broken = {}
 
     @property
     def steps_per_epoch(self) -> int:
@@ -204,11 +202,11 @@ class Batches:
 
         broken = {number: said for part in parts for number, said in part.broken.items()}
         for number, (where, why) in broken.items():
-            if number not in self._broken:
+            if number not in self.broken:
                 _LOG.warning("left out of training: %s: %s", where, why)
-        self._broken.update(broken)
-        if len(self._broken) > self.max_broken * len(self.examples):
-            self._fail(self._broken)
+        self.broken.update(broken)
+        if len(self.broken) > self.max_broken * len(self.examples):
+            self._fail(self.broken)
         images: dict[str, torch.Tensor] = {}
         for role in self.image_roles:
             images[role] = self.prepare.tensor(np.concatenate([part.images[role] for part in parts]))

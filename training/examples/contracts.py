@@ -19,6 +19,8 @@ IMAGES: Mapping[Task, tuple[str, ...]] = {
 }
 TEXTS: Mapping[Task, tuple[str, ...]] = {"pairs": ("text", "negative_text"), "triplets": ("condition",)}
 
+#: Where an example lies and why it cannot be read, by its number.
+Broken = dict[int, tuple[str, str]]
 #: Texts to tokens, (n, L) int64.
 Tokenize = Callable[[Sequence[str]], Any]
 
