@@ -5,12 +5,15 @@ of people are missing (``twinset review`` asks for them, the same command goes o
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import NoReturn
 
 from manifests.errors import DecisionsMissing, TwinsetError, WrongUse
 
@@ -38,12 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt as error:  # builds have their own way to end (`cli.commands.ending_at_once`)
         print("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        if arguments is None:  # the process is this command
+            _end_at_once(1)
         return 1
     except (TwinsetError, OSError) as error:
         _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
         print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 3 if isinstance(error, DecisionsMissing) else 1
+
+
+def _end_at_once(code: int) -> NoReturn:
+    """End this process without Python's last collection of garbage, which takes seconds once torch is imported."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def _open_streams() -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def run(
     cache: Path | None = None,
     running: Running | None = None,
     on_progress: OnProgress | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> list[Scored]:
     """Score benchmarks with models, one model after the other.
 
@@ -62,6 +63,7 @@ def run(
         models: as `evaluation.scorers.kinds.open_model` takes them.
         cache: folder of features; the user's own by default.
         on_progress: called with benchmark, model and the number of examples done.
+        called: names of models in files and reports, where they are other than in ``models``, such as without a place.
 
     Returns:
         The files, by model and then by benchmark. A model that cannot answer a benchmark is left out with a warning.
@@ -75,20 +77,25 @@ def run(
             raise WrongUse(f"{what}: name at least one")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    shown = {model: (called or {}).get(model, model) for model in models}
     for benchmark in benchmarks:
-        for model in models:
-            _check_free(scores_path(out, benchmark.name, model), model, models)
+        for name in shown.values():
+            _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
     scored: list[Scored] = []
     refused: list[NotApplicable] = []
     for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
-        facts: dict[str, Any] = {"model": model, "model_digest": scorer.digest(), "device": running.device_name()}
+        facts: dict[str, Any] = {
+            "model": shown[model],
+            "model_digest": scorer.digest(),
+            "device": running.device_name(),
+        }
         if scorer.threshold is not None:
             facts["threshold"] = scorer.threshold
         try:
             for benchmark in benchmarks:
-                path = scores_path(out, benchmark.name, model)
+                path = scores_path(out, benchmark.name, shown[model])
                 of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
                 before = similarities.passes.done
                 tell = _telling(on_progress or _unheard, benchmark.name, model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
@@ -68,6 +68,15 @@ class RunSettings(BaseModel):
     checkpoint_every: NonNegativeInt = 0
     allow_mixed_runtimes: bool = False
 
+    #: Settings on which the defaults of others depend.
+    decides_defaults: ClassVar[tuple[str, ...]] = ()
+
+    def defaults(self) -> dict[str, Any]:
+        """Each setting as JSON as it is where it is left out and the others are those of this run."""
+        plain = type(self)(data=self.data).model_dump(mode="json")  # type: ignore[call-arg]
+        decided = {name: getattr(self, name) for name in ("data", *self.decides_defaults)}
+        return type(self)(**decided).model_dump(mode="json") | {name: plain[name] for name in self.decides_defaults}
+
     @model_validator(mode="after")
     def _of_every_run(self) -> Self:
         if self.batch % self.accumulate:
@@ -85,6 +94,8 @@ class EncoderSettings(RunSettings):
         weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
             of the folder that ``model`` names.
     """
+
+    decides_defaults = ("model",)
 
     weights: str | None = "openai"
 
@@ -114,6 +125,8 @@ class ClipSettings(EncoderSettings):
         transform: BiVLC's code trains with ``evaluation``.
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
     """
+
+    decides_defaults = ("model", "objective", "regulariser")
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"

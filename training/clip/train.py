@@ -133,5 +133,5 @@ def _about(settings: ClipSettings) -> About:
         figures="Percent, except for the loss. accuracy: in-batch, mean of both directions. text, image, group: "
         "EqBen's scores on twins, as means of groups of examples.",
         recipe="BiVLC's published recipe",
-        published=ClipSettings(data=settings.data).model_dump(mode="json"),
+        published=settings.defaults(),
     )

@@ -32,9 +32,9 @@ class Validation:
         if settings.best_by == "group" and not self.has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
         roles = TWINS if self.has_twins else ROLES[settings.objective]
-        if len(examples) < 2:
+        if examples.distinct < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
-        size = batch_size(len(examples), settings.batch)
+        size = batch_size(examples.distinct, settings.batch)
         self._batches = Batches(examples, prepare, tokenize, size, 0, roles, settings.workers)
 
     def measure(self, stepper: Stepper) -> dict[str, float]:

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -50,6 +50,11 @@ class Triplets(ExampleSet):
             raise IndexError(f"example {number} of {len(self)}")
         found = self._whole[int(self._numbers[number])]
         return found if self._others is None else replace(found, texts=self._whole[int(self._others[number])].texts)
+
+    @cached_property
+    def same(self) -> NDArray[np.int64] | None:
+        """As `ExampleSet.same`."""
+        return None if self._whole.same is None else self._whole.same[self._numbers]
 
     def digest(self) -> str:
         """As `ExampleSet.digest`, of the triplets that were chosen and of how their conditions are shuffled."""

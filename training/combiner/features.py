@@ -19,6 +19,7 @@ from training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, pictu
 from training.examples.batches import MAX_BROKEN
 from training.examples.contracts import Batch
 from training.examples.ordering import order
+from training.examples.repeats import kept_apart, whole_batches
 
 WINDOW = 1024  # triplets that are encoded together
 _LOG = logging.getLogger("twinset")
@@ -68,18 +69,18 @@ class FeatureBatches:
                 f"{len(self._left_out)} of {len(triplets)} triplets cannot be read, more than {max_broken:.1%}; "
                 f"the first is {where}: {why}. Fetch these tars again or run their build again, then resume"
             )
-        if len(self._names) < batch:
-            raise WrongUse(f"{len(self._names):,} triplets do not fill a batch of {batch:,}; choose a smaller --batch")
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches of an epoch."""
-        return len(self._names) // self._batch
+        same = triplets.same
+        self._same = None if same is None else same[np.array(self._numbers, np.int64)]
+        self.steps_per_epoch = len(self._names) // batch if self._same is None else whole_batches(self._same, batch)
+        if not self.steps_per_epoch:
+            found = len(self._names) if self._same is None else len(np.unique(self._same))
+            raise WrongUse(f"{found:,} different triplets do not fill a batch of {batch:,}; choose a smaller --batch")
+        self._order = (-1, np.empty(0, np.int64))  # of an epoch
 
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs; the first one names what is left out of all."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        chosen = order(len(self._names), self._seed, epoch)[place * self._batch :][: self._batch]
+        chosen = self._in_order(epoch)[place * self._batch :][: self._batch]
         names = [self._names[number] for number in chosen.tolist()]
         found = self._store.find(name for three in names for name in three)
         reference, target, condition = (_stacked(found[three[role]] for three in names) for role in range(3))
@@ -100,6 +101,12 @@ class FeatureBatches:
             if step and step % self.steps_per_epoch == 0:
                 self._triplets.check_unchanged()
             yield self.at(step)
+
+    def _in_order(self, epoch: int) -> NDArray[np.int64]:
+        if self._order[0] != epoch:
+            found = order(len(self._names), self._seed, epoch)
+            self._order = epoch, found if self._same is None else kept_apart(found, self._same, self._batch)
+        return self._order[1]
 
     def _encode(self, numbers: range, similarities: ByFeatures) -> None:
         """Have the features of some triplets in the store, and remember their names."""

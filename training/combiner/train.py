@@ -222,7 +222,7 @@ def _about(settings: CombinerSettings, data: CombinerData) -> About:
         best_by=BEST_BY,
         figures="Percent: how often the target is among the first 1, 5 and 10 images.",
         recipe="that of GeneCIS's released code",
-        published=CombinerSettings(data=settings.data).model_dump(mode="json"),
+        published=settings.defaults(),
     )
 
 

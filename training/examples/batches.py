@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
@@ -16,6 +16,7 @@ from shards.storage.tar_reader import BrokenTar
 from training.examples.contracts import Batch, Broken, Example, Tokenize
 from training.examples.example_set import ExampleSet
 from training.examples.ordering import augmentation_bits, order
+from training.examples.repeats import kept_apart, whole_batches
 from training.examples.transforms import NUMBERS, Transforms
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Batches:
     """The batches of a training run.
 
     Args:
-        examples: at least one batch.
+        examples: at least one batch. Of an example that they hold more than once, a batch holds one copy.
         prepare: from pictures to pixels and tensors.
         tokenize: from texts to tokens, (n, L) int64, such as open_clip's tokenizer of a model.
         batch: examples of a step, of all ranks together.
@@ -84,8 +85,11 @@ class Batches:
     ) -> None:
         if batch < 1 or world < 1 or batch % world or not 0 <= rank < world:
             raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
-        if len(examples) < batch:
-            raise WrongUse(f"{len(examples):,} examples do not fill a batch of {batch:,}; choose a smaller --batch")
+        self._same = examples.same
+        self.steps_per_epoch = len(examples) // batch if self._same is None else whole_batches(self._same, batch)
+        if not self.steps_per_epoch:
+            found = f"{examples.distinct:,}{'' if self._same is None else ' different'} examples"
+            raise WrongUse(f"{found} do not fill a batch of {batch:,}; choose a smaller --batch")
         if workers < 0:
             raise WrongUse(f"{workers} workers: choose 0 or more")
         examples.require(roles)
@@ -96,11 +100,7 @@ class Batches:
         self.text_roles = tuple(role for role in roles if role in first.texts)
         self._mine = range(rank * batch // world, (rank + 1) * batch // world)
         self.broken: Broken = {}
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches of an epoch; the examples that are left over are others in each."""
-        return len(self.examples) // self.batch
+        self._order = (-1, np.empty(0, np.int64))  # of an epoch
 
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs.
@@ -138,9 +138,10 @@ class Batches:
     def prepared(self, slots: Slots) -> Prepared:
         """Read, decode, transform and tokenize; a pure function of the slots, in any process."""
         epoch = slots.step // self.steps_per_epoch
+        numbers = self._in_order(epoch)
 
         def read(slot: int) -> tuple[Example, Mapping[str, NDArray[np.uint8]], Broken]:
-            return self._readable(slots.step, epoch, slot)
+            return self._readable(slots.step, epoch, slot, numbers)
 
         if self.examples.is_remote:
             with ThreadPoolExecutor(PARALLEL_READS) as pool:
@@ -171,27 +172,49 @@ class Batches:
         chunks = (slots for step in range(first_step, last_step) for slots in self._slots(step, CHUNK))
         return made_ahead(self.prepared, chunks, self.workers, ahead)
 
-    def _readable(self, step: int, epoch: int, slot: int) -> tuple[Example, dict[str, NDArray[np.uint8]], Broken]:
+    def _in_order(self, epoch: int) -> NDArray[np.int64]:
+        """Numbers of the examples in the order of an epoch."""
+        if self._same is None:
+            return order(len(self.examples), self.seed, epoch)
+        if self._order[0] != epoch:
+            found = order(len(self.examples), self.seed, epoch)
+            self._order = epoch, kept_apart(found, self._same, self.batch)
+        return self._order[1]
+
+    def _readable(
+        self, step: int, epoch: int, slot: int, numbers: NDArray[np.int64]
+    ) -> tuple[Example, dict[str, NDArray[np.uint8]], Broken]:
         """The example of a slot; where it is broken, that of the same slot of the next batch, and so on.
 
-        So what fills a slot depends on no other slot, and a batch holds no example twice: places in the epoch's order
-        that belong to this batch are passed over where the order begins again.
+        So what fills a slot depends on no other slot, and a batch holds no example twice: those that other slots have,
+        or may have in place of broken ones, are passed over. numbers: as `_in_order` has them.
         """
-        n, broken = len(self.examples), Broken()
-        start = step % self.steps_per_epoch * self.batch
-        for ahead in range(n):
-            place = (start + slot + ahead * self.batch) % n
-            if ahead and start <= place < start + self.batch:
-                continue
-            number = int(order(n, self.seed, epoch)[place])
+        broken = Broken()
+        for number in self._candidates(step, slot, numbers):
             example = self.examples[number]
             try:
                 return example, {role: self._pixels(example, role, epoch) for role in self.image_roles}, broken
             except BrokenTar as error:
                 broken[number] = (example.where, str(error).removeprefix(f"{example.where}."))
-                if len(broken) > self.max_broken * n:
+                if len(broken) > self.max_broken * len(numbers):
                     break
         self._fail(broken)
+
+    def _candidates(self, step: int, slot: int, numbers: NDArray[np.int64]) -> Iterator[int]:
+        """Numbers of examples for a slot: its own, then those that may take its place."""
+        n, start = len(numbers), step % self.steps_per_epoch * self.batch
+        yield int(numbers[start + slot])
+        same, passed = numbers if self._same is None else self._same[numbers], []
+        for ahead in range(1, n):
+            place, between = (start + slot + ahead * self.batch) % n, ahead * self.batch + slot
+            if (same[start : start + self.batch] == same[place]).any():
+                continue
+            # Other slots may have come as far as this; of few examples they have seen all.
+            if between < n and not (same[np.arange(start, start + between) % n] == same[place]).any():
+                yield int(numbers[place])
+            else:
+                passed.append(int(numbers[place]))
+        yield from passed
 
     def _pixels(self, example: Example, role: str, epoch: int) -> NDArray[np.uint8]:
         numbers = augmentation_bits(self.seed, epoch, example.key, example.copy, role, NUMBERS)
@@ -224,7 +247,10 @@ class Batches:
 
     def _fail(self, broken: Broken) -> NoReturn:
         where, why = next(iter(broken.values()))
+        what, remedy = f"more than {self.max_broken:.1%} of them", "run their build again, then resume"
+        if len(broken) <= self.max_broken * len(self.examples):
+            what, remedy = "and no others are left to take their place", f"{remedy}, or choose a smaller --batch"
         raise BuildFailed(
-            f"{len(broken)} of {len(self.examples)} examples cannot be read, more than {self.max_broken:.1%} of them; "
-            f"the first is {where}: {why}. Fetch these tars again or run their build again, then resume"
+            f"{len(broken)} of {len(self.examples)} examples cannot be read, {what}; the first is {where}: {why}. "
+            f"Fetch these tars again or {remedy}"
         )

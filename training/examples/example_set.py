@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from training.examples.columns import SHORT_DIGITS, Part
 from training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
 from training.examples.exported import exported_part, is_export
 from training.examples.places import data_place
+from training.examples.repeats import Integers, identities
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -87,11 +89,22 @@ class ExampleSet:
                         f"or choose an objective without it"
                     )
 
+    @cached_property
+    def same(self) -> Integers | None:
+        """As `training.examples.repeats.identities`."""
+        return identities(self.parts)
+
+    @property
+    def distinct(self) -> int:
+        """Number of different examples."""
+        return len(self) if self.same is None else len(np.unique(self.same))
+
     def digest(self) -> str:
         """sha256 over the digests of all datasets, how often each is repeated and how it is seen."""
-        return hashlib.sha256(
-            canonical_json([[part.digest, part.copies, [side.suffix for side in part.sides]] for part in self.parts])
-        ).hexdigest()
+        seen: list[Any] = [[part.digest, part.copies, [side.suffix for side in part.sides]] for part in self.parts]
+        if self.same is not None:
+            seen.append("copies kept apart")  # runs of before put them into one batch
+        return hashlib.sha256(canonical_json(seen)).hexdigest()
 
     def facts(self) -> list[dict[str, Any]]:
         """Each dataset for a model card: `Origin.facts`, its digest, and how many examples it gives."""

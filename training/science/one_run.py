@@ -35,11 +35,11 @@ def do(study: Study, run: Run) -> None:
         weights, facts = _trained(study, run)
         done = Done(study.digest(run), weights, round(time.monotonic() - began, 1), facts, {})
         study.record(run, done)
-    began, wanted = time.monotonic(), study.wanted(run)
-    if missing := [test for test, data in wanted.items() if done.scored.get(test) != data]:
+    began = time.monotonic()
+    if missing := study.missing(run, done):
         _score(study, run, missing)
         seconds = round(done.seconds + time.monotonic() - began, 1)
-        study.record(run, replace(done, seconds=seconds, scored=wanted))
+        study.record(run, replace(done, seconds=seconds, scored=study.wanted(run)))
 
 
 def _trained(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
@@ -120,7 +120,9 @@ def _score(study: Study, run: Run, tests: Sequence[str]) -> None:
         for test in tests:
             detect(study.benchmark(test), detectors, encode).write(study.detected(run, test))
     else:
-        score([study.benchmark(test) for test in tests], [study.model(run)], folder, folder / "features", RUNNING)
+        benchmarks, model = [study.benchmark(test) for test in tests], study.model(run)
+        called = {model: study.model_written(run)}
+        score(benchmarks, [model], folder, folder / "features", RUNNING, called=called)
     shutil.rmtree(folder / "features", ignore_errors=True)
 
 

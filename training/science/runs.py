@@ -100,10 +100,10 @@ class Study:
         return f"{folder / 'open_clip_config.json'}:{folder / 'last.safetensors'}"
 
     def scores(self, run: Run, test: str) -> Path:
-        """The score file of a run on a test set."""
+        """The score file of a run on a test set; its name has no place in it, so that a study can be moved."""
         if run.arm != BASE and self.design.arms[run.arm].model == "open_clip:{base}":
             run = replace(run, arm=BASE)
-        return scores_path(self.folder(run), test, self.model(run))
+        return scores_path(self.folder(run), test, self.model_written(run))
 
     def detected(self, run: Run, test: str) -> Path:
         """What the detectors of a run tell of a test set (`training.science.detected`)."""
@@ -181,10 +181,16 @@ class Study:
             return None
         return found if found.digest == self.digest(run) else None
 
+    def missing(self, run: Run, done: Done) -> list[str]:
+        """Test sets that a trained run still has to be scored on."""
+        written = self.detected if run.arm == DETECTORS else self.scores
+        wanted = self.wanted(run).items()
+        return [one for one, data in wanted if done.scored.get(one) != data or not written(run, one).is_file()]
+
     def done(self, run: Run) -> Done | None:
         """What a run left, if it is trained, and scored on all that it has to be."""
         found = self.trained(run)
-        return found if found is not None and self.wanted(run).items() <= found.scored.items() else None
+        return found if found is not None and not self.missing(run, found) else None
 
     def record(self, run: Run, done: Done) -> None:
         """Record what a run has done: the last thing that each part of it writes."""

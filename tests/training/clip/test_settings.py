@@ -60,3 +60,16 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
 def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         settings_from(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "changed"),
+    [
+        ({"objective": "negative-texts", "regulariser": "hardneg", "lr": 1e-3}, {"objective", "regulariser", "lr"}),
+        ({"batch": 200}, {"batch"}),
+    ],
+)
+def test_what_another_setting_decides_is_a_default_of_the_run(given: dict[str, Any], changed: set[str]) -> None:
+    chosen = settings_from({"data": ["d"], **given})
+    defaults = chosen.defaults()
+    assert {name for name, value in chosen.model_dump(mode="json").items() if value != defaults[name]} == changed

@@ -77,6 +77,16 @@ def test_a_run_is_done_while_what_decides_it_is_the_same(study: Study) -> None:
     assert more.trained(Run("ft", 2)) and not more.done(Run("ft", 2))
 
 
+def test_a_study_can_be_moved_and_scores_that_are_lost_are_missing(study: Study, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (study.out / "runs").rename(tmp_path / "elsewhere" / "runs")
+    moved = MadeStudy(study.design, tmp_path / "elsewhere", study.data)
+    assert all(moved.done(run) for run in (*moved.bases(), *moved.after_base()))
+    moved.scores(Run("ft", 1), "in-world").unlink()
+    done = moved.trained(Run("ft", 1))
+    assert done is not None and moved.missing(Run("ft", 1), done) == ["in-world"]
+
+
 def test_a_study_that_is_not_finished_reports_what_is(study: Study, tmp_path: Path) -> None:
     for arm in ("extra-positives", PROBES, DETECTORS):
         (study.folder(Run(arm, 1)) / "done.json").unlink()

@@ -80,5 +80,10 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
         done = [study.done(run) for study in studies]
         assert done[0] is not None and done[1] is not None and done[0].weights == done[1].weights, run.name
     assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out"}
+    # Nothing in a study names the place where it lies.
+    moved = killed.rename(tmp_path / "moved")
+    (moved / "results.json").unlink()
+    subprocess.run([*command(world, design, moved), "--report-only"], check=True, timeout=280)
+    assert json.loads((moved / "results.json").read_text()) == results[0]
     ft, zero = (studies[0].done(Run(arm, 1)) for arm in ("ft", "weight-0"))
     assert ft is not None and zero is not None and ft.weights == zero.weights
