@@ -95,7 +95,7 @@ class EncoderSettings(RunSettings):
             of the folder that ``model`` names.
     """
 
-    decides_defaults = ("model",)
+    decides_defaults: ClassVar[tuple[str, ...]] = ("model",)
 
     weights: str | None = "openai"
 
@@ -126,7 +126,7 @@ class ClipSettings(EncoderSettings):
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.
     """
 
-    decides_defaults = ("model", "objective", "regulariser")
+    decides_defaults: ClassVar[tuple[str, ...]] = ("model", "objective", "regulariser")
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"
