@@ -8,9 +8,10 @@ from cli.train.clip import add as add_clip
 from cli.train.combiner import add as add_combiner
 from cli.train.demo import add as add_demo
 from cli.train.detectors import add as add_detectors
+from cli.train.fusion import add as add_fusion
 
 #: Each adds its command below `twinset train`.
-TRAININGS = (add_clip, add_combiner, add_detectors, add_demo)
+TRAININGS = (add_clip, add_combiner, add_fusion, add_detectors, add_demo)
 
 
 def add(commands: Any) -> None:

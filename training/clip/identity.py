@@ -17,7 +17,7 @@ from training.examples.transforms import pixel_libraries
 VERSION = 1
 SETTINGS = "settings.json"
 #: Settings that name places: what lies there is in the identity instead.
-_PLACES = frozenset({"data", "validation", "model", "weights"})
+_PLACES = frozenset({"data", "validation", "model", "weights", "neighbours_by"})
 LONGEST = 60  # characters of a value in a message
 
 

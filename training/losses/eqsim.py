@@ -27,12 +27,11 @@ from torch import Tensor
 
 from manifests.errors import WrongUse
 from training.losses.features import Features, at_least_float32, similarities
+from training.losses.names import MARGIN
 from training.losses.sampling import chosen
 
 #: k of the closest texts of an image, and images of a text (C).
 CLOSE = 8
-#: α of the released command; the paper chooses from 0, 0.04 and 0.1 (C).
-MARGIN = 0.1
 
 Normalise = Literal["softmax", "cosine"]
 

@@ -26,8 +26,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from training.losses.eqsim import MARGIN, normalised, residual_v1, residuals_v2
+from training.losses.eqsim import normalised, residual_v1, residuals_v2
 from training.losses.features import Features, at_least_float32, similarities
+from training.losses.names import MARGIN
 from training.losses.sampling import SAMPLES, chosen, sample_pairs
 
 

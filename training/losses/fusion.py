@@ -10,6 +10,7 @@ its softmax is their sigmoid, and its cross-entropy is the binary one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,9 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.eqsim import MARGIN, hinge
+from training.losses.eqsim import hinge
 from training.losses.features import at_least_float32
 from training.losses.mining import Score
+from training.losses.names import MARGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +41,25 @@ class PairScores:
     both: Tensor
 
 
-def score_pairs(score: Score, rows: Tensor, negatives: Tensor) -> PairScores:
-    """All scores of a batch from one call of the head with n · (1 + 3m) pairs.
+CHANGES = ("changed_text", "changed_image", "both")
+
+
+def score_pairs(score: Score, rows: Tensor, negatives: Tensor, changes: Sequence[str] = CHANGES) -> PairScores:
+    """Scores of a batch from one call of the head, for all changes with n · (1 + 3m) pairs.
 
     Args:
         score: the head, of places of images and texts; text i describes image i.
         rows: places of the batch's pairs, int64, shape (n,).
         negatives: places of their negatives, int64, shape (n, m).
+        changes: those of `CHANGES` that a loss reads; the others get the shape (n, 0).
     """
     own = rows[:, None].expand_as(negatives)
-    images = torch.cat([rows, own.flatten(), negatives.flatten(), negatives.flatten()])
-    texts = torch.cat([rows, negatives.flatten(), own.flatten(), negatives.flatten()])
+    pairs = {"changed_text": (own, negatives), "changed_image": (negatives, own), "both": (negatives, negatives)}
+    images, texts = (torch.cat([rows, *(pairs[name][side].flatten() for name in changes)]) for side in (0, 1))
     scores = at_least_float32(score(images, texts))
-    return PairScores(scores[: len(rows)], *scores[len(rows) :].view(3, *negatives.shape))
+    found = dict.fromkeys(CHANGES, scores.new_empty(len(rows), 0))
+    found |= zip(changes, scores[len(rows) :].view(len(changes), *negatives.shape), strict=True)
+    return PairScores(scores[: len(rows)], **found)
 
 
 def rank_texts(scores: PairScores) -> tuple[Tensor, dict[str, float]]:

@@ -10,6 +10,7 @@ NegCLIP (Yuksekgonul et al. 2023, section 4) samples one of the 3 nearest images
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,7 @@ from torch import Tensor
 
 from manifests.errors import WrongUse
 from shards.storage.whole_file import whole_file
-
-NEIGHBOURS, NEGATIVES, HARD = 128, 15, 8
+from training.losses.names import HARD, NEGATIVES, NEIGHBOURS
 
 #: Places of images and of texts, each int64 (pairs,) → log-odds that they match, (pairs,).
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -37,17 +37,20 @@ class Neighbours:
     Attributes:
         places: of the neighbours, int64, shape (n, k); never the image itself.
         scores: log-odds that the image matches its neighbour's text, float32, shape (n, k), descending.
-        examples: digest of the examples that places count.
+        examples: digest of the examples that places count, and of the models.
+        left_out: number in the data, place and reason, of each example that could not be read: no place counts these.
     """
 
     places: NDArray[np.int64]
     scores: NDArray[np.float32]
     examples: str
+    left_out: tuple[tuple[int, str, str], ...] = ()
 
     def save(self, path: Path) -> None:
         """Write a safetensors file, whole or not at all."""
         with whole_file(path) as beside:
-            save_file({"places": self.places, "scores": self.scores}, beside, {"examples": self.examples})
+            said = {"examples": self.examples, "left_out": json.dumps(self.left_out)}
+            save_file({"places": self.places, "scores": self.scores}, beside, said)
 
 
 def load_neighbours(path: Path, examples: str) -> Neighbours:
@@ -58,31 +61,46 @@ def load_neighbours(path: Path, examples: str) -> Neighbours:
     """
     try:
         with safe_open(path, "np") as file:
-            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), file.metadata()["examples"])
-    except (OSError, SafetensorError, KeyError, TypeError) as error:
+            said = file.metadata()
+            left_out = tuple((int(number), where, why) for number, where, why in json.loads(said["left_out"]))
+            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), said["examples"], left_out)
+    except (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
     if found.examples != examples:
         raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")
     return found
 
 
-def nearest(features: Tensor, k: int = NEIGHBOURS, rows: int = 1024) -> Tensor:
+#: Labels of n examples, int64, (kinds, n), such as which image and which text they have. Two that share a label of any
+#: kind match each other too: they are no negatives.
+Labels = NDArray[np.int64]
+
+
+def negatives_of_all(labels: Labels) -> int:
+    """Number of negatives that there are for every example, at least."""
+    alike = sum(np.bincount(one)[one] for one in labels) - (len(labels) - 1)
+    return int(labels.shape[1] - np.max(alike))
+
+
+def nearest(features: Tensor, k: int = NEIGHBOURS, rows: int = 1024, labels: Labels | None = None) -> Tensor:
     """The k images most similar to each image, best first.
 
     Args:
         features: of norm 1, shape (n, d).
         k: neighbours; at most n − 1 exist.
         rows: compared at a time, so that memory is rows · n numbers.
+        labels: those that share one are not neighbours; without any, an image is only not its own.
 
     Returns:
-        Places, int64, shape (n, min(k, n − 1)); no image is its own neighbour.
+        Places, int64, shape (n, min(k, n − 1)); with labels at most `negatives_of_all`.
     """
-    found = []
+    found, labels = [], np.arange(len(features))[None] if labels is None else labels
+    k, kinds = min(k, negatives_of_all(labels)), torch.from_numpy(labels).to(features.device)
     for start in range(0, len(features), rows):
         cosines = features[start : start + rows].float() @ features.float().T
-        own = torch.arange(len(cosines), device=cosines.device)
-        cosines[own, own + start] = -torch.inf
-        found.append(cosines.topk(min(k, len(features) - 1), dim=1).indices)
+        for one in kinds:
+            cosines[one[start : start + rows, None] == one] = -torch.inf
+        found.append(cosines.topk(k, dim=1).indices)
     return torch.cat(found)
 
 
@@ -110,8 +128,12 @@ def sample_negatives(
     rng: np.random.Generator,
     negatives: int = NEGATIVES,
     hard: int = HARD,
+    labels: Labels | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Negatives of some images: their ``hard`` best neighbours, and others at random.
+
+    Args:
+        labels: as `nearest` had them; `negatives_of_all` is at least ``negatives``.
 
     Returns:
         places: distinct, never the image itself, int64, shape (rows, negatives); the hard ones first.
@@ -128,7 +150,8 @@ def sample_negatives(
     places = np.empty((len(rows), negatives), np.int64)
     places[:, :hard] = neighbours.places[rows, :hard]
     for place, row in enumerate(rows):
-        taken = np.sort(np.append(places[place, :hard], row))
+        own = row if labels is None else np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
+        taken = np.union1d(places[place, :hard], own)
         # The i-th example that is not taken: i, moved up by one for each taken one at or below it.
         free = rng.choice(n - len(taken), negatives - hard, replace=False)
         places[place, hard:] = free + np.searchsorted(taken - np.arange(len(taken)), free, side="right")

@@ -31,6 +31,13 @@ ROLES: dict[ObjectiveName, tuple[Role, ...]] = {
     "negative-pairs": ("image", "text", "negative_image", "negative_text"),
 }
 
+#: EqSim of fusion encoders, on sampled negatives; and how many of them (EqBen C): neighbours whose texts are scored,
+#: negatives of a step, those of them that are hard.
+FUSION_REGULARISERS = ("eqsim", "eqsim-released")
+NEIGHBOURS, NEGATIVES, HARD = 128, 15, 8
+#: α of EqSim's released command; the paper chooses from 0, 0.04 and 0.1 (EqBen C).
+MARGIN = 0.1
+
 #: Weight of each regulariser in its source: beta of EqSim's released command, lambda of CyCLIP. HardNeg is there a loss
 #: of its own, added as it is.
 PUBLISHED_WEIGHT: dict[RegulariserName, float] = {

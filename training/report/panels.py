@@ -16,7 +16,7 @@ AXIS = "optimiser step"
 #: Curves of a panel, by its title.
 TRAINING: Mapping[str, Sequence[str]] = {
     "loss": ("loss", "objective", "regulariser"),
-    "in-batch accuracy (share)": ("image_accuracy", "text_accuracy", "accuracy"),
+    "accuracy in training (share)": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
     "active fraction": ("active_fraction",),
     "learning rate": ("lr",),
     "logit scale": ("logit_scale",),

@@ -1,0 +1,85 @@
+"""``twinset train fusion``: the matching head of a fusion encoder on mined negatives."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from typing import Any
+
+from cli.train.options import add_settings, given_settings, progress
+from training.losses.names import FUSION_REGULARISERS
+
+#: Options that take one value: name, how it is shown, what it is.
+VALUES = (
+    ("model", "KIND:FOLDER", "blip-itm:, vilt: or flava: and its folder in the layout of transformers"),
+    ("neighbours-by", "MODEL", "encoder by whose features images are similar (default: the model's own image tower)"),
+    ("neighbours", "N", "of an image, whose texts are scored once (default: 128)"),
+    ("negatives", "N", "of an example in each step (default: 15)"),
+    ("hard", "N", "of these, the best neighbours; the others are random (default: 8)"),
+    ("regulariser-weight", "X", "of the regulariser in the loss (default: 0.5)"),
+    ("margin", "X", "of the regulariser (default: 0.1)"),
+    ("split", "NAME", "train on this split only"),
+    ("validation-split", "NAME", "validate on this split only"),
+    ("batch", "N", "examples of an optimiser step (default: 1024)"),
+    ("accumulate", "N", "parts into which a batch is split; the loss is their mean (default: parts of 8 examples)"),
+    ("epochs", "N", "passes over the data (default: 10)"),
+    ("lr", "X", "peak learning rate; it falls linearly to 0 (default: 2e-5)"),
+    ("lr-times", "X", "factor of the rate of heads and cross-modal layers (default: 5)"),
+    ("eps", "X", "of AdamW (default: 1e-8)"),
+    ("weight-decay", "X", "of AdamW; not on norms and biases (default: 0.01)"),
+    ("warmup", "SHARE", "of the steps, in which the learning rate rises (default: 0.1)"),
+    ("seed", "N", "of order, crops, dropout and sampled negatives (default: 0)"),
+    ("validate-every", "N", "steps between validations (default: an epoch)"),
+    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
+    ("threads", "N", "threads of torch (default: one a core)"),
+    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
+)
+#: Options with a choice of values.
+CHOICES = (
+    ("objective", ("match", "rank"), "each pair matches or not, or the own text among all (default: match)"),
+    ("regulariser", FUSION_REGULARISERS, "EqSim, added to the objective"),
+    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
+    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
+    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the subparsers of ``twinset train``."""
+    text = (
+        "train the matching head of a fusion encoder on mined negatives, with EqSim if asked; the defaults are FIBER's "
+        "and METER's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
+    )
+    training = commands.add_parser("fusion", help="train a fusion encoder: BLIP, ViLT, FLAVA", description=text)
+    training.set_defaults(run=run)
+    add_settings(
+        training, "pairs that twinset built", "twins to choose the best weights by", CHOICES, VALUES, "0.9 0.98"
+    )
+
+
+def run(asked: argparse.Namespace) -> None:
+    """``twinset train fusion``."""
+    from training.clip.settings import checked
+    from training.fusion.settings import FusionSettings
+    from training.fusion.train import train_fusion
+
+    settings = checked(FusionSettings, given_settings(asked))
+    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
+        trained = train_fusion(settings, asked.out, on_progress)
+    steps, model = len(trained.history), f"{settings.model.partition(':')[0]}:{asked.out}"
+    if asked.json:
+        validation: dict[str, float] = next(
+            (row["validation"] for row in reversed(trained.history) if "validation" in row), {}
+        )
+        found = {
+            "model": model, "steps": steps, "resumed_at": trained.resumed_at, "best_step": trained.best_step,
+            "validation": validation, "sha256": trained.digest,
+        }  # fmt: skip
+        print(json.dumps(found))
+        return
+    resumed = f", resumed after {trained.resumed_at:,}" if 0 < trained.resumed_at < steps else ""
+    print(f"{steps:,} steps{resumed}; loss {trained.history[-1]['loss']:.4f}; best: step {trained.best_step:,}")
+    print(asked.out / "report.html")
+    print(model)

@@ -1,0 +1,86 @@
+"""Twins of which each word shows in the picture, and runs of tiny fusion encoders on them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from manifests.canonical import identity_of, sample_key
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Frame, Source
+from tests.evaluation.scorers.tiny_models import save_transformers
+from tests.made_datasets import MadeDataset
+from tests.made_samples import VIDEO_SUBSET, Planned
+from training.fusion.settings import FusionSettings
+
+Settings = Callable[..., FusionSettings]
+TINTS = {"red": (220, 40, 30), "blue": (30, 60, 220)}
+
+
+def frame(colour: str, animal: str, name: str, shade: int) -> Frame:
+    """A dog is a bar at the top, a cat one on the left; the shade tells pictures of one caption apart."""
+    picture = Image.new("RGB", (32, 32), (shade, shade, shade))
+    box = (0, 0, 31, 15) if animal == "dog" else (0, 0, 15, 31)
+    ImageDraw.Draw(picture).rectangle(box, fill=TINTS[colour])
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, Source(f"{name}.png", 1000, "0" * 64))
+
+
+def animals(subset: str, shades: range) -> list[Planned]:
+    """Of each shade the pairs whose two captions differ in one word."""
+    found = []
+    said = [*itertools.product(TINTS, ("cat", "dog"))]
+    for shade, (one, other) in itertools.product(shades, itertools.combinations(said, 2)):
+        if sum(map(str.__ne__, one, other)) != 1:
+            continue
+        key, group = sample_key(subset, str(shade), *one, *other), f"{subset}-{shade}"
+        frames = [frame(*words, f"{group}-{'-'.join(words)}", shade) for words in (one, other)]
+        captions = [f"a {' '.join(words)}" for words in (one, other)]
+        made = Pair(
+            key=key, group=group, split="train", change="word", image0=frames[0], image1=frames[1],
+            captions0=(captions[0],), captions1=(captions[1],), provenance={"object": "animal", "frame0": 0},
+        )  # fmt: skip
+        found.append(Planned(made, identity_of(subset, shade, *one, *other), group))
+    return found
+
+
+@pytest.fixture
+def made_animals(made: MadeDataset, built: Callable[..., MadeDataset]) -> MadeDataset:
+    """Subsets ``arms`` and ``more`` of 24 and 8 pairs to train on, and ``validation`` of 12."""
+    return made.take(built(_fill))
+
+
+def _fill(made: MadeDataset) -> None:
+    for subset, shades in {
+        "arms": range(60, 180, 20),
+        "more": range(65, 105, 20),
+        "validation": range(70, 130, 20),
+    }.items():
+        made.add(subset, VIDEO_SUBSET, [animals(subset, shades)])
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Folders of tiny models by kind: blip, vilt, flava."""
+    folder = tmp_path_factory.mktemp("fusion-models")
+    return lambda kind: folder / kind if (folder / kind).exists() else save_transformers(folder / kind, kind)
+
+
+@pytest.fixture
+def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings:
+    """Settings of a run of 6 steps of 8 examples, one epoch, validated at its end."""
+
+    def make(kind: str = "blip-itm", **changes: Any) -> FusionSettings:
+        given: dict[str, Any] = {
+            "model": f"{kind}:{tiny(kind.removesuffix('-itm'))}", "data": (f"{made_animals.root}:arms",),
+            "validation": (f"{made_animals.root}:validation",), "batch": 8, "accumulate": 2, "epochs": 1,
+            "neighbours": 6, "negatives": 4, "hard": 2, "threads": 1, "checkpoint_every": 2, "lr": 1e-3,
+        }  # fmt: skip
+        return FusionSettings.model_validate(given | changes)
+
+    return make

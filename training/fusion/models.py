@@ -1,0 +1,91 @@
+"""The fusion encoder of a run, opened as evaluation opens it, and the files with which evaluation opens it again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from evaluation.scorers.contract import DualEncoder, Running
+from evaluation.scorers.fusion import FusionScorer
+from evaluation.scorers.kinds import open_model
+from evaluation.scorers.transformers_encoders import model_files
+from manifests.errors import WrongUse
+from shards.models.files import files_digest
+from shards.storage.whole_file import whole_file
+from training.fusion.settings import FusionSettings
+from training.losses.mining import Score
+
+PASS = 32  # images or pairs of a pass without gradients, as `twinset eval run` has it by default
+#: The name under which transformers and `evaluation` look for the weights of a folder.
+PUBLISHED = "model.safetensors"
+#: Parts of the names of the parameters in heads and cross-modal layers. ViLT's layers are all cross-modal: its head.
+CROSS_MODAL = {
+    "blip": ("crossattention", "itm_head"),
+    "vilt": ("rank_output",),
+    "flava": ("flava.multimodal_model", "_to_mm_projection", "itm_head"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A model before its first step.
+
+    kind: as ``--model`` has it. files: of its folder. encoder: by whose features images are similar; None: its own.
+    """
+
+    scorer: FusionScorer
+    kind: str
+    files: Sequence[Path]
+    encoder: DualEncoder | None
+
+    def identity(self) -> dict[str, Any]:
+        """What decides weights at the first step and neighbours, as JSON."""
+        encoder = self.encoder.digest() if self.encoder else "its own image tower"
+        return {"kind": self.kind, "files": files_digest(self.files), "neighbours_by": encoder}
+
+    def faster(self) -> Sequence[str]:
+        """Parts of the names of the parameters in heads and cross-modal layers."""
+        return CROSS_MODAL[self.scorer.types[0]]
+
+    def scores(self, pixels: dict[str, Tensor], texts: Sequence[str]) -> Score:
+        """The matching head on some images and texts; all that no text changes is computed once an image."""
+        seen, tokens = self.scorer.see(pixels), self.scorer.tokens(texts, max(self.scorer.lengths(texts)))
+
+        def score(images: Tensor, said: Tensor) -> Tensor:
+            images, said = images.to(self.scorer.device), said.to(self.scorer.device)
+            return self.scorer.match(_taken(seen, images), _taken(tokens, said))
+
+        return score
+
+    def write_files(self, out: Path) -> None:
+        """Copy configuration, image processor and tokenizer to beside the weights."""
+        for path in self.files:
+            if path.suffix in (".json", ".txt", ".model") and not path.name.endswith(".index.json"):
+                with whole_file(out / path.name) as beside:
+                    shutil.copyfile(path, beside)
+
+
+def open_start(settings: FusionSettings) -> Start:
+    """The models that settings name.
+
+    Raises:
+        WrongUse: there are no such models, or they are of other kinds.
+    """
+    running = Running(settings.device, PASS, settings.threads)
+    scorer = open_model(settings.model, running)
+    if not isinstance(scorer, FusionScorer):
+        raise WrongUse(f"model: {settings.model} has no matching head; name blip-itm:, vilt: or flava: and a folder")
+    encoder = open_model(settings.neighbours_by, running) if settings.neighbours_by else None
+    if encoder is not None and not isinstance(encoder, DualEncoder):
+        raise WrongUse(f"neighbours_by: {settings.neighbours_by} does not encode images; name open_clip:NAME:TAG")
+    kind, _, folder = settings.model.partition(":")
+    return Start(scorer, kind, model_files(folder)[1], encoder)
+
+
+def _taken(rows: dict[str, Tensor], places: Tensor) -> dict[str, Tensor]:
+    return {name: value[places] for name, value in rows.items()}
