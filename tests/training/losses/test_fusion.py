@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from training.losses.fusion import FusionEqSim, PairScores, match_hard_negatives, rank_texts, score_pairs
+from training.losses.fusion import CHANGES, FusionEqSim, PairScores, match_hard_negatives, rank_texts, score_pairs
 
 
 def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
@@ -84,6 +84,10 @@ def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
     exact = score_pairs(lambda images, texts: 100.0 * images + texts, torch.tensor([1]), torch.tensor([[2, 0, 4]]))
     assert exact.changed_text.tolist() == [[102, 100, 104]]
     assert exact.changed_image.tolist() == [[201, 1, 401]] and exact.both.tolist() == [[202, 0, 404]]
+    part = score_pairs(
+        lambda images, texts: 100.0 * images + texts, torch.tensor([1]), torch.tensor([[2, 0]]), CHANGES[1:2]
+    )
+    assert part.changed_image.tolist() == [[201, 1]] and part.changed_text.shape == part.both.shape == (1, 0)
 
 
 @pytest.mark.slow  # importing BLIP takes seconds

@@ -13,7 +13,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from manifests.errors import WrongUse
-from training.losses.mining import Neighbours, load_neighbours, nearest, sample_negatives, score_neighbours
+from training.losses.mining import (
+    Neighbours,
+    load_neighbours,
+    nearest,
+    negatives_of_all,
+    sample_negatives,
+    score_neighbours,
+)
 
 
 def neighbours(n: int = 12, k: int = 5) -> Neighbours:
@@ -78,3 +85,23 @@ def test_other_negatives_are_uniform_over_the_rest() -> None:
 def test_too_few_examples_are_refused() -> None:
     with pytest.raises(WrongUse, match="12 negatives, 8 of them hard: there are 5 neighbours and 11"):
         sample_negatives(neighbours(), np.array([0]), np.random.default_rng(0), 12, 8)
+
+
+@given(st.integers(0, 99), st.integers(4, 14))
+@settings(max_examples=30, deadline=None)
+def test_examples_that_share_an_image_or_a_text_are_no_negatives_of_each_other(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n - 1, (2, n))
+    apart = [[other for other in range(n) if (labels[:, other] != labels[:, row]).all()] for row in range(n)]
+    most = negatives_of_all(labels)
+    assert most <= min(map(len, apart))
+    features = functional.normalize(torch.randn(n, 4, generator=torch.Generator().manual_seed(seed)), dim=1)
+    if most < 2:
+        return
+    found = nearest(features, n, rows=3, labels=labels)
+    assert found.shape == (n, most)
+    for row, places in enumerate(found.tolist()):
+        assert places == sorted(apart[row], key=lambda one: -float(features[row] @ features[one]))[:most]
+    near = Neighbours(found.numpy(), np.zeros(found.shape, np.float32), "sha")
+    for row, places in enumerate(sample_negatives(near, np.arange(n), rng, most, 1, labels)[0].tolist()):
+        assert places[0] == found[row, 0] and len({*places}) == most and {*places} <= {*apart[row]}

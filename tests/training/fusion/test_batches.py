@@ -1,0 +1,83 @@
+"""Neighbours and negatives of a mixture: none of them matches too, what cannot be read is left out, steps are pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from manifests.errors import BuildFailed
+from tests.made_datasets import MadeDataset
+from tests.training.combiner.conftest import damage
+from tests.training.fusion.conftest import Settings
+from training.clip.data import open_data
+from training.fusion import neighbours
+from training.fusion.batches import FusionBatches, Part
+from training.fusion.models import open_start
+from training.fusion.neighbours import labels_of, open_neighbours
+from training.fusion.settings import FusionSettings
+
+
+def test_negatives_of_a_mixture_match_neither_image_nor_text(
+    settings: Settings, made_animals: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = (f"{made_animals.root}:arms", f"{made_animals.root}:more*2")
+    chosen = settings(data=mixture, validation=())
+    examples, start = open_data(chosen, "both").training, open_start(chosen)
+    labels = labels_of(examples, chosen)
+    # 24 pairs of pictures of four captions; of `more` every image is there twice.
+    assert len(examples) == 48 + 2 * 16 and labels[1].max() == 3
+    broken = examples[5]
+    damage(made_animals, broken, "image")
+    with pytest.raises(BuildFailed, match=r"1 of 80 examples cannot be read.*Fetch these tars again"):
+        open_neighbours(chosen, tmp_path / "out", start, examples, labels)
+    monkeypatch.setattr(neighbours, "MAX_BROKEN", 0.1)
+    found = open_neighbours(chosen, tmp_path / "out", start, examples, labels)
+    again = open_neighbours(chosen, tmp_path / "out", start, examples, labels)
+    assert (
+        again.neighbours.left_out == found.neighbours.left_out == ((5, broken.where, found.neighbours.left_out[0][2]),)
+    )
+    assert 5 not in found.numbers and len(found.numbers) == 79 and np.array_equal(again.numbers, found.numbers)
+    rows = np.arange(79)[:, None]
+    for kind in found.labels:
+        assert (kind[found.neighbours.places] != kind[rows]).all()
+    batches = FusionBatches(chosen, examples, found, start.scorer.processor)
+    parts = [part for batch in batches.stream(0, 3) for part in batch.parts]
+    assert len(parts) == 6 and [batch.left_out for batch in batches.stream(0, 2)] == [
+        ((broken.where, "image: other bytes than its dataset was built with"),),
+        (),
+    ]
+    for part in parts:
+        texts, images = np.array(part.texts), part.pixels["pixel_values"]
+        assert (texts[part.negatives] != texts[part.rows][:, None]).all() and part.close.sum() == 2 * len(part.rows)
+        assert all(
+            part.texts[row] == examples_by_key(examples)[key] for row, key in zip(part.rows, part.keys, strict=True)
+        )
+        assert images.shape == (len(texts), 3, 32, 32)
+
+
+def examples_by_key(examples: Any) -> dict[str, str]:
+    return {one.key: one.texts["text"] for one in (examples[number] for number in range(len(examples)))}
+
+
+def same(one: Part, other: Part) -> bool:
+    arrays = [(part.rows, part.negatives, part.close, *part.pixels.values()) for part in (one, other)]
+    return (one.keys, one.texts) == (other.keys, other.texts) and all(map(np.array_equal, *arrays))
+
+
+@pytest.mark.slow
+def test_a_step_depends_on_seed_and_step_alone(settings: Settings, tmp_path: Path) -> None:
+    def parts(chosen: FusionSettings, first: int) -> list[Part]:
+        batches = FusionBatches(chosen, examples, found, start.scorer.processor)
+        return [part for batch in batches.stream(first, 8) for part in batch.parts]
+
+    chosen = settings("vilt", epochs=2)
+    examples, start = open_data(chosen, "both").training, open_start(chosen)
+    found = open_neighbours(chosen, tmp_path / "out", start, examples, labels_of(examples, chosen))
+    straight = parts(chosen, 0)
+    assert all(map(same, straight[10:], parts(chosen, 5)))
+    assert all(map(same, straight, parts(chosen.model_copy(update={"workers": 2}), 0)))
+    assert not same(straight[0], parts(chosen.model_copy(update={"seed": 1}), 0)[0])
+    assert not same(straight[0], straight[12])  # another epoch: other order, crops and negatives

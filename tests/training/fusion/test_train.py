@@ -1,0 +1,160 @@
+"""A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import safe_open
+
+from evaluation.scorers.kinds import open_model
+from manifests.errors import WrongUse
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.training.fusion.conftest import Settings
+from training.clip.data import open_data
+from training.clip.loop import OnProgress
+from training.fusion.models import open_start
+from training.fusion.settings import FusionSettings
+from training.fusion.steps import Validation
+from training.fusion.train import train_fusion
+from training.losses.mining import load_neighbours
+
+CHECKOUT = Path(__file__).parents[3]
+SECONDS = 300  # a busy machine
+
+
+class Killed(Exception):
+    """Instead of SIGKILL: nothing of the run catches it."""
+
+
+def killed_after(step: int) -> OnProgress:
+    def stop(done: int, steps: int, row: dict[str, Any]) -> None:
+        if done == step:
+            raise Killed
+
+    return stop
+
+
+def group_score(model: str, settings: FusionSettings) -> float:
+    """Of a model as evaluation opens it, on the validation data of a run."""
+    start = open_start(settings.model_copy(update={"model": model}))
+    validation = open_data(settings, "both").validation
+    assert validation is not None
+    return Validation(validation, start).measure()["group"]
+
+
+def resumes_exactly(settings: FusionSettings, out: Path) -> None:
+    """Stops a run before and after its first checkpoint, and compares it with one that was not stopped."""
+    straight = train_fusion(settings, out / "straight", report=False)
+    with pytest.raises(Killed):
+        train_fusion(settings, out / "killed", killed_after(1), report=False)
+    scored = (out / "killed" / "neighbours.safetensors").stat()
+    with pytest.raises(Killed):
+        train_fusion(settings, out / "killed", killed_after(3), report=False)
+    resumed = train_fusion(settings, out / "killed", report=False)
+    assert (resumed.digest, resumed.resumed_at) == (straight.digest, 2) and len(straight.history) == 6
+    assert resumed.history == straight.history  # logged values too, to the last bit
+    assert resumed.best.read_bytes() == straight.best.read_bytes()
+    assert (out / "killed" / "neighbours.safetensors").stat() == scored, "neighbours were scored a second time"
+    kind = settings.model.partition(":")[0]
+    assert group_score(f"{kind}:{out / 'killed'}", settings) == straight.history[-1]["validation"]["group"]
+
+
+def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings(regulariser="eqsim", margin=0.0)
+    resumes_exactly(chosen, tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "killed" / "history.jsonl").read_text().splitlines()]
+    assert all(0 < row["active_fraction"] <= 1 and row["regulariser"] > 0 for row in rows)
+    assert rows[-1]["loss"] == pytest.approx(rows[-1]["objective"] + 0.5 * rows[-1]["regulariser"])
+    # Of 6 steps floor(0.6) = 0 warm up, and the rate falls by a sixth with each.
+    assert [row["lr"] for row in rows] == pytest.approx([1e-3 * left / 6 for left in range(6, 0, -1)])
+    found = json.loads((tmp_path / "killed" / "data.json").read_bytes())
+    weights = (tmp_path / "killed" / "model.safetensors").read_bytes()
+    assert found["weights"]["best.safetensors"] == hashlib.sha256(weights).hexdigest()
+    assert (
+        found["data"][0]["examples"] == 48
+        and found["data"][0]["digest"] in (tmp_path / "killed" / "README.md").read_text()
+    )
+    again = train_fusion(chosen, tmp_path / "killed", lambda *_: pytest.fail("a step was taken"))
+    assert again.resumed_at == 6
+    with pytest.raises(WrongUse, match=r"hard is 2 there and 1 here"):
+        train_fusion(settings(regulariser="eqsim", margin=0.0, hard=1), tmp_path / "killed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("vilt", {"objective": "rank", "workers": 1}),
+        ("flava", {"regulariser": "eqsim-released", "precision": "bfloat16", "transform": "evaluation"}),
+    ],
+)
+def test_other_models_resume_to_the_same_bytes(
+    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any]
+) -> None:
+    resumes_exactly(settings(kind, **changes), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tmp_path: Path) -> None:
+    learning: dict[str, Any] = {
+        "objective": "rank", "regulariser": "eqsim", "margin": 0.0, "epochs": 30, "batch": 16, "accumulate": 2,
+        "lr": 5e-3, "lr_times": 1, "transform": "evaluation", "validate_every": 45,
+    }  # fmt: skip
+    chosen = settings(neighbours_by=f"random:{open_clip_config(tmp_path / 'encoder')}", **learning)
+    done = train_fusion(chosen, tmp_path / "run")
+    losses = [row["objective"] for row in done.history]
+    assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
+    assert group_score(f"blip-itm:{tmp_path / 'run'}", chosen) >= 75 > group_score(chosen.model, chosen)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "objective rank + 0.5 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
+
+
+@pytest.mark.slow
+def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings()
+    names = ("batch", "accumulate", "epochs", "neighbours", "negatives", "hard", "threads", "checkpoint_every", "lr")
+    said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
+    said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
+    command = [sys.executable, "-m", "cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
+    history, end = tmp_path / "run" / "history.jsonl", time.monotonic() + SECONDS
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+        while not (history.exists() and history.read_bytes().count(b"\n") >= 3):
+            assert child.poll() is None and time.monotonic() < end, child.communicate()[1]
+            time.sleep(0.001)
+        os.kill(child.pid, signal.SIGKILL)
+    assert not (tmp_path / "run" / "result.json").exists()
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["resumed_at"] in (2, 4) and found["model"] == f"blip-itm:{tmp_path / 'run'}"
+    assert found["sha256"] == train_fusion(chosen, tmp_path / "straight", report=False).digest
+    assert open_model(found["model"]).threshold == 0
+
+
+def test_neighbours_of_other_examples_and_settings_that_do_not_fit_are_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(Killed):
+        train_fusion(settings(validation=()), tmp_path / "run", killed_after(1), report=False)
+    path = tmp_path / "run" / "neighbours.safetensors"
+    with safe_open(path, "np") as file:
+        held = load_neighbours(path, file.metadata()["examples"])
+    dataclasses.replace(held, examples="others").save(path)
+    with pytest.raises(WrongUse, match=r"neighbours\.safetensors: made of other examples.*score neighbours again"):
+        train_fusion(settings(validation=()), tmp_path / "run", report=False)
+    # 48 examples with 12 of each caption: 36 of another one.
+    with pytest.raises(WrongUse, match=r"48 examples, of which 3[0-6] or more differ.*smaller --batch"):
+        train_fusion(settings(negatives=37), tmp_path / "few")
+    with pytest.raises(WrongUse, match="has no matching head; name blip-itm:"):
+        train_fusion(settings(model=f"random:{open_clip_config(tmp_path / 'encoder')}"), tmp_path / "few")
+    assert not (tmp_path / "few").exists()
