@@ -8,7 +8,8 @@ import json
 import sys
 from typing import Any
 
-from cli.train.options import add_settings, given_settings, progress
+from cli.options import add_command
+from cli.train.options import add_resumable_settings, given_settings, progress
 from training.losses.names import FUSION_REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
@@ -20,10 +21,7 @@ VALUES = (
     ("hard", "N", "of these, the best neighbours; the others are random (default: 8)"),
     ("regulariser-weight", "X", "of the regulariser in the loss (default: 0.5)"),
     ("margin", "X", "of the regulariser (default: 0.1)"),
-    ("split", "NAME", "train on this split only"),
-    ("validation-split", "NAME", "validate on this split only"),
-    ("batch", "N", "examples of an optimiser step (default: 1024)"),
-    ("accumulate", "N", "parts into which a batch is split; the loss is their mean (default: parts of 8 examples)"),
+    ("batch", "N", "examples of an optimiser step (default: 1024, in parts of 8)"),
     ("epochs", "N", "passes over the data (default: 10)"),
     ("lr", "X", "peak learning rate; it falls linearly to 0 (default: 2e-5)"),
     ("lr-times", "X", "factor of the rate of heads and cross-modal layers (default: 5)"),
@@ -31,18 +29,11 @@ VALUES = (
     ("weight-decay", "X", "of AdamW; not on norms and biases (default: 0.01)"),
     ("warmup", "SHARE", "of the steps, in which the learning rate rises (default: 0.1)"),
     ("seed", "N", "of order, crops, dropout and sampled negatives (default: 0)"),
-    ("validate-every", "N", "steps between validations (default: an epoch)"),
-    ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
-    ("threads", "N", "threads of torch (default: one a core)"),
-    ("checkpoint-every", "N", "steps between checkpoints (default: five minutes)"),
 )
 #: Options with a choice of values.
 CHOICES = (
     ("objective", ("match", "rank"), "each pair matches or not, or the own text among all (default: match)"),
     ("regulariser", FUSION_REGULARISERS, "EqSim, added to the objective"),
-    ("precision", ("float32", "bfloat16"), "of the forward pass (default: float32)"),
-    ("transform", ("training", "evaluation"), "of images: random crops, or as in evaluation (default: training)"),
-    ("device", ("cpu", "gpu"), "where it trains (default: cpu)"),
 )
 
 
@@ -52,9 +43,8 @@ def add(commands: Any) -> None:
         "train the matching head of a fusion encoder on mined negatives, with EqSim if asked; the defaults are FIBER's "
         "and METER's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
     )
-    training = commands.add_parser("fusion", help="train a fusion encoder: BLIP, ViLT, FLAVA", description=text)
-    training.set_defaults(run=run)
-    add_settings(
+    training = add_command(commands, "fusion", run, text, "train a fusion encoder: BLIP, ViLT, FLAVA")
+    add_resumable_settings(
         training, "pairs that twinset built", "twins to choose the best weights by", CHOICES, VALUES, "0.9 0.98"
     )
 

@@ -20,7 +20,7 @@ Choices = Sequence[tuple[str, Sequence[str], str]]
 SHARED_VALUES: Values = (
     ("split", "NAME", "train on this split only"),
     ("validation-split", "NAME", "validate on this split only"),
-    ("accumulate", "N", "split a batch into N parts to save memory; the loss still compares all of it"),
+    ("accumulate", "N", "split a batch into N parts to save memory"),
     ("validate-every", "N", "steps between validations (default: an epoch)"),
     ("workers", "N", "processes that read images; they change no byte (default: 0, the training process alone)"),
     ("threads", "N", "threads of torch (default: one a core)"),

@@ -57,14 +57,14 @@ def resumes_exactly(settings: FusionSettings, out: Path) -> None:
     straight = train_fusion(settings, out / "straight", report=False)
     with pytest.raises(Killed):
         train_fusion(settings, out / "killed", killed_after(1), report=False)
-    scored = (out / "killed" / "neighbours.safetensors").stat()
+    scored = (out / "killed" / "neighbours.safetensors").stat().st_mtime_ns
     with pytest.raises(Killed):
         train_fusion(settings, out / "killed", killed_after(3), report=False)
     resumed = train_fusion(settings, out / "killed", report=False)
     assert (resumed.digest, resumed.resumed_at) == (straight.digest, 2) and len(straight.history) == 6
     assert resumed.history == straight.history  # logged values too, to the last bit
     assert resumed.best.read_bytes() == straight.best.read_bytes()
-    assert (out / "killed" / "neighbours.safetensors").stat() == scored, "neighbours were scored a second time"
+    assert (out / "killed" / "neighbours.safetensors").stat().st_mtime_ns == scored, "they were scored a second time"
     kind = settings.model.partition(":")[0]
     assert group_score(f"{kind}:{out / 'killed'}", settings) == straight.history[-1]["validation"]["group"]
 
@@ -107,16 +107,17 @@ def test_other_models_resume_to_the_same_bytes(
 @pytest.mark.slow
 def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tmp_path: Path) -> None:
     learning: dict[str, Any] = {
-        "objective": "rank", "regulariser": "eqsim", "margin": 0.0, "epochs": 30, "batch": 16, "accumulate": 2,
-        "lr": 5e-3, "lr_times": 1, "transform": "evaluation", "validate_every": 45,
+        "regulariser": "eqsim", "regulariser_weight": 0.1, "margin": 0.0, "epochs": 30, "accumulate": 1, "lr": 1e-2,
+        "lr_times": 1, "transform": "evaluation", "validate_every": 60,
     }  # fmt: skip
     chosen = settings(neighbours_by=f"random:{open_clip_config(tmp_path / 'encoder')}", **learning)
     done = train_fusion(chosen, tmp_path / "run")
     losses = [row["objective"] for row in done.history]
-    assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
-    assert group_score(f"blip-itm:{tmp_path / 'run'}", chosen) >= 75 > group_score(chosen.model, chosen)
+    # One of nine pairs matches: who knows no more has the entropy of that, 0.349.
+    assert losses[0] > 0.6 and sum(losses[-20:]) / 20 < 0.3
+    assert group_score(f"blip-itm:{tmp_path / 'run'}", chosen) >= 45 > group_score(chosen.model, chosen)
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "objective rank + 0.5 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
+    assert "objective match + 0.1 · eqsim" in page and (tmp_path / "run" / "tensorboard").is_dir()
 
 
 @pytest.mark.slow
