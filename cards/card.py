@@ -30,8 +30,8 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
         files: a digest of what is to be loaded.
     """
     subset = recipe[stage.name]
-    source = subset.source
-    meanings = {**ENGINE_REASONS, **source.reasons}
+    source = recipe.origin(stage.name)
+    meanings = {**ENGINE_REASONS, **source.reasons, **subset.source.reasons}
     for chosen in subset.filters:
         meanings |= chosen.reasons
     return render(

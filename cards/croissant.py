@@ -9,7 +9,7 @@ from cards.kinds.kind import CardKind
 from cards.kinds.registry import CARD_KINDS
 from cards.summary import IndexSummary
 from manifests.canonical import digest
-from manifests.recipe import Subset
+from manifests.source import SourceSettings
 from manifests.stage import Stage
 
 MARKER = "files-of-"  # what names of marker folders begin with
@@ -52,16 +52,21 @@ Digest = tuple[str, int]  #: sha256 and size in bytes of a file
 
 
 def croissant(
-    stage: Stage, subset: Subset, summary: IndexSummary, index: Digest, tars: Mapping[str, Digest]
+    stage: Stage,
+    source: SourceSettings,
+    extension: str,
+    summary: IndexSummary,
+    index: Digest,
+    tars: Mapping[str, Digest],
 ) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
-    tars: by path below the subset, with '/'.
+    source: that made the samples. extension: of their images. tars: by path below the subset, with '/'.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
     """
-    source, kind, extension = subset.source, CARD_KINDS[subset.source.makes], subset.encoding.format
+    kind = CARD_KINDS[source.makes]
     several, what = kind.what
     following = f" following {source.paper.title}" if source.paper else ""
     origin = f"{source.verb} {source.reference.title or source.kind}{following}"

@@ -14,7 +14,7 @@ from cards.plots import histograms
 from cards.summary import IndexSummary
 from manifests.canonical import digest
 from manifests.errors import WrongUse
-from manifests.recipe import Recipe, Subset
+from manifests.recipe import Recipe
 from manifests.stage import Stage
 from shards.metering import spent
 from shards.read import finished, read_settings
@@ -47,21 +47,24 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
     files = digest(store.sha256(index))
     if kind is not None:
         numbers = kind.statistics(store, subset)
-        store.write(layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, settings.source.group)))
-        files = digest(_write_croissant(store, stage, settings, summary))  # holds the digests of stage, index and tars
+        store.write(
+            layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, recipe.origin(stage.name).group))
+        )
+        files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
     text = card(stage, recipe, summary, numbers, _made(store, subset, recipe, stage.name), files)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
     return kind is not None
 
 
-def _write_croissant(store: Store, stage: Stage, settings: Subset, summary: IndexSummary) -> dict[str, Any]:
+def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary) -> dict[str, Any]:
     subset = stage.name
     tars = {
         layout.tar_name(split, number): (sha256, size)
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")
         if size
     }
-    metadata = croissant(stage, settings, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
+    source, extension = recipe.origin(stage.name), recipe[stage.name].encoding.format
+    metadata = croissant(stage, source, extension, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:

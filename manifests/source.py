@@ -214,6 +214,11 @@ class SourceSettings(PlacedSettings):
         return ""
 
     @property
+    def copies(self) -> str | None:
+        """The stage whose samples it copies byte by byte; None where it makes its own."""
+        return None
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
         return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)

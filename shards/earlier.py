@@ -50,6 +50,11 @@ class Earlier:
         with self._index(columns) as stream:
             return read_parquet(stream, columns)
 
+    def rejected(self, columns: Sequence[str]) -> pa.Table:
+        """Columns of all candidates that were rejected, in plan order: ``identity``, ``reason``, ``detail`` …"""
+        with self.store.open(layout.meta(self.home, "rejections.parquet")) as stream:
+            return read_parquet(stream, columns)
+
     def columns(self) -> list[str]:
         """Names of the columns that its index has."""
         with self._index(()) as stream:

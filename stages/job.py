@@ -40,7 +40,8 @@ class Job:
         """Generator and filters of a stage, opened once."""
         with self._lock:
             if name not in self._makers:
-                context = Context(name, self.recipe[name].split, self.recipe.seed, self.earlier)
+                known_as = self.recipe[name].known_as or name
+                context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier)
                 self._makers[name] = open_maker(self.recipe, name, context)
             return self._makers[name]
 

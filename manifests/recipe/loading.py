@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from manifests.errors import WrongUse
 from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
+from manifests.recipe.screening import SCREENING, as_written, expanded
 from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
@@ -23,9 +24,11 @@ SHIPPED = Path(__file__).parents[1] / "recipes"
 class InvalidRecipe(WrongUse, ValueError):
     """A recipe that does not fit its models. problems: as pydantic reports them, those of sources and filters first."""
 
-    def __init__(self, error: ValidationError) -> None:
+    def __init__(self, error: ValidationError, raw: Mapping[str, Any]) -> None:
         # The pool is the source's own by default: where the source is wrong, that is said, and no more.
         problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        for one in problems:
+            one["loc"] = as_written(raw, one["loc"])
         self.problems = sorted(problems, key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
@@ -74,11 +77,14 @@ def recipe_from_json(content: bytes) -> Recipe:
 
 
 def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
-    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`."""
+    """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
+
+    ``screening`` of a subset is written out as stages (`manifests.recipe.screening`).
+    """
     try:
-        return Recipe.model_validate(raw)
+        return Recipe.model_validate(expanded(raw))
     except ValidationError as error:
-        raise InvalidRecipe(error) from error
+        raise InvalidRecipe(error, raw) from error
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:
@@ -137,4 +143,4 @@ def _known_keys(raw: Any, where: Sequence[str]) -> Iterable[str]:
         if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
             return ()
         settings = field.annotation
-    return settings.model_fields
+    return {*settings.model_fields, *([SCREENING] if len(where) == 2 and where[0] == "subsets" else [])}

@@ -54,6 +54,7 @@ class Subset(Settings):
     unbounded source needs one.
     shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
     pool: the work pool whose workers make it; by default the one that the source asks for.
+    known_as: the name that keys and random choices of its samples are made from; its own when empty.
     """
 
     source: SourceOfKind
@@ -62,6 +63,7 @@ class Subset(Settings):
     count: int | None = Field(default=None, ge=1, le=MOST)
     shard_size: int = Field(default=256, ge=1, le=MOST)
     split: str = Field(default="test", pattern=SPLIT)
+    known_as: str = Field(default="", pattern=r"^([a-z][a-z0-9-]*)?$", max_length=LONGEST_NAME)
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @model_validator(mode="after")
@@ -69,6 +71,8 @@ class Subset(Settings):
         if self.source.unbounded and self.count is None:
             raise ValueError(f"set count, the number of {self.source.makes}s to sample")
         for chosen in self.filters:
+            if self.source.copies is not None:
+                raise ValueError(f"filter {chosen.kind} would judge what is copied; put it on the stage that is copied")
             if self.source.makes == "table":
                 raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
             if self.source.makes != "pair" and chosen.judges != "frames":
@@ -111,6 +115,13 @@ class Recipe(Settings):
     def key(self, name: str) -> str:
         """The key path of a stage or subset, for messages."""
         return f"{'stages' if name in self.stages else 'subsets'}.{name}"
+
+    def origin(self, name: str) -> SourceSettings:
+        """The source that made the samples of a stage: that of the stage whose samples it copies, where it does."""
+        source = self[name].source
+        while source.copies in self.stages:  # stages do not read each other in a circle
+            source = self.stages[source.copies].source
+        return source
 
     def __getitem__(self, name: str) -> Subset:
         return self.stages[name] if name in self.stages else self.subsets[name]
@@ -164,4 +175,6 @@ def content_of(subset: Subset, seed: int) -> dict[str, Any]:
             for key in where:
                 inner = inner[int(key) if isinstance(inner, list) else key]
             inner.pop(last)
+    if not subset.known_as:
+        del settings["known_as"]
     return {"seed": seed, **settings}

@@ -11,6 +11,7 @@ import yaml
 
 from manifests.errors import WrongUse
 from manifests.locations import built_in_models, is_model_folder, is_symbolic
+from manifests.recipe.screening import ASKS, SCREENING
 from manifests.recipe.strict_yaml import load_yaml
 from manifests.registry import FILTERS, SOURCES
 from manifests.source import PlacedSettings
@@ -27,6 +28,9 @@ def absolute(raw: Mapping[str, Any], base: Path) -> None:
             for settings in (source, *(filters if isinstance(filters, list) else ())):
                 if isinstance(settings, dict):
                     settings.update(_all_located(_class_of(settings), settings, base))
+            screening = stage.get(SCREENING) if isinstance(stage, dict) else None
+            if isinstance(screening, dict):
+                screening.update(_all_located(SOURCES.find(ASKS), screening, base))
 
 
 def _all_located(within: type[PlacedSettings] | None, raw: Mapping[str, Any], base: Path) -> dict[str, Any]:
@@ -94,13 +98,14 @@ def override(raw: dict[str, Any], setting: str) -> None:
 
 def class_at(raw: Any, where: Sequence[str]) -> type[PlacedSettings] | None:
     """The class of the settings at a key path that leads into a source or filter; None where it is not one."""
-    depth = {"source": 3, "filters": 4}.get("".join(where[2:3]), 0)
+    depth = {"source": 3, "filters": 4, SCREENING: 3}.get("".join(where[2:3]), 0)
     if not depth or len(where) < depth:
         return None
     here = raw
     for key in where[:depth]:
         here = _step(here, key, ".".join(where), "")
-    within, name = _class_of(here) if isinstance(here, dict) else None, ""
+    known = {**here, "kind": ASKS} if isinstance(here, dict) and where[2] == SCREENING else here
+    within, name = _class_of(known) if isinstance(known, dict) else None, ""
     for key in where[depth:]:
         name, here = key if isinstance(here, dict) else name, _step(here, key, ".".join(where), "")
         if isinstance(here, dict) and within is not None:

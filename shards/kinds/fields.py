@@ -66,6 +66,7 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
             {name: fields[f"{name}.txt"].decode("utf-8") for name in kind.texts},
             kind.record.model_validate(described),
             {name: fields[name] for name in kind.attachments if name in fields},
+            fields,
         )
     except UnicodeDecodeError as error:
         raise BrokenTar(f"{where}: a caption of {key} is not UTF-8 ({error}); {REMEDY}") from error

@@ -79,6 +79,14 @@ class SampleKind:
         return tuple(f"{role}_sha256" for role in self.images)
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A sample as it lies in an earlier stage. fields: of its tar, in their order. images: sha256 by role."""
+
+    fields: Mapping[str, bytes]
+    images: Mapping[str, str]
+
+
 @dataclass(slots=True, kw_only=True)
 class Sample(ABC):
     """One sample in memory.
@@ -103,6 +111,10 @@ class Sample(ABC):
     def described(self) -> dict[str, str]:
         """The words of a row, by column: the attributes of these names, unless a kind has them elsewhere."""
         return {name: getattr(self, name) for name in self.kind.described}
+
+    def copied(self) -> Copy | None:
+        """What is stored of a sample that is copied from an earlier stage; None where its pictures are encoded."""
+        return None
 
     @abstractmethod
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
@@ -133,7 +145,7 @@ class Stored(Generic[R]):
     """One sample as it lies in a tar.
 
     images: encoded, by role; extension: of all, ``jpg``, ``png`` or ``webp``. texts: by name, such as ``caption0``.
-    attached: further fields, such as ``mask0.png``.
+    attached: further fields, such as ``mask0.png``. fields: all of the tar, in its order.
     """
 
     kind: SampleKind
@@ -143,3 +155,4 @@ class Stored(Generic[R]):
     texts: Mapping[str, str]
     json: R
     attached: Mapping[str, bytes]
+    fields: Mapping[str, bytes]

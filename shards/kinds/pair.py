@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from shards.kinds.encoded import encode_mask
-from shards.kinds.kind import Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
+from shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
 from shards.kinds.samples import Frame, Pixels, Source
 
 
@@ -79,9 +79,48 @@ class Pair(Sample):
         }
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`: the two sides, in whichever order."""
-        return sorted(zip(images.values(), self.described().values(), strict=True))
+        """As `Sample.question`."""
+        return _question(images, self.described())
 
     def attached(self) -> dict[str, bytes]:
         """As `Sample.attached`."""
         return dict(zip(PAIR.attachments, map(encode_mask, self.masks or ()), strict=False))
+
+
+@dataclass(slots=True, kw_only=True)
+class CopiedPair(Sample):
+    """A pair that is copied from an earlier stage, byte by byte.
+
+    record: its JSON there. captions: the pair's own two.
+    """
+
+    kind: ClassVar[SampleKind] = PAIR
+
+    record: PairRecord
+    captions: tuple[str, str]
+    copy: Copy
+
+    def pictures(self) -> dict[str, Frame]:
+        """As `Sample.pictures`: none that would be encoded."""
+        return {}
+
+    def copied(self) -> Copy:
+        """As `Sample.copied`."""
+        return self.copy
+
+    def described(self) -> dict[str, str]:
+        """As `Sample.described`."""
+        return dict(zip(PAIR.texts, self.captions, strict=True))
+
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        """As `Sample.recorded`, from the stored JSON."""
+        return self.record.model_dump(mode="json", exclude={*Record.model_fields})
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`."""
+        return _question(images, self.described())
+
+
+def _question(images: Mapping[str, str], captions: Mapping[str, str]) -> Any:
+    """The two sides of a pair, in whichever order."""
+    return sorted(zip(images.values(), captions.values(), strict=True))

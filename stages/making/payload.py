@@ -190,14 +190,16 @@ def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Ve
 
 def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedImage]) -> Fields | None:
     """The fields of a sample; None where it has no images, and its row is all there is of it."""
-    images = {}
+    copy, images = sample.copied(), dict[str, EncodedImage]()
     for role, frame in sample.pictures().items():
         if frame.id not in encoded:
             encoded[frame.id] = encode_image(frame, maker.subset.encoding)
         images[role] = encoded[frame.id]
-    row.images = {role: image.sha256 for role, image in images.items()}
+    row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
     row.content = content_digest(sample, row.images)
     row.numbers = {name: sample.scores[name] for name in sample.kind.numbers if name in sample.scores}
+    if copy is not None:
+        return list(copy.fields.items())
     source, extension = maker.source, maker.subset.encoding.format
     return fields_of(sample, images, source.kind, source.licence, extension) if images else None
 

@@ -1,0 +1,45 @@
+"""Plans a task a pair: whether people keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.questions.keep_pair import KEEP, KeepPair
+from generators.decisions.task import TaskCandidate
+from generators.screened_pairs.asking import PairScreening
+from manifests.canonical import identity_of, sample_key
+from shards.contracts import LeftOut
+from shards.earlier import Earlier
+
+IMAGES = ("image0", "image1")
+PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
+HASHED = tuple(f"{role}_sha256" for role in IMAGES)
+
+
+class PairScreeningGenerator(DecisionGenerator[PairScreening]):
+    """One task a pair, in the order of the stage; the identity of a task is the key of its pair."""
+
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        """As `DecisionGenerator.tasks`."""
+        truth = KEEP if self.source.simulated else ""
+        for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
+            yield TaskCandidate(
+                key=sample_key(self.name, row["key"]),
+                identity=identity_of(row["key"]),
+                group=row["group"],
+                split=row["split"],
+                question=KeepPair.name,
+                texts=(row["caption0"], row["caption1"]),
+                images=tuple(f"{row['key']}/{role}" for role in IMAGES),
+                image_tars=(row["tar"],) * len(IMAGES),
+                image_sha256s=tuple(row[name] for name in HASHED),
+                subject=row["key"],
+                truth=truth,
+            )
+
+    @cached_property
+    def pictured(self) -> Earlier:
+        """As `DecisionGenerator.pictured`."""
+        return self.context.earlier(self.source.pairs)

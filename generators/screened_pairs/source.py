@@ -1,0 +1,71 @@
+"""The settings of pairs that people kept, and what their card says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from generators.screened_pairs.asking import SCREENED_OUT
+from manifests.markdown import table
+from manifests.source import Reference, SourceSettings, StageName
+from shards.contracts import Context, Source
+
+if TYPE_CHECKING:
+    from generators.screened_pairs.generator import ScreenedPairGenerator
+
+REPORT = "screening.json"
+
+
+class ScreenedPairs(Source):
+    """The pairs of a stage without those that people dropped.
+
+    pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them. licence:
+    unused: each pair keeps that of its own source.
+    """
+
+    kind: Literal["screened-pairs"]
+    pairs: StageName
+    decisions: StageName
+    licence: str = "as each pair says"
+
+    makes = "pair"
+    reference = Reference("pairs of an earlier stage")
+    verb = "kept from"
+    reports = (REPORT,)
+    reasons: ClassVar[Mapping[str, str]] = {
+        **SCREENED_OUT,
+        "undecided": "too few people looked at the pair, or they did not agree",
+    }
+
+    @property
+    def copies(self) -> str | None:
+        """As `manifests.source.SourceSettings.copies`."""
+        return self.pairs
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """As `manifests.source.SourceSettings.misfit`."""
+        if earlier.makes not in ("pair", "table"):
+            return f"people keep or drop pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+        return ""
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """How many pairs were shown, kept and dropped, and why."""
+        if (found := reports.get(REPORT)) is None:
+            return ""
+        who = "**Simulated annotators, not people**, judged" if found["simulated"] else "People judged"
+        lost = sum(found["dropped"].values())
+        text = (
+            f"Of {found['planned']:,} planned pairs {found['made']:,} were made. {who} {found['shown']:,} of them and "
+            f"kept {found['kept']:,}; {lost:,} were dropped and {found['undecided']:,} left undecided. What is kept is "
+            "copied byte by byte.\n"
+        )
+        if not lost:
+            return text
+        rows = [[why, f"{count:,}", f"{count / found['shown']:.1%}"] for why, count in found["dropped"].items()]
+        return f"{text}\n{table(['dropped because', 'pairs', 'of those shown'], rows)}"
+
+    def open(self, context: Context) -> ScreenedPairGenerator:
+        """As `shards.contracts.Source.open`."""
+        from generators.screened_pairs.generator import ScreenedPairGenerator
+
+        return ScreenedPairGenerator(self, context)

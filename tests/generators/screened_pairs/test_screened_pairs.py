@@ -1,0 +1,176 @@
+"""Pairs that people screen: what they are asked, what is copied, and what becomes of it when a decision changes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import twinset
+from generators.contract import check_source
+from generators.decisions.answers import FILE, Answer, insert, schema
+from generators.decisions.generator import DecisionGenerator
+from manifests.errors import DecisionsMissing
+from manifests.recipe import Recipe, parse_recipe
+from shards.contracts import Context, Source
+from shards.read import read_samples
+from shards.storage.store import Store
+from stages.job import Job
+
+PAIRS = 6
+DROPPED = {"p1": "not-visible", "p4": "fits-both"}
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Annotations of pairs ``p0`` to ``p5``, with their images beside them."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    noise = np.random.default_rng(0)
+    for name in (f"{n}-{side}.png" for n in range(PAIRS) for side in (0, 1)):
+        Image.fromarray(noise.integers(0, 256, (16, 24, 3), np.uint8)).save(folder / name)
+    records = [
+        {
+            "id": f"p{n}",
+            "image0": f"{n}-0.png",
+            "image1": f"{n}-1.png",
+            "caption0": [f"left {n}", f"also left {n}"],
+            "caption1": f"right {n}",
+        }
+        for n in range(PAIRS)
+    ]
+    path = tmp_path / "pairs.json"
+    path.write_text(json.dumps(records))
+    return path
+
+
+def recipe_of(pairs: Path, **more: Any) -> Recipe:
+    source = {"kind": "image-pairs", "annotations": str(pairs), "media": str(pairs.parent / "images"), "licence": "CC0"}
+    return parse_recipe({"name": "screened", "subsets": {"mine": {"source": source, "shard_size": 2, **more}}})
+
+
+def asking(recipe: Recipe, out: Path) -> DecisionGenerator[Any]:
+    generator = Job(recipe, Store(str(out))).maker("mine-decisions").generator
+    assert isinstance(generator, DecisionGenerator)
+    return generator
+
+
+def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str) -> None:
+    """People drop some pairs, by id in the annotation, and keep the others; all or some are answered."""
+    (out / FILE).parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(out / FILE)) as connection:
+        schema(connection)
+        asked = asking(recipe, out)
+        rows = asked.pictured.read(["key", "identity"]).to_pylist()
+        ids = {row["key"]: json.loads(row["identity"])[0] for row in rows}
+        for task in asked.gathered.tasks:
+            name = ids[task.subject]
+            given = Answer(
+                stage="mine-decisions", task=task.key, binding=task.binding, annotator="ann",
+                answer="drop" if name in dropped else "keep", reason=dropped.get(name, ""),
+            )  # fmt: skip
+            if name in only or not only:
+                connection.execute("DELETE FROM answers WHERE task = ?", [task.key])
+                insert(connection, [given])
+
+
+def samples(out: Path) -> dict[str, Mapping[str, bytes]]:
+    stored = read_samples(Store(str(out)), "mine")
+    return {one.json.provenance["id"]: {"key": one.key.encode(), **one.fields} for one in stored}
+
+
+def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs: Path, tmp_path: Path) -> None:
+    plain, out, screened = tmp_path / "plain", tmp_path / "out", recipe_of(pairs, screening=True)
+    with pytest.MonkeyPatch.context() as patch:
+        without_cards(patch)
+        twinset.build(recipe_of(pairs), str(plain))
+    with pytest.raises(DecisionsMissing, match="mine-decisions: 6 of 6 decisions are missing; ask people with"):
+        twinset.build(screened, str(out))
+    task = asking(screened, out).gathered.tasks[0]
+    first = next(iter(read_samples(Store(str(plain)), "mine")))
+    assert (task.texts, task.subject) == (("left 0", "right 0"), first.key)
+    shown = [asking(screened, out).picture(task, number) for number in (0, 1)]
+    assert [one.content for one in shown] == [first.images["image0"], first.images["image1"]]
+    assert shown[0].media_type == "image/jpeg"
+
+    answer(screened, out, DROPPED)
+    found = twinset.build(screened, str(out))["subsets"]
+    assert found == {"mine": {"planned": 6, "kept": 4, "rejected": {"screened-out": 2}, "shards": 3}}
+    expected = samples(plain)
+    assert samples(out) == {name: one for name, one in expected.items() if name not in DROPPED}
+    for whole in ("mine/test/00001.tar", "mine/_meta/rows/00001.parquet"):  # of p2 and p3
+        assert (out / whole).read_bytes() == (plain / whole).read_bytes()
+    verdict = twinset.verify(str(out))
+    assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 3
+    card = (out / "mine/README.md").read_text()
+    said = "Of 6 planned pairs 6 were made. People judged 6 of them and kept 4; 2 were dropped and 0 left undecided."
+    for words in (said, "| fits-both | 1 | 16.7% |", "made from a list of image pairs", "people looked at the pair"):
+        assert words in " ".join(card.split()), words
+
+
+@pytest.fixture
+def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_cards(monkeypatch)
+
+
+def without_cards(patch: pytest.MonkeyPatch) -> None:
+    """Have builds write an empty card."""
+
+    def describe(store: Store, summaries: Mapping[str, Any]) -> None:
+        for name in summaries:
+            store.write(f"{name}/README.md", b"")
+
+    patch.setattr("cards.describe.describe", describe)
+
+
+@pytest.mark.usefixtures("no_cards")
+def test_a_changed_decision_makes_its_shards_again_and_a_changed_pair_is_asked_about_again(
+    pairs: Path, tmp_path: Path
+) -> None:
+    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
+    with pytest.raises(DecisionsMissing):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, DROPPED)
+    twinset.build(recipe, str(out))
+
+    def written() -> dict[str, int]:
+        return {path.relative_to(out).as_posix(): path.stat().st_mtime_ns for path in out.rglob("rows/*.parquet")}
+
+    before = written()
+    answer(recipe, out, {}, "p4")
+    assert twinset.build(recipe, str(out))["subsets"]["mine"]["kept"] == 5
+    changed = {name for name, time in written().items() if before[name] != time}
+    assert changed == {f"{home}/_meta/rows/00002.parquet" for home in ("mine", "_stages/mine-decisions")}
+
+    records = json.loads(pairs.read_bytes())
+    records[3]["caption1"] = "changed"
+    pairs.write_text(json.dumps(records))
+    with pytest.raises(DecisionsMissing, match="1 of 6 decisions is missing"):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, {"p3": "other"}, "p3")
+    assert twinset.build(recipe, str(out))["subsets"]["mine"]["kept"] == 4
+    assert "changed" not in {one["caption1.txt"].decode() for one in samples(out).values()}
+
+
+@pytest.mark.usefixtures("no_cards")
+def test_simulated_annotators_wait_for_nobody_and_the_sources_keep_the_contract(pairs: Path, tmp_path: Path) -> None:
+    screening = {"annotators": {"kind": "simulated", "number": 2, "error_rate": 0.5}}
+    recipe, out = recipe_of(pairs, screening=screening), str(tmp_path / "out")
+    found = twinset.build(recipe, out)["subsets"]["mine"]
+    assert found["planned"] == found["kept"] + found["rejected"].get("screened-out", 0) == 6
+    job = Job(recipe, Store(out))
+    for name in ("mine", "mine-decisions"):
+        source = recipe[name].source
+        assert isinstance(source, Source)
+        known_as = "mine" if name == "mine" else name
+        check_source(source, Context(known_as, earlier=job.earlier))
+    report = json.loads((tmp_path / "out/mine/_meta/screening.json").read_bytes())
+    said = recipe["mine"].source.how_made({"screening.json": report})
+    assert report["simulated"] and "Simulated annotators, not people" in said
