@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
-import jinja2
 from fastapi import BackgroundTasks, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from generators.decisions.questions import QUESTIONS
 from manifests.errors import TwinsetError, in_words
-from review.access import Access, Person, Refused
+from review.access import Access, Refused
+from review.admin import add_admin
 from review.desk import ReviewDesk
 from review.guard import Guard
+from review.replies import person_of, picture, refusal, shown
 
-HERE = Path(__file__).parent
+STATIC = Path(__file__).parent / "static"
 MOST_AHEAD = 100
-KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content
 
 
 class Given(BaseModel):
@@ -81,39 +80,9 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     def icon() -> Response:
         return Response(status_code=204)
 
-    app.mount("/static", StaticFiles(directory=HERE / "static", check_dir=False))
+    add_admin(app, desk, access, dataset)
+    app.mount("/static", StaticFiles(directory=STATIC))
     return app
-
-
-def person_of(request: Request) -> Person:
-    """Who asks, as the guard found."""
-    person: Person = request.state.person
-    return person
-
-
-def picture(desk: ReviewDesk, name: str) -> Response:
-    """An image by its name on the page; raises `Refused` (404) when there is none."""
-    found = desk.tasks.now().images.get(name)
-    if found is None:
-        raise Refused(404, "There is no such image now; reload the page.")
-    image = desk.tasks.picture(*found)
-    return Response(image.content, media_type=image.media_type, headers=KEPT)
-
-
-def shown(template: str, **values: Any) -> HTMLResponse:
-    """A page from a template. values: what it shows; ``status`` is that of HTTP, too."""
-    return HTMLResponse(_templates().get_template(template).render(values), values.get("status", 200))
-
-
-def refusal(request: Request, error: Refused) -> Response:
-    """What a request that is refused gets: JSON for the script, a page for people."""
-    if request.url.path.startswith("/api/"):
-        reply: Response = JSONResponse({"detail": error.words}, error.status)
-    else:
-        reply = shown("refused.html.j2", status=error.status, words=error.words)
-    if error.wait:
-        reply.headers["Retry-After"] = str(int(error.wait) + 1)
-    return reply
 
 
 def _explain(app: FastAPI) -> None:
@@ -145,14 +114,3 @@ def _explain(app: FastAPI) -> None:
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -22,10 +22,14 @@ class Row:
 
 
 class Form(ABC):
-    """A form of file; `review.exchange.forms.FORMS` names all. suffix: of its files."""
+    """A form of file; `review.exchange.forms.FORMS` names all.
+
+    suffix: of its files. pictured: whether it writes images beside the file.
+    """
 
     name: ClassVar[str]
     suffix: ClassVar[str]
+    pictured: ClassVar[bool] = False
 
     @abstractmethod
     def write(

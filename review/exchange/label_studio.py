@@ -31,7 +31,7 @@ class LabelStudio(Form):
     Label Studio's local storage serves them, with the folder of the file as its root.
     """
 
-    name, suffix = "label-studio", ".json"
+    name, suffix, pictured = "label-studio", ".json", True
 
     def write(
         self,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from PIL import Image, ImageDraw
 
 from generators.decisions.generator import DecisionGenerator, Picture
-from generators.decisions.questions import QUESTIONS
 from generators.decisions.source import Decisions
 from generators.decisions.task import TaskCandidate
 from manifests.canonical import identity_of, sample_key
@@ -126,8 +125,3 @@ def painted_app(
     people = [*(Person(name, "annotator") for name in annotators), Person("admin", "admin")]
     app = make_app(painted_desk(out, stages, **settings), access, "demo")
     return app, {person.name: access.token(person) for person in people}
-
-
-def right_option(task: ReviewTask) -> str:
-    """The first value of a task's options."""
-    return QUESTIONS[task.candidate.question].layout(cast(TaskCandidate, task.candidate)).values[0]

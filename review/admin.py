@@ -1,0 +1,154 @@
+"""What the admin sees and does: progress, pace, agreement, gold tasks, disagreements to settle, export."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.background import BackgroundTask
+
+from generators.decisions.answers import Answer
+from generators.decisions.rules import is_tie
+from review.access import Access, Refused
+from review.agreeing import Agreement, agreement_of_stage
+from review.desk import ReviewDesk, StageCounts
+from review.exchange.forms import FORMS
+from review.queue import Counts
+from review.replies import person_of, picture, shown
+from review.tasks import ReviewStage, ReviewTask
+
+MOST_SHOWN = 20  # disagreements on one page
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """An annotator's work. per_hour: 0 before the first answer. has_link: whether the page was started with it."""
+
+    name: str
+    counts: Counts
+    per_hour: int
+    has_link: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """A stage on the page."""
+
+    stage: ReviewStage
+    counts: StageCounts
+    enough: bool
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option of a disagreement. voters: who took it, with their reasons. image: its address, if it shows one."""
+
+    value: str
+    label: str
+    image: str | None
+    text: str | None
+    voters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A task whose answers are a tie. texts, images: the question itself."""
+
+    task: ReviewTask
+    texts: tuple[str, ...]
+    images: tuple[str, ...]
+    choices: tuple[Choice, ...]
+
+
+def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> None:
+    """Add the admin's pages to the app; the guard lets nobody else reach them."""
+
+    @app.get("/admin")
+    def overview(request: Request) -> Response:
+        ties = list(islice(disagreements(desk), MOST_SHOWN))
+        return shown(
+            "admin.html.j2",
+            csrf=access.csrf(person_of(request)),
+            dataset=dataset,
+            stages=[_view(desk, stage) for stage in desk.tasks.now().stages.values()],
+            workers=_workers(desk, access),
+            disagreements=ties,
+            most=MOST_SHOWN,
+            forms=[name for name, form in FORMS.items() if not form.pictured],
+        )
+
+    @app.post("/admin/adjudicate")
+    async def adjudicate(request: Request) -> Response:
+        given = parse_qs((await request.body()).decode("utf-8", "replace"))
+        task, value = (given.get(name, [""])[0] for name in ("id", "value"))
+        stage = desk.adjudicate(task, value)
+        later = BackgroundTask(desk.announce, [stage])
+        return RedirectResponse("/admin#disagreements", 303, background=later)
+
+    @app.get("/admin/image/{name}")
+    def image(name: str) -> Response:
+        return picture(desk, name)
+
+    @app.get("/admin/export/{form}")
+    def export(form: str) -> Response:
+        chosen = FORMS.get(form)
+        if chosen is None or chosen.pictured:
+            raise Refused(404, "There is no such file here; twinset review OUT --export writes those with images.")
+        answered = [(task, desk.answers_to(task)) for task in desk.tasks.now().tasks]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"answers{chosen.suffix}"
+            chosen.write(path, answered, desk.tasks.picture)
+            content = path.read_bytes()
+        headers = {"Content-Disposition": f'attachment; filename="answers{chosen.suffix}"'}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def disagreements(desk: ReviewDesk) -> Iterator[Disagreement]:
+    """Tasks whose answers are a tie, in the order of their plans."""
+    for task in desk.tasks.now().tasks:
+        if task.open and is_tie(task.candidate, answers := desk.answers_to(task), task.needed):
+            yield _disagreement(desk, task, answers)
+
+
+def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> Disagreement:
+    candidate, layout = task.candidate, task.question.layout(task.candidate)
+
+    def url(number: int) -> str:
+        return f"/admin/image/{desk.tasks.image_id(task, number)}"
+
+    def voters(value: str) -> tuple[str, ...]:
+        given = [one for one in answers if one.answer == value]
+        return tuple(f"{one.annotator} ({one.reason})" if one.reason else one.annotator for one in given)
+
+    choices = tuple(
+        Choice(
+            value=one.value,
+            label=one.label,
+            image=None if one.image is None else url(one.image),
+            text=None if one.text is None else candidate.texts[one.text],
+            voters=voters(one.value),
+        )
+        for one in (*layout.options, *layout.extra)
+    )
+    texts = tuple(candidate.texts[number] for number in layout.texts)
+    return Disagreement(task, texts, tuple(map(url, layout.images)), choices)
+
+
+def _view(desk: ReviewDesk, stage: ReviewStage) -> StageView:
+    return StageView(stage, desk.stage_counts(stage), desk.has_enough(stage), agreement_of_stage(desk, stage))
+
+
+def _workers(desk: ReviewDesk, access: Access) -> list[Worker]:
+    """Those with a link, and others whose answers are in."""
+    answered = {
+        one.annotator for task in desk.tasks.now().tasks for one in desk.answers_to(task) if not one.adjudicated
+    }
+    names = [*access.annotators, *sorted(answered - {*access.annotators})]
+    return [Worker(name, desk.counts(name), desk.pace(name), name in access.annotators) for name in names]

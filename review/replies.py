@@ -1,0 +1,59 @@
+"""What both kinds of pages reply with: pages from templates, images, refusals."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+
+from review.access import Person, Refused
+from review.desk import ReviewDesk
+
+TEMPLATES = Path(__file__).parent / "templates"
+KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content
+
+
+def person_of(request: Request) -> Person:
+    """Who asks, as the guard found."""
+    person: Person = request.state.person
+    return person
+
+
+def picture(desk: ReviewDesk, name: str) -> Response:
+    """An image by its name on the page; raises `Refused` (404) when there is none."""
+    found = desk.tasks.now().images.get(name)
+    if found is None:
+        raise Refused(404, "There is no such image now; reload the page.")
+    image = desk.tasks.picture(*found)
+    return Response(image.content, media_type=image.media_type, headers=KEPT)
+
+
+def shown(template: str, **values: Any) -> HTMLResponse:
+    """A page from a template. values: what it shows; ``status`` is that of HTTP, too."""
+    return HTMLResponse(_templates().get_template(template).render(values), values.get("status", 200))
+
+
+def refusal(request: Request, error: Refused) -> Response:
+    """What a request that is refused gets: JSON for the script, a page for people."""
+    if request.url.path.startswith("/api/"):
+        reply: Response = JSONResponse({"detail": error.words}, error.status)
+    else:
+        reply = shown("refused.html.j2", status=error.status, words=error.words)
+    if error.wait:
+        reply.headers["Retry-After"] = str(int(error.wait) + 1)
+    return reply
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,0 +1,188 @@
+"""Answers as files: they come back as they were, and a file with a wrong row changes nothing."""
+
+from __future__ import annotations
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.decisions.answers import Answer, read_answers
+from manifests.errors import WrongUse
+from review.desk import ReviewDesk
+from review.exchange.forms import FORMS, form_of
+from review.exchange.importing import Imported, import_answers
+from review.showing import chosen, shown_options
+from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
+
+
+def desk_of(out: Path, shape: str) -> ReviewDesk:
+    return painted_desk(out, [stage_of("s", [candidate("s", shape, n) for n in range(6)], out)])
+
+
+@pytest.fixture
+def answered(tmp_path: Path) -> Callable[[str], ReviewDesk]:
+    """A desk where anna answered five tasks of a shape in turns, ben two, and the admin settled one."""
+
+    def make(shape: str) -> ReviewDesk:
+        desk = desk_of(tmp_path / "answered", shape)
+        tasks = desk.tasks.now().tasks
+        for number, task in enumerate(tasks[:5]):
+            for name in ("anna", "ben")[: 1 + (number > 2)]:
+                question = task.question
+                names = [f"o{at}" for at in range(len(shown_options(task, name)))]
+                names += [f"x{at}" for at in range(len(question.layout(task.candidate).extra))]
+                option = names[number % len(names)]
+                taken = chosen(task, name, option)
+                assert taken is not None
+                reason = min(question.reasons, default="") if taken.value in question.drops else ""
+                desk.answer(name, task.id, option, reason, 1.5 + number)
+        desk.adjudicate(tasks[4].id, tasks[4].question.layout(tasks[4].candidate).values[-1])
+        return desk
+
+    return make
+
+
+def exported(desk: ReviewDesk, path: Path, form: str) -> None:
+    pairs = [(task, desk.answers_to(task)) for task in desk.tasks.now().tasks]
+    FORMS[form].write(path, pairs, desk.tasks.picture)
+
+
+def imported(desk: ReviewDesk, path: Path, annotator: str | None = None, form: str | None = None) -> Imported:
+    [stage] = desk.tasks.now().stages.values()
+    return import_answers(form_of(path, form).read(path), stage, desk.store, annotator, str(path))
+
+
+def stored(desk: ReviewDesk) -> list[Answer]:
+    return read_answers(desk.store.path, "s")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_answers_come_back_as_they_were(
+    tmp_path: Path, answered: Callable[[str], ReviewDesk], shape: str, form: str
+) -> None:
+    before = answered(shape)
+    path = tmp_path / f"answers{FORMS[form].suffix}"
+    exported(before, path, form)
+    after = desk_of(tmp_path / "other", shape)
+    assert imported(after, path) == Imported(8, 0, 0)
+    assert stored(after) == stored(before)
+    assert imported(after, path) == Imported(0, 8, 0)
+
+
+def test_label_studio_shows_no_value_and_names_every_image(
+    tmp_path: Path, answered: Callable[[str], ReviewDesk]
+) -> None:
+    exported(answered("fits-caption"), tmp_path / "tasks.json", "label-studio")
+    tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+    orders = {json.dumps(task["data"]["twinset"]["choices"]) for task in tasks}
+    assert orders == {
+        '{"1": "photo", "2": "generated", "Both": "both"}',
+        '{"1": "generated", "2": "photo", "Both": "both"}',
+    }
+    for task in tasks:
+        for name in ("option1", "option2"):
+            place = task["data"][name].removeprefix("/data/local-files/?d=")
+            assert (tmp_path / place).read_bytes().startswith(b"\x89PNG")
+    view = ET.fromstring((tmp_path / "tasks.xml").read_text("utf-8"))
+    assert [one.get("value") for one in view.iter("Choice")] == ["1", "2", "Both"]
+    shown = {one.get("value") for tag in ("Image", "Text") for one in view.iter(tag)}
+    assert shown == {"$title", "$text0", "$option1", "$option2"}
+    assert {name.removeprefix("$") for name in shown} <= tasks[0]["data"].keys()
+
+
+def test_annotations_that_were_made_in_label_studio_are_read(tmp_path: Path) -> None:
+    desk = desk_of(tmp_path, "best-image")
+    exported(desk, tmp_path / "tasks.json", "label-studio")
+    tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+
+    def annotation(choice: str, by: Any, **more: Any) -> dict[str, Any]:
+        result = {"from_name": "answer", "to_name": "title", "type": "choices", "value": {"choices": [choice]}}
+        return {"result": [result], "completed_by": by, "lead_time": 4.25, "created_at": "2030-01-01", **more}
+
+    tasks[0]["annotations"] = [annotation("2", 7), annotation("None of them", {"email": "eve@example.org"})]
+    tasks[1]["annotations"] = [annotation("1", 7, was_cancelled=True)]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks), "utf-8")
+    assert imported(desk, tmp_path / "tasks.json").new == 2
+    first, second = stored(desk)
+    order = [value for choice, value in tasks[0]["data"]["twinset"]["choices"].items() if choice.isdigit()]
+    assert (first.annotator, first.answer, first.position, first.seconds) == ("eve@example.org", "none", -1, 4.25)
+    assert (second.annotator, second.answer, second.position, list(second.shown)) == (
+        "label-studio-7",
+        order[1],
+        1,
+        order,
+    )
+
+
+def test_a_short_csv_is_enough(tmp_path: Path) -> None:
+    desk = desk_of(tmp_path, "keep-pair")
+    keys = [task.candidate.key for task in desk.tasks.now().tasks]
+    path = tmp_path / "decisions.csv"
+    lines = [
+        "task_id,answer,reason,status",
+        f"{keys[0]},keep,,APPROVED",
+        f"{keys[1]},drop,bad-image,",
+        f"{keys[2]},keep,,RETURNED",
+    ]
+    path.write_text("\n".join(lines), "utf-8")
+    assert imported(desk, path, "anna") == Imported(2, 0, 0)
+    found = {one.task: (one.answer, one.reason, one.annotator) for one in stored(desk)}
+    assert found == {keys[0]: ("keep", "", "anna"), keys[1]: ("drop", "bad-image", "anna")}
+
+
+def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> None:
+    desk = desk_of(tmp_path, "keep-pair")
+    first, second, third = desk.tasks.now().tasks[:3]
+    desk.answer("anna", third.id, "o0", "", 1.0)
+    rows = [
+        {"task_id": first.candidate.key, "answer": "keep", "participant_id": "ben"},
+        {"task_id": first.candidate.key, "answer": "drop", "participant_id": "ben"},
+        {"task_id": third.candidate.key, "answer": "drop", "participant_id": "anna"},
+        {"task_id": second.candidate.key, "answer": "perhaps", "participant_id": "ben"},
+        {"task_id": second.candidate.key, "answer": "keep", "participant_id": "ben", "reason": "other"},
+        {"task_id": second.candidate.key, "answer": "keep", "participant_id": "ben", "binding": "0" * 64},
+        {"task_id": second.candidate.key, "answer": "keep", "participant_id": "b n"},
+        {"task_id": second.candidate.key, "answer": "keep", "participant_id": "ben", "time_taken": "nan"},
+        {"task_id": "elsewhere", "answer": "keep", "participant_id": "ben", "stage": "other"},
+        *({"task_id": f"s-{n}", "answer": "keep", "participant_id": "ben"} for n in range(30)),
+    ]
+    path = tmp_path / "decisions.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        columns = ("task_id", "answer", "participant_id", "reason", "binding", "time_taken", "stage")
+        writer = csv.DictWriter(stream, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(WrongUse) as refused:
+        imported(desk, path)
+    counted, *named = str(refused.value).splitlines()
+    assert counted.startswith(
+        f"{path}: 1 answered otherwise, 1 duplicate, 1 no annotator, 1 not a number, 1 stale binding, "
+    )
+    assert "1 unknown answer, 1 unknown reason, 30 unknown task; nothing was imported" in counted
+    assert len(named) == 21
+    assert named[0].startswith("line 3: duplicate: ben answers")
+    assert named[-1] == "and 17 more"
+    assert [one.task for one in stored(desk)] == [third.candidate.key]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.parquet", b"no", "not Parquet"),
+        ("a.json", b"{", "not JSON"),
+        ("a.json", b'[{"id": 1}]', "no data and annotations"),
+        ("a.csv", b"key,answer\n", "no column 'task_id'"),
+        ("a.csv", b"task_id,answer\n\xff,keep\n", "not CSV in UTF-8"),
+        ("a.txt", b"", "its form is not known"),
+    ],
+)
+def test_a_file_of_another_form_is_refused(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WrongUse, match=words):
+        imported(desk_of(tmp_path, "match"), tmp_path / name)
