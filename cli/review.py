@@ -133,8 +133,8 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from review.serving import is_loopback, link, serve
 
     stages = desk.tasks.now().stages.values()
-    if not asked.stage and not any(stage.waits for stage in stages):
-        print(f"{asked.out}: nothing waits for people; all decisions are in (--stage NAME shows those of a stage)")
+    if not asked.stage and all(desk.has_enough(stage) for stage in stages):
+        print(f"{asked.out}: nothing waits for people: the decisions are in; --stage NAME serves them all the same")
         return
     names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
     if not names:

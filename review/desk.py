@@ -18,7 +18,6 @@ from review.showing import Chosen, as_json, chosen
 from review.store import AnsweredOtherwise, AnswerStore, utc_now
 from review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
-DECIDED = "This task is decided, and a build has used the decision. Reload the page."
 PACE_OF = 50  # last answers that the pace is measured on
 ROUNDING = 1e-6  # 0.1 of 30 tasks is 3.0000000000000004
 LONGEST_SECONDS = 86_400.0
@@ -71,8 +70,6 @@ class ReviewDesk:
         question = task.question
         if reason and (reason not in question.reasons or taken.value not in question.drops):
             raise Refused(422, f"{reason[:20]!r} is not a reason of this answer; reload the page.")
-        if not task.open and annotator not in self.store.held().get(task.asked, {}):
-            raise Refused(409, DECIDED)
         try:
             self.store.save(self._stored(task, annotator, taken, reason, seconds))
         except AnsweredOtherwise as error:
@@ -96,8 +93,6 @@ class ReviewDesk:
     def adjudicate(self, task_id: str, value: str) -> str:
         """Store the admin's answer, which settles a disagreement; returns the name of the stage. Raises `Refused`."""
         task = self._task(task_id)
-        if not task.open:
-            raise Refused(409, DECIDED)
         values = task.question.layout(task.candidate).values
         if value not in values:
             raise Refused(422, f"The task has no option {value[:20]!r}; reload the page.")
@@ -163,7 +158,7 @@ class ReviewDesk:
 
     def _task(self, task_id: str) -> ReviewTask:
         task = self.tasks.now().by_id.get(task_id)
-        if task is None:
+        if task is None or not task.open:
             raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
         return task
 

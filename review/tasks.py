@@ -7,7 +7,7 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from generators.decisions.task import TaskCandidate
 from manifests.errors import TwinsetError, WrongUse
 from manifests.plan import plan_file, read_slice
 from review.store import Asked
+from shards.contracts import LeftOut
 from shards.records import planned_stage, read_planned, stages_in
 from shards.storage import layout
 from shards.storage.store import Store
@@ -37,6 +38,7 @@ class ReviewTask:
 
     id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
     answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
+    open: whether it is people's to decide; not where an earlier stage has decided it.
     """
 
     id: str
@@ -45,6 +47,7 @@ class ReviewTask:
     binding: str
     needed: int = 1
     gold: str = ""
+    open: bool = True
 
     @property
     def asked(self) -> Asked:
@@ -55,11 +58,6 @@ class ReviewTask:
     def question(self) -> Question:
         """Its kind."""
         return QUESTIONS[self.candidate.question]
-
-    @property
-    def open(self) -> bool:
-        """Whether people can answer it: its plan was written without a decision."""
-        return not self.candidate.decision
 
     @property
     def everyone(self) -> bool:
@@ -83,11 +81,6 @@ class ReviewStage:
     answers: Path
     tasks: tuple[ReviewTask, ...]
     enough: float
-
-    @property
-    def waits(self) -> bool:
-        """Whether it was planned without its decisions."""
-        return any(task.open for task in self.tasks)
 
 
 @dataclass(slots=True)
@@ -201,16 +194,30 @@ class ReviewTasks:
         self.answers = self.answers or place
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
-        gold, tasks = generator.gold(), []
+        planned = list(self._planned(home, generator))
+        # Once a build has used people's decisions, they stand in the plan as those of earlier stages do.
+        used = any(one.decision for one in planned)
+        carried = {one.key for one in generator.tasks(LeftOut()) if one.decision} if used else set()
+        gold = generator.gold()
+        tasks = tuple(
+            ReviewTask(
+                id=self._opaque("task", name, one.key, binding := one.binding),
+                stage=name,
+                candidate=one,
+                binding=binding,
+                needed=generator.needed(one),
+                gold=gold.get(one.key, ""),
+                open=one.key not in carried,
+            )
+            for one in planned
+        )
+        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tasks, source.enough)
+
+    def _planned(self, home: str, generator: DecisionGenerator[Any]) -> Iterator[TaskCandidate]:
         for shard in read_planned(self.store, home):
             file, group = plan_file(shard.shard)
             with self.store.open(layout.plan(home, file)) as stream:
-                for one in cast(list[TaskCandidate], read_slice(stream, group, generator.candidate)):
-                    binding = one.binding
-                    name_on_page = self._opaque("task", name, one.key, binding)
-                    task = ReviewTask(name_on_page, name, one, binding, generator.needed(one), gold.get(one.key, ""))
-                    tasks.append(task)
-        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tuple(tasks), source.enough)
+                yield from cast(list[TaskCandidate], read_slice(stream, group, generator.candidate))
 
     def _collected(self) -> Loaded:
         stages = {seen.stage.name: seen.stage for seen in self._seen.values() if seen.stage is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,8 +128,10 @@ def test_one_stage_follows_another(tmp_path: Path) -> None:
     assert [one.stage for one in room.next("anna", 10)] == ["b"] * 5 + ["a"] * 5
 
 
-def test_what_is_settled_or_decided_in_the_plan_is_not_asked(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
-    carried = stage_of("s", [candidate("s", "best-image", 99, decision="{}")], tmp_path).tasks
+def test_what_is_settled_or_was_decided_by_an_earlier_stage_is_not_asked(
+    tmp_path: Path, tasks: Sequence[ReviewTask]
+) -> None:
+    carried = [replace(one, open=False) for one in stage_of("s", [candidate("s", "best-image", 99)], tmp_path).tasks]
     room = Room(tmp_path, [*tasks, *carried])
     room.answer("admin", tasks[0], adjudicated=True)
     found = {one.id for one in room.next("anna", 99)}
