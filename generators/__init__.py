@@ -8,6 +8,8 @@ KINDS = {
     "genecis-attributes": "generators.galleries.source:AttributeTemplates",
     "genecis-objects": "generators.galleries.source:ObjectTemplates",
     "genecis-triplets": "generators.triplets.source:Triplets",
+    "image-ambiguity": "generators.decisions.image_ambiguity:ImageAmbiguity",
+    "image-choice": "generators.decisions.image_choice:ImageChoice",
     "image-pairs": "generators.image_pairs:ImagePairs",
     "image-verification": "generators.image_verification.source:ImageVerification",
     "kubric": "generators.kubric_scenes.source:Kubric",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import hashlib
 import json
 import math
 from abc import abstractmethod
@@ -16,6 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import pyarrow as pa
 
 from generators.decisions.answers import FILE, Answer, read_answers
+from generators.decisions.gold import read_gold
+from generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from generators.decisions.question import Decision
 from generators.decisions.rules import answers_needed, by_task, decided
 from generators.decisions.simulated import simulated_answers
@@ -28,7 +28,6 @@ from shards.contracts import Generator, LeftOut, Waiting
 from shards.earlier import Earlier
 from shards.kinds.samples import Rejected, TableRows
 from shards.media.image_folder import ImageFolder
-from shards.storage.tar_reader import BrokenTar
 
 D = TypeVar("D", bound=Decisions)
 
@@ -42,14 +41,6 @@ COLUMNS = pa.schema(
         pa.field("right", pa.bool_()),  # of a task whose truth is known
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """An image as it is stored. media_type: such as ``image/png``."""
-
-    content: bytes
-    media_type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +89,8 @@ class DecisionGenerator(Generator[D], Generic[D]):
         """The folder of images that lie in no stage."""
         return None
 
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        """The earlier stages of decisions that it reads, whose numbers its report repeats."""
-        return ()
-
     def measured(self) -> Mapping[str, Any]:
-        """What its round of the report has besides."""
+        """What its report has besides (`generators.decisions.report.report_of`)."""
         return {}
 
     def inputs(self) -> str:
@@ -175,14 +161,9 @@ class DecisionGenerator(Generator[D], Generic[D]):
             WrongUse: it is a photo, and absent from its folder.
         """
         name, tar = task.images[number], task.image_tars[number]
-        if not tar:
-            return self._photo(name)
-        key, _, role = name.partition("/")
-        stored = self.pictured.samples(tar, {key})[key]
-        content = stored.images[role or "image"]
-        if hashlib.sha256(content).hexdigest() != task.image_sha256s[number]:
-            raise BrokenTar(f"{self.pictured.where}/{tar}: the image {name} is not the one that was planned; {REMEDY}")
-        return Picture(content, _media_type(stored.extension))
+        if tar:
+            return picture_of_stage(self.pictured, name, tar, task.image_sha256s[number])
+        return photo_of(self.photos, name)
 
     def reports(self) -> Mapping[str, bytes]:
         """``decisions.json`` (`generators.decisions.report`); nothing while decisions are missing."""
@@ -249,30 +230,8 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
         return canonical_json(report_of(self)) + b"\n"
 
-    def _photo(self, name: str) -> Picture:
-        stored = None if self.photos is None else self.photos.find(name)
-        if stored is None:
-            raise WrongUse(f"{self.name}: no photo {name} in the folder of photos; add it")
-        return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
-
-
-REMEDY = "run its build again"
-
 
 def decision_of(task: TaskCandidate) -> Decision:
     """The decision that stands in a planned task."""
     fields = json.loads(task.decision)
     return Decision(**{**fields, "annotators": tuple(fields["annotators"])})
-
-
-def read_gold(path: Path) -> dict[str, str]:
-    """Right answers by key of the task. Raises `WrongUse` when the file cannot be read or lacks a column."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            return {row["key"]: row["answer"] for row in csv.DictReader(stream)}
-    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
-        raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error
-
-
-def _media_type(suffix: str) -> str:
-    return f"image/{'jpeg' if suffix == 'jpg' else suffix}"

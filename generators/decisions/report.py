@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from generators.decisions.agreement import by_pair, gold_accuracy, mean_kappa
 from generators.decisions.questions import QUESTIONS
-from generators.decisions.source import REPORT, Simulated
+from generators.decisions.source import Simulated
 from generators.decisions.task import TaskCandidate
-from shards.earlier import Earlier
-from shards.storage import layout
 
 if TYPE_CHECKING:
     from generators.decisions.generator import DecisionGenerator
 
 
 def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
-    """The rounds of questions that led to a stage's decisions, each told once, its own last.
+    """What was asked and decided.
 
-    A round: stage, kind of its source, question; tasks, how many of them were decided before anybody was asked
-    (carried), undecided and adjudicated; answers by annotator; by kind of subject how many were asked and dropped, by
-    reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked; what
-    `DecisionGenerator.measured` gives.
+    question; simulated: settings of annotators who are no people, null for people; tasks, how many of them were
+    decided before anybody was asked (carried), undecided and adjudicated; answers by annotator; by kind of subject how
+    many were asked and dropped, by reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked;
+    what `DecisionGenerator.measured` gives.
     """
-    read = (generator.context.earlier(one) for one in generator.rounds)
-    return {"rounds": [*rounds_of(read), _round(generator)]}
-
-
-def rounds_of(stages: Iterable[Earlier]) -> list[dict[str, Any]]:
-    """The rounds of earlier stages of decisions, each once."""
-    found: dict[str, dict[str, Any]] = {}
-    for one in stages:
-        for told in json.loads(one.store.read(layout.meta(one.home, REPORT)))["rounds"]:
-            found.setdefault(told["stage"], told)
-    return list(found.values())
-
-
-def _round(generator: DecisionGenerator[Any]) -> dict[str, Any]:
     now, source = generator.gathered, generator.source
     answers = [answer for some in now.answers.values() for answer in some]
     asked = [one for one in now.tasks if not one.decision]
@@ -48,8 +31,6 @@ def _round(generator: DecisionGenerator[Any]) -> dict[str, Any]:
     made = source.annotators
     pairs = by_pair(answers, {one.answer: question.compared(one.answer) for one in answers}) if question else []
     return {
-        "stage": generator.name,
-        "kind": source.kind,
         "question": question.name if question else "",
         "simulated": _settings(made) if isinstance(made, Simulated) else None,
         "tasks": len(now.tasks),

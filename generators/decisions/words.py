@@ -1,4 +1,4 @@
-"""What a card says of people's decisions, from the rounds of ``decisions.json``."""
+"""What a card says of people's decisions, from its report."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ from generators.decisions.questions import QUESTIONS
 from manifests.markdown import table
 
 
-def words_of(report: Mapping[str, Any]) -> str:
-    """Markdown: for each round what was asked of whom, what was dropped by kind, and how well annotators agree."""
-    return "\n".join(_round(one) for one in report["rounds"])
-
-
-def simulated_in(report: Mapping[str, Any]) -> bool:
-    """Whether any of the rounds was answered by simulated annotators."""
-    return any(one["simulated"] is not None for one in report["rounds"])
-
-
-def _round(one: Mapping[str, Any]) -> str:
+def words_of(one: Mapping[str, Any]) -> str:
+    """Markdown: what was asked of whom, what was dropped by kind, and how well annotators agree."""
     asked, made = one["tasks"] - one["carried"], one["simulated"]
     title = QUESTIONS[one["question"]].title if one["question"] else ""
     answers = sum(one["answers"].values())
@@ -31,7 +22,7 @@ def _round(one: Mapping[str, Any]) -> str:
             f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "
             f"know the truth and err in {_percent(made['error_rate'])} of answers"
         )
-    text = f"\n`{one['stage']}`: “{title}” was asked of {asked:,}; {who}."
+    text = f"“{title}” was asked of {asked:,}; {who}."
     for count, words in (
         (one["carried"], "were decided in an earlier round and not asked again"),
         (one["adjudicated"], "disagreements were settled by one more answer"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,16 +13,26 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from generators.generated_pairs.choosing import Ints
-from generators.generated_pairs.joining import NONE, Chosen, Images, best_images, first_images, images_of
-from generators.generated_pairs.source import GeneratedPairs
+from generators.generated_pairs.joining import (
+    NONE,
+    Chosen,
+    Images,
+    best_images,
+    decided_images,
+    first_images,
+    images_of,
+    scores_of,
+)
+from generators.generated_pairs.source import CHOICE, SIMULATED, GeneratedPairs
 from generators.image_files import ImageFiles, UnusableImage, rgb
 from generators.negative_captions.kinds import COLUMNS, kind_name
 from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import digest, identity_of, sample_key
+from manifests.canonical import canonical_json, digest, identity_of, sample_key
 from manifests.errors import WrongUse
-from shards.contracts import EXAMPLES, Generator, LeftOut
+from shards.contracts import EXAMPLES, Context, Generator, LeftOut
 from shards.earlier import Earlier
 from shards.kinds.kind import Stored
 from shards.kinds.pair import Pair
@@ -30,6 +41,7 @@ from shards.media.decode import decode
 
 UNSCORED = -1.0
 SLICE = 4096  # candidates that are Python objects at a time
+LACKING = {"first": "no-image", "score": "not-verified", "people": "not-chosen"}  # reasons of captions without image 1
 PHOTOS = 32  # pairs that are made together: their images are looked for in each tar once
 
 
@@ -39,8 +51,8 @@ class GeneratedPairCandidate(CaptionedCandidate):
 
     caption_id, image_id, type, subtype: of the negative caption. photo: name of image 0 in the folder of photos; empty
     where it is generated too. tar0, key0: where such an image 0 lies in the stage of images. tar1, key1: image 1.
-    number: of image 1 among those of its caption. score, score_original: how well image 1 shows its own and the
-    original caption; `UNSCORED` without verification.
+    number: of image 1 among those of its caption. choice: who chose image 1. score, score_original: how well image 1
+    shows its own and the original caption; `UNSCORED` without verification.
     """
 
     caption_id: str
@@ -53,6 +65,7 @@ class GeneratedPairCandidate(CaptionedCandidate):
     tar1: str
     key1: str
     number: int
+    choice: str
     score: float
     score_original: float
 
@@ -70,6 +83,10 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
     libraries = ("numpy", "pillow")
     micro_batch = PHOTOS
 
+    def __init__(self, source: GeneratedPairs, context: Context) -> None:
+        super().__init__(source, context)
+        self._choices = Counter[str]()
+
     def inputs(self) -> str:
         """Digest of the earlier stages."""
         return digest([self.context.earlier(one).digest for one in self.source.reads])
@@ -82,8 +99,8 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self.excluded = LeftOut()
         negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
         images = images_of(self._images, negatives, "negative_caption")
-        verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
-        chosen = best_images(images, len(negatives), verified, self.source.ambiguous, self.source.compared)
+        chosen, choices = self._chosen(images, negatives)
+        self._choices = Counter[str]()
         photos = pc.if_else(pc.not_equal(negatives["image"], ""), negatives["image"], negatives["image_id"])
         originals = None if self.source.photos is not None else self._originals(negatives)
         kept = self._left_in(negatives, chosen, photos, originals)
@@ -97,8 +114,29 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             if originals is not None:
                 others = _taken(originals[0], originals[1][rows])
             scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
-            for row, image, other, *both in zip(read, own, others, *scores, strict=True):
-                yield self._planned(row, image, other, *(UNSCORED if np.isnan(one) else float(one) for one in both))
+            for row, image, other, choice, *both in zip(read, own, others, choices[rows], *scores, strict=True):
+                self._choices[str(choice)] += 1
+                told = (UNSCORED if np.isnan(one) else float(one) for one in both)
+                yield self._planned(row, image, other, str(choice), *told)
+
+    def reports(self) -> Mapping[str, bytes]:
+        """``choice.json``: how many of the planned pairs people and simulated people chose."""
+        if self.source.chosen_by != "people":
+            return {}
+        return {CHOICE: canonical_json({who: self._choices[who] for who in ("people", SIMULATED)}) + b"\n"}
+
+    def _chosen(self, images: Images, negatives: pa.Table) -> tuple[Chosen, NDArray[np.str_]]:
+        """The image of each negative caption, and who chose it."""
+        by, source = self.source.chosen_by, self.source
+        verified = None if source.verified is None or by == "first" else self.context.earlier(source.verified)
+        if by != "people":
+            chosen = best_images(images, len(negatives), verified, source.ambiguous, source.compared)
+            return chosen, np.full(len(negatives), by)
+        assert source.decisions is not None, "its settings were checked"
+        places, simulated = decided_images(images, negatives, self.context.earlier(source.decisions))
+        score, original, _ = scores_of(images, verified)
+        chosen = Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
+        return chosen, np.where(simulated, SIMULATED, "people")
 
     def _left_in(
         self, negatives: pa.Table, chosen: Chosen, photos: pa.ChunkedArray, originals: tuple[Images, Ints] | None
@@ -106,7 +144,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         """Rows of negative captions that give a pair; the others are counted in `excluded`."""
         reasons = [
             ("ambiguous", chosen.ambiguous),
-            ("no-image" if self.source.verified is None else "not-verified", chosen.image == NONE),
+            (LACKING[self.source.chosen_by], chosen.image == NONE),
             ("no-photo", pc.equal(photos, "").to_numpy()) if originals is None else ("no-image", originals[1] == NONE),
         ]
         reason = np.select([lost for _, lost in reasons], range(len(reasons)), NONE)
@@ -151,7 +189,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             captions0=one.captions0,
             captions1=one.captions1,
             scores={name: value for name, value in scores.items() if value != UNSCORED},
-            provenance={**told, "choice": "first" if self.source.verified is None else "score", "generated": drawn},
+            provenance={**told, "choice": one.choice, "generated": drawn},
         )
 
     def _generated(self, planned: Sequence[GeneratedPairCandidate]) -> dict[str, tuple[Frame, Stored[Any]]]:
@@ -172,7 +210,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         return found
 
     def _planned(
-        self, row: Mapping[str, str], image: _Place, original: _Place, score: float, score_original: float
+        self, row: Mapping[str, str], image: _Place, original: _Place, choice: str, score: float, score_original: float
     ) -> GeneratedPairCandidate:
         photo = "" if original[1] else row["image"] or row["image_id"]
         identity = json.loads(row["identity"])
@@ -190,6 +228,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             tar1=image[0],
             key1=image[1],
             number=image[2],
+            choice=choice,
             score=score,
             score_original=score_original,
         )

@@ -25,11 +25,13 @@ _IDENTITY = r'^(?P<own>.*),"(?P<side>caption|negative_caption)",(?P<number>\d+)\
 class Images:
     """The images of one side, in the order of their stage.
 
-    keys, tars: where they lie. negatives: the row of each one's negative caption. numbers: among those of its caption.
+    keys, tars: where they lie. sha256s: of their files. negatives: the row of each one's negative caption. numbers:
+    among those of its caption.
     """
 
     keys: pa.Array
     tars: pa.Array
+    sha256s: pa.Array
     negatives: Ints
     numbers: Ints
 
@@ -73,13 +75,13 @@ def images_of(earlier: Earlier, negatives: pa.Table, side: str) -> Images:
         parts.append(found.filter(wanted).select(["key", "tar", "image_sha256", "row", "number"]))
     if not parts:
         nothing = pa.array([], pa.string())
-        return Images(nothing, nothing, *(np.zeros(0, np.int64) for _ in range(2)))
+        return Images(nothing, nothing, nothing, *(np.zeros(0, np.int64) for _ in range(2)))
     table = pa.concat_tables(parts)
     lacking = table.filter(pc.equal(table["image_sha256"], ""))["key"]
     if len(lacking):
         raise WrongUse(f"{earlier.where}: {lacking[0]} has no image; name a stage that draws")
-    keys, tars = (table[name].combine_chunks() for name in ("key", "tar"))
-    return Images(keys, tars, _numbers(table["row"]), _numbers(table["number"]))
+    keys, tars, sha256s = (table[name].combine_chunks() for name in ("key", "tar", "image_sha256"))
+    return Images(keys, tars, sha256s, _numbers(table["row"]), _numbers(table["number"]))
 
 
 def first_images(images: Images, negatives: int) -> Ints:
@@ -98,10 +100,58 @@ def best_images(
     images: Images, negatives: int, verified: Earlier | None, limit: float | None, compared: bool
 ) -> Chosen:
     """As `generators.generated_pairs.choosing.choose`; the first image of each where nothing was verified."""
-    score, original = (np.full(len(images), np.nan) for _ in range(2))
     ambiguous = np.zeros(negatives, np.bool_)
+    score, original, scored = scores_of(images, verified)
     if verified is None:
         return Chosen(first_images(images, negatives), ambiguous, score, original)
+    owners = images.negatives[scored]
+    result = choose(owners, score[scored], original[scored], images.numbers[scored], limit, compared)
+    image = np.full(negatives, NONE, np.int64)
+    image[owners[result.chosen]] = scored[result.chosen]
+    ambiguous[owners[result.ambiguous]] = True
+    return Chosen(image, ambiguous, score, original)
+
+
+def decided_images(images: Images, negatives: pa.Table, decisions: Earlier) -> tuple[Ints, Bools]:
+    """The image of each negative caption by people's decisions; `NONE` where they dropped it or were not asked.
+
+    Args:
+        negatives: column ``identity``, all rows.
+        decisions: a stage of decisions about these captions and images.
+
+    Returns:
+        The place of the image in `Images`, and whether simulated annotators chose it.
+
+    Raises:
+        WrongUse: a decision is about an image that is not there, or was made again since.
+    """
+    made = decisions.read(["identity", "image_key", "image_sha256", "simulated"])
+    captions = pc.index_in(made["identity"].combine_chunks(), negatives["identity"].combine_chunks())
+    places = pc.index_in(made["image_key"].combine_chunks(), images.keys)
+    same = pc.equal(pc.take(images.sha256s, places), made["image_sha256"].combine_chunks())
+    known = pc.and_(captions.is_valid(), pc.fill_null(same, False)).to_numpy(zero_copy_only=False)
+    if not known.all():
+        key = made["image_key"][int(np.flatnonzero(~known)[0])].as_py()
+        raise WrongUse(
+            f"{decisions.where}: decides about the image {key!r}, which is not among these images, or was made again; "
+            "name stages that were made from each other, and run the build of the decisions again"
+        )
+    found, simulated = np.full(len(negatives), NONE, np.int64), np.zeros(len(negatives), np.bool_)
+    rows = _numbers(captions)
+    found[rows] = _numbers(places)
+    simulated[rows] = made["simulated"].to_numpy()
+    return found, simulated
+
+
+def scores_of(images: Images, verified: Earlier | None) -> tuple[Floats, Floats, Ints]:
+    """How well each image shows the caption that it was generated from, and the other one.
+
+    Returns:
+        Two scores an image, 0 to 1, NaN where there is none, and the numbers of the images that were scored.
+    """
+    score, original = (np.full(len(images), np.nan) for _ in range(2))
+    if verified is None:
+        return score, original, np.zeros(0, np.int64)
     table = verified.read(["image_key", "caption_score", "original_score"])
     rows = pc.index_in(images.keys, table["image_key"].combine_chunks())
     scored = np.flatnonzero(rows.is_valid().to_numpy(zero_copy_only=False))
@@ -109,12 +159,7 @@ def best_images(
     score[scored], original[scored] = (
         table[name].take(at).cast(pa.float64()).to_numpy() for name in ("caption_score", "original_score")
     )
-    owners = images.negatives[scored]
-    result = choose(owners, score[scored], original[scored], images.numbers[scored], limit, compared)
-    image = np.full(negatives, NONE, np.int64)
-    image[owners[result.chosen]] = scored[result.chosen]
-    ambiguous[owners[result.ambiguous]] = True
-    return Chosen(image, ambiguous, score, original)
+    return score, original, scored
 
 
 def _blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

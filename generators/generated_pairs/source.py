@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,15 +20,22 @@ if TYPE_CHECKING:
     from generators.generated_pairs.generator import GeneratedPairGenerator
 
 
+CHOICE = "choice.json"
+SIMULATED = "simulated people"
+
+
 class GeneratedPairs(Source):
     """A photo with its caption, and an image that was generated from the negative caption.
 
     negatives: the stage of negative captions, whose rows name the photos. images: the stage of images that were
-    generated from it. verified: the stage that scored these images; without it the first image of a caption is taken.
+    generated from it. verified: the stage that scored these images. choice: who takes the image of a caption: the
+    ``score`` (if ``verified`` is named, so by default), nobody (the ``first`` is taken, otherwise the default), or
+    ``people``. decisions: what people decided, which ``choice: people`` needs: a stage ``image-ambiguity``, or
+    ``image-choice`` where ambiguous images shall stay.
     photos: folder of the photos, of folders of them, or of tars. Without it the other image is generated too: the stage
     of images must then draw both sides (``sides: [caption, negative_caption]``).
-    ambiguous: an image is left out that shows the original caption too, with at least this score (0-1); null keeps
-    all. compared: leave out as well what fits the original caption at least as well as its own.
+    ambiguous: of the images that a score chose one is left out that shows the original caption too, with at least this
+    score (0-1); null keeps all. compared: leave out as well what fits the original caption at least as well as its own.
     licence: of the photos and captions.
     """
 
@@ -36,6 +43,8 @@ class GeneratedPairs(Source):
     negatives: StageName
     images: StageName
     verified: StageName | None = None
+    choice: Literal["score", "first", "people"] | None = None
+    decisions: StageName | None = None
     photos: Annotated[Location, Place("folder", "media")] | None = None
     ambiguous: float | None = Field(default=1.0, gt=0, le=1)
     compared: bool = True
@@ -53,10 +62,28 @@ class GeneratedPairs(Source):
         "no-image": "negative captions of which no image was generated",
         "not-verified": "negative captions of which no image was verified",
         "ambiguous": "negative captions whose best image fits the original caption too",
+        "not-chosen": "negative captions of which people chose no image, or an ambiguous one",
     }
+    reports = (CHOICE,)
+
+    @property
+    def chosen_by(self) -> Literal["score", "first", "people"]:
+        """Who takes the image of a caption."""
+        return self.choice or ("first" if self.verified is None else "score")
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As `SourceSettings.reads`; decisions and scores only where they are used."""
+        scores = None if self.chosen_by == "first" else self.verified
+        decisions = self.decisions if self.chosen_by == "people" else None
+        return tuple(one for one in (self.negatives, self.images, scores, decisions) if one is not None)
 
     @model_validator(mode="after")
-    def _has_scores(self) -> GeneratedPairs:
+    def _has_what_chooses(self) -> GeneratedPairs:
+        if self.choice == "people" and self.decisions is None:
+            raise ValueError("people's choice is read from a stage of decisions; name it with decisions")
+        if self.choice == "score" and self.verified is None:
+            raise ValueError("a score chooses from the scores of a stage; name it with verified")
         if self.verified is None and (self.ambiguous, self.compared) != (1.0, True):
             raise ValueError("ambiguous and compared need the scores of a stage; name it with verified")
         return self
@@ -65,10 +92,12 @@ class GeneratedPairs(Source):
         """As `Source.media_files`."""
         return None if self.photos is None else ImageFolder(self.photos)
 
-    def how_made(self, reports: Mapping[str, object]) -> str:
+    def how_made(self, reports: Mapping[str, Any]) -> str:
         """How the images were chosen."""
         first = "a photo" if self.photos is not None else "generated from its caption"
-        if self.verified is None:
+        if self.chosen_by == "people":
+            chosen = _chosen_by_people(reports.get(CHOICE))
+        elif self.chosen_by == "first":
             chosen = "The first image of each negative caption is taken; nobody and nothing has looked at it."
         else:
             chosen = (
@@ -87,3 +116,14 @@ class GeneratedPairs(Source):
         from generators.generated_pairs.generator import GeneratedPairGenerator
 
         return GeneratedPairGenerator(self, context)
+
+
+def _chosen_by_people(counts: Mapping[str, int] | None) -> str:
+    """counts: of pairs by who chose, from ``choice.json``."""
+    chosen = "People chose the image of each negative caption, and said which ones are ambiguous"
+    if counts is None or not counts[SIMULATED]:
+        return f"{chosen}: `choice` in the provenance of every pair says so."
+    return (
+        f"**SIMULATED people chose the images of {counts[SIMULATED]:,} pairs: nobody was asked.** These test the "
+        "procedure and say nothing of what people see; `choice` in the provenance of each says so."
+    )

@@ -127,8 +127,12 @@ class Recipe(Settings):
         return self.stages[name] if name in self.stages else self.subsets[name]
 
     def only(self, names: Iterable[str]) -> Recipe:
-        """The named subsets or stages alone, with the stages that they read; all when no name is given."""
-        if not (asked := list(names)):
+        """The named subsets or stages alone, with the stages that they read.
+
+        All subsets when no name is given: a stage that none of them reads, such as one of a choice that is not made, is
+        left out. A recipe without subsets has all its stages.
+        """
+        if not (asked := list(names) or list(self.subsets)):
             return self
         for name in asked:
             if name not in self.stages and name not in self.subsets:

@@ -1,0 +1,147 @@
+"""Which image of a negative caption is the best, or none: source ``image-choice`` (BiVLC, section 3.1, step 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from generators.decisions.agreement import share
+from generators.decisions.generator import decision_of
+from generators.decisions.image_decisions import FITS, ImageDecisionGenerator, ImageDecisions, place_of
+from generators.decisions.question import Decision
+from generators.decisions.questions.best_image import NONE, BestImage
+from generators.decisions.rules import share_of
+from generators.decisions.task import UNSCORED, TaskCandidate
+from generators.decisions.task_plans import tasks_of
+from generators.negative_captions.kinds import kind_name
+from manifests.canonical import sample_key
+from manifests.errors import WrongUse
+from manifests.source import StageName
+from shards.contracts import Context, LeftOut
+
+MOST_IMAGES = 9  # one key each
+
+
+class ImageChoice(ImageDecisions):
+    """People choose the best image of each negative caption, or none.
+
+    least: captions whose best image scores less in ``verified`` are not asked; all are when absent. audit: share of
+    these (0-1) that is asked all the same, so that it is known what verification misses. after: a stage
+    ``image-ambiguity`` that was asked first; captions that it dropped are not asked.
+    """
+
+    kind: Literal["image-choice"]
+    least: float | None = Field(default=None, gt=0, le=1)
+    audit: float = Field(default=0.05, ge=0, le=1)
+    after: StageName | None = None
+
+    reasons: ClassVar[Mapping[str, str]] = {
+        **ImageDecisions.reasons,
+        "none-fits": "no image shows what the negative caption says",
+        "not-verified": "negative captions whose best image scores too low in verification",
+        "ambiguous": "negative captions whose image was found before to fit the original caption too",
+    }
+
+    @model_validator(mode="after")
+    def _has_scores(self) -> ImageChoice:
+        if self.least is not None and self.verified is None:
+            raise ValueError("least needs the scores of a stage; name it with verified")
+        return self
+
+    def open(self, context: Context) -> ChoiceGenerator:
+        """As `Source.open`."""
+        return ChoiceGenerator(self, context)
+
+
+class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
+    """A task a negative caption that has images."""
+
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        """As `DecisionGenerator.tasks`, in the order of the negative captions."""
+        after = self.source.after
+        before = {} if after is None else {one.identity: one for one in tasks_of(self.context.earlier(after))}
+        images, (keys, tars, sha256s) = self._by_caption(), self.places
+        for number, row in self.wanted(left_out):
+            own, key = images.get(number, []), sample_key(self.name, *json.loads(row["identity"]))
+            best = self._best_score(own)
+            low = self.source.least is not None and not best >= self.source.least
+            audit = low and share_of("audit", key) < self.source.audit
+            if not own:
+                left_out.add("no-image", place_of(row))
+            elif row["identity"] in before and _was_ambiguous(before[row["identity"]]):
+                left_out.add("ambiguous", place_of(row))
+            elif low and not audit:
+                left_out.add("not-verified", place_of(row))
+            else:
+                yield TaskCandidate(
+                    key=key,
+                    group=key,
+                    split=self.split,
+                    identity=row["identity"],
+                    question=BestImage.name,
+                    texts=(row["negative_caption"],),
+                    images=tuple(keys[one] for one in own),
+                    image_tars=tuple(tars[one] for one in own),
+                    image_sha256s=tuple(sha256s[one] for one in own),
+                    subject=row["key"],
+                    kind_name=kind_name(row["type"], row["subtype"]),
+                    priority=best,
+                    audit=audit,
+                    truth=self._truth(own),
+                )
+
+    def chosen_image(self, task: TaskCandidate, made: Decision) -> int:
+        """As `DecisionGenerator.chosen_image`."""
+        return int(made.choice)
+
+    def measured(self) -> Mapping[str, Any]:
+        """``verification``: its recall, the share it let through of the captions that have an image that fits.
+
+        Of n audited captions k have one, so that of all d dropped captions d k / n have. The interval of the recall is
+        that which Wilson's of k / n leaves: those that were let through were all asked.
+        """
+        if self.source.least is None:
+            return {}
+        now = self.gathered
+        fits = {True: list[bool](), False: list[bool]()}
+        for one in now.tasks:
+            if one.key in now.decisions:
+                fits[one.audit].append(now.decisions[one.key].kept)
+        passed, audited = len(fits[False]), share(sum(fits[True]), len(fits[True]))
+        dropped, kept = now.left_out["not-verified"] + audited.of, sum(fits[False])
+        known = kept > 0 and (audited.of > 0 or dropped == 0)
+        missed = (audited.count / max(audited.of, 1), audited.high, audited.low)
+        recall, low, high = (kept / (kept + dropped * rate) if known else None for rate in missed)
+        counts = {"passed": passed, "passed_fitting": kept, "dropped": dropped}
+        counts |= {"audited": audited.of, "audited_fitting": audited.count}
+        return {"verification": {**counts, "recall": recall, "low": low, "high": high}}
+
+    def _by_caption(self) -> dict[int, list[int]]:
+        """The images of each negative caption, by their numbers."""
+        found: dict[int, list[int]] = {}
+        for one in np.lexsort((self.drawn.numbers, self.drawn.negatives)).tolist():
+            found.setdefault(int(self.drawn.negatives[one]), []).append(one)
+        if (most := max(map(len, found.values()), default=0)) > MOST_IMAGES:
+            raise WrongUse(
+                f"{self.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
+                f"images_per_caption of {self.source.images}"
+            )
+        return found
+
+    def _best_score(self, own: list[int]) -> float:
+        scored = [float(one) for one in self.scores[own] if not np.isnan(one)]
+        return max(scored, default=UNSCORED)
+
+    def _truth(self, own: list[int]) -> str:
+        if self.true_scores is None:
+            return ""
+        fitting = np.flatnonzero(self.true_scores[0][own] >= FITS)
+        return str(fitting[0]) if len(fitting) else NONE
+
+
+def _was_ambiguous(task: TaskCandidate) -> bool:
+    return bool(task.decision) and decision_of(task).reason == "ambiguous"

@@ -1,0 +1,119 @@
+"""What the questions about generated images share: negative captions, their images, and the scores of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field, field_validator, model_validator
+
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.source import Decisions
+from generators.generated_pairs.joining import Images, images_of, scores_of
+from generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
+from generators.negative_captions.replay import SUGARCREPE
+from manifests.source import StageName
+from shards.contracts import LeftOut
+from shards.earlier import Earlier
+
+FITS = 1.0  # the score of an image that shows all that its caption says
+
+
+class ImageDecisions(Decisions):
+    """Questions about the images of negative captions.
+
+    negatives: the stage of negative captions. images: the stage of images that were generated from it. verified: the
+    stage that scored these; tasks with higher scores are asked first. kinds: of negative captions that are asked about;
+    all when absent. truth: a stage of verification whose scores are true, since it measures (the small world's): what
+    simulated annotators know.
+    """
+
+    negatives: StageName
+    images: StageName
+    verified: StageName | None = None
+    kinds: tuple[str, ...] | None = Field(default=None, min_length=1)
+    truth: StageName | None = None
+
+    reference = SUGARCREPE
+    group = "negative caption"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **Decisions.reasons,
+        "other-kind": "negative captions of kinds that are not asked about",
+        "no-image": "negative captions of which no image was generated",
+    }
+
+    @field_validator("kinds")
+    @classmethod
+    def _known(cls, kinds: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if unknown := [kind for kind in kinds or () if kind not in KINDS]:
+            raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(KINDS)}")
+        return kinds
+
+    @model_validator(mode="after")
+    def _truth_is_known(self) -> ImageDecisions:
+        if self.simulated and self.truth is None:
+            raise ValueError("simulated annotators must know what is right; name a stage of verification with truth")
+        return self
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """As `SourceSettings.reads`; the truth only where annotators are simulated."""
+        unused = None if self.simulated else self.truth
+        named = [getattr(self, name) for name in type(self).model_fields if type(self).leads_to(name) == "stage"]
+        return tuple(dict.fromkeys(one for one in named if one is not None and one is not unused))
+
+
+I = TypeVar("I", bound=ImageDecisions)  # noqa: E741
+
+
+class ImageDecisionGenerator(DecisionGenerator[I]):
+    """A task a negative caption, with its identity."""
+
+    @property
+    def pictured(self) -> Earlier:
+        """As `DecisionGenerator.pictured`."""
+        return self.context.earlier(self.source.images)
+
+    def wanted(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows of negative captions of the kinds that are asked about, with their numbers."""
+        for number, row in enumerate(self.negatives.to_pylist()):
+            if self.source.kinds is None or kind_name(row["type"], row["subtype"]) in self.source.kinds:
+                yield number, row
+            else:
+                left_out.add("other-kind", place_of(row))
+
+    @cached_property
+    def negatives(self) -> pa.Table:
+        """All negative captions."""
+        return self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
+
+    @cached_property
+    def drawn(self) -> Images:
+        """Their images."""
+        return images_of(self.pictured, self.negatives, "negative_caption")
+
+    @cached_property
+    def places(self) -> tuple[list[str], list[str], list[str]]:
+        """Keys, tars and sha256s of their images."""
+        return self.drawn.keys.to_pylist(), self.drawn.tars.to_pylist(), self.drawn.sha256s.to_pylist()
+
+    @cached_property
+    def scores(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """How well each image shows its caption, NaN where that is not known."""
+        verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
+        return scores_of(self.drawn, verified)[0]
+
+    @cached_property
+    def true_scores(self) -> tuple[Any, Any] | None:
+        """The true scores of each image by its own and by the original caption; None where nobody is simulated."""
+        if not self.source.simulated or self.source.truth is None:
+            return None
+        return scores_of(self.drawn, self.context.earlier(self.source.truth))[:2]
+
+
+def place_of(row: Mapping[str, str]) -> str:
+    """A negative caption, for messages."""
+    return f"{row['key']} ({row['caption_id'][:100]})"

@@ -1,0 +1,52 @@
+"""The images of tasks, as the page serves them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+from shards.media.image_folder import ImageFolder
+from shards.storage.tar_reader import BrokenTar
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as it is stored. media_type: such as ``image/png``."""
+
+    content: bytes
+    media_type: str
+
+
+def picture_of_stage(stage: Earlier, name: str, tar: str, sha256: str) -> Picture:
+    """An image of an earlier stage.
+
+    Args:
+        name: key of its sample; with ``/ROLE`` where that has several, as in ``/image1``.
+        tar: that holds the sample.
+        sha256: that it must have.
+
+    Raises:
+        BrokenTar: it is absent, or another one.
+    """
+    key, _, role = name.partition("/")
+    stored = stage.samples(tar, {key})[key]
+    content = stored.images[role or "image"]
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise BrokenTar(f"{stage.where}/{tar}: the image {name} is not the one that was planned; run its build again")
+    return Picture(content, _media_type(stored.extension))
+
+
+def photo_of(folder: ImageFolder | None, name: str) -> Picture:
+    """A photo of a folder; raises `WrongUse` when it is absent."""
+    stored = None if folder is None else folder.find(name)
+    if stored is None:
+        place = "any folder" if folder is None else str(folder.root)
+        raise WrongUse(f"{place}: holds no photo {name}; add it")
+    return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
+
+
+def _media_type(suffix: str) -> str:
+    return f"image/{'jpeg' if suffix == 'jpg' else suffix}"
