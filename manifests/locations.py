@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 
 MINIATURE = "miniature:"
-MINIATURE_VERSION = 5  # raised with every change of what the miniature draws
+MINIATURE_VERSION = 6  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 3  # likewise for the procedural assets
 VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say

@@ -1,4 +1,4 @@
-"""The planned tasks of a finished stage of decisions, with their decisions: also those that dropped their subject."""
+"""The planned tasks of a stage of decisions, with their decisions: also those that dropped their subject."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from manifests.plan import plan_file, read_slice
 from shards.earlier import Earlier
 from shards.records import read_planned
 from shards.storage import layout
+from shards.storage.store import Store
 
 
 def tasks_of(earlier: Earlier) -> list[TaskCandidate]:
-    """All tasks in plan order."""
+    """All tasks of a finished stage in plan order."""
+    return planned_tasks(earlier.store, earlier.home)
+
+
+def planned_tasks(store: Store, home: str) -> list[TaskCandidate]:
+    """All tasks of a planned stage in plan order; raises FileNotFoundError when it is not planned."""
     found: list[TaskCandidate] = []
-    for shard in read_planned(earlier.store, earlier.home):
+    for shard in read_planned(store, home):
         file, row_group = plan_file(shard.shard)
-        with earlier.store.open(layout.plan(earlier.home, file)) as stream:
+        with store.open(layout.plan(home, file)) as stream:
             found += cast(list[TaskCandidate], read_slice(stream, row_group, TaskCandidate))
     return found

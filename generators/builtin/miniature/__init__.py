@@ -6,6 +6,7 @@
     stills/                         as `generators.builtin.photos` says
     scenes/captions.json            COCO Captions without images, which the engine `kubric` can draw
     small_world/negatives.csv       small_world/photos/NNN.png; the small model can draw both captions of a row
+    small_world/more_negatives.csv  120 rows of such captions
 
 An actor handles things in a room (Action Genome, GEBC) and hands cook on a counter (YouCook2), so every relation,
 boundary and step is known. Some files are odd on purpose: a rotation flag, a variable frame rate, NTSC rates, B-frames

@@ -1,0 +1,238 @@
+"""Decisions about generated images: what is asked, what simulated people say to it, and what becomes of that."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import twinset
+from generators.contract import check_source
+from generators.decisions.agreement import share
+from generators.decisions.answers import insert
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.image_ambiguity import ImageAmbiguity
+from generators.decisions.image_choice import ImageChoice
+from generators.decisions.task import TaskCandidate
+from generators.decisions.task_plans import planned_tasks, tasks_of
+from manifests.errors import DecisionsMissing, WrongUse
+from manifests.recipe import Recipe, parse_recipe
+from shards.earlier import Earlier
+from shards.kinds.samples import Rejected, TableRows
+from shards.storage.store import Store
+from stages.job import Job
+from stages.run_here import build_here
+from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
+from tests.generators.decisions.tasks import answer
+from tests.generators.decisions.test_answers import opened
+
+STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}
+FITS, FAILS = Caption((0.5, 1.0, 1.0), (0.0, 0.0, 0.0)), Caption((0.5, 0.5, 0.0), (0.0, 0.0, 0.0))
+LOW = Caption((0.2, 0.1, 0.0), (0.0, 0.0, 0.0))
+ADDED = Caption((1.0, 0.5, 0.5), (1.0, 0.0, 0.0), KINDS[1])
+
+
+def choice(**settings: Any) -> ImageChoice:
+    return ImageChoice.model_validate({"kind": "image-choice", **STAGES, **settings})
+
+
+def ambiguity(**settings: Any) -> ImageAmbiguity:
+    return ImageAmbiguity.model_validate({"kind": "image-ambiguity", **STAGES, "photos": "/photos", **settings})
+
+
+def simulated(error_rate: float, number: int = 2, **settings: Any) -> dict[str, Any]:
+    made = {"kind": "simulated", "number": number, "error_rate": error_rate}
+    return {"annotators": made, "truth": "verified", **settings}
+
+
+def made_of(generator: DecisionGenerator[Any]) -> tuple[list[TaskCandidate], list[TableRows | Rejected]]:
+    generator.plan_inputs()
+    planned = list(generator.plan())
+    return planned, list(generator.make(planned))
+
+
+def test_the_truth_is_chosen_where_nobody_errs(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, FAILS, Caption((), ()), ADDED])
+    source = choice(**simulated(0, overlap=1.0))
+    planned, made = made_of(source.open(context(tmp_path, "chosen")))
+    assert [(one.truth, one.priority, one.kind_name) for one in planned] == [
+        ("1", 1.0, "replace_obj"),
+        ("none", 0.5, "replace_obj"),
+        ("0", 1.0, "add_obj"),
+    ]
+    first, dropped, _ = made
+    assert isinstance(first, TableRows) and isinstance(dropped, Rejected)
+    (row,) = first.rows
+    assert (row["image_key"], row["image_sha256"]) == (planned[0].images[1], planned[0].image_sha256s[1])
+    assert (row["votes"], row["agreement"], row["simulated"], row["right"]) == (2, 1.0, True, True)
+    assert json.loads(str(row["annotators"])) == ["simulated-0", "simulated-1"]
+    assert (dropped.reason, dropped.detail) == ("none-fits", "none")
+    check_source(source, context(tmp_path, "chosen"))
+    check_source(ambiguity(**simulated(0.3)), context(tmp_path, "unambiguous"))
+
+
+def test_what_verification_drops_is_asked_in_a_share(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS] * 30 + [LOW] * 300)
+    generator = choice(least=0.5, audit=0.2, **simulated(0.1)).open(context(tmp_path, "chosen"))
+    planned, made = made_of(generator)
+    audited = sum(one.audit for one in planned)
+    assert 40 < audited < 80 and len(planned) - audited == 30
+    assert generator.excluded["not-verified"] == 300 - audited
+    found = json.loads(generator.reports()["decisions.json"])["verification"]
+    kept = Counter(one.audit for one, row in zip(planned, made, strict=True) if isinstance(row, TableRows))
+    rate = share(kept[True], audited)
+    assert kept[True] > 0, "an error of an annotator lets one through"
+    assert (found["dropped"], found["audited"], found["audited_fitting"]) == (300, audited, kept[True])
+    assert found["recall"] == pytest.approx(kept[False] / (kept[False] + 300 * kept[True] / audited))
+    assert found["low"] == pytest.approx(kept[False] / (kept[False] + 300 * rate.high))
+    assert found["low"] < found["recall"] < found["high"]
+    words = choice().how_made({"decisions.json": json.loads(generator.reports()["decisions.json"])})
+    assert "2 simulated annotators" in words and "Its recall is" in words
+
+
+def recipe_of(folder: Path, stages: dict[str, dict[str, Any]]) -> Recipe:
+    """A recipe of stages of decisions, planned from what `write_stages` wrote."""
+    lying = {name: str(folder / name) for name in STAGES}
+    return parse_recipe(
+        {
+            "name": "people",
+            "stages": {name: {"source": {**lying, **source}, "shard_size": 4} for name, source in stages.items()},
+        }
+    )
+
+
+def rounds(folder: Path, **settings: Any) -> Recipe:
+    """Rounds as in bivlc.yaml: ambiguity of added things first, the best image, then ambiguity of what was chosen."""
+    asked = {"kind": "image-ambiguity", "photos": str(folder), **settings}
+    return recipe_of(
+        folder,
+        {
+            "first": {**asked, "kinds": ["add_obj"]},
+            "second": {"kind": "image-choice", "after": "first", **settings},
+            "third": {**asked, "choices": "second", "asked": "first"},
+        },
+    )
+
+
+def counts(out: Path, *names: str) -> dict[str, tuple[int, int, dict[str, int]]]:
+    """By stage: planned, kept and rejected."""
+    found = {name: twinset.status(str(out), only=[name])["subsets"][name] for name in names}
+    return {name: (one["planned"], one["kept"], one["rejected"]) for name, one in found.items()}
+
+
+def test_ambiguity_is_asked_first_and_not_again(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, ADDED, Caption((1.0, 0.5), (0.0, 0.0), KINDS[1]), FAILS])
+    out, people = tmp_path / "out", {**simulated(0), "truth": str(tmp_path / "verified")}
+    build_here(rounds(tmp_path, **people), str(out))
+    assert counts(out, "first", "second", "third") == {
+        "first": (2, 1, {"ambiguous": 1}),
+        "second": (3, 2, {"none-fits": 1}),
+        "third": (2, 2, {}),
+    }
+    stage = Earlier(Store(str(out)), "_stages/third")
+    assert stage.stage.excluded == {"not-chosen": 2}
+    assert Earlier(Store(str(out)), "_stages/second").stage.excluded == {"ambiguous": 1}
+    report = json.loads(stage.store.read("_stages/third/_meta/decisions.json"))
+    assert (report["tasks"], report["carried"], sum(report["answers"].values())) == (2, 1, 1)
+    planned = {one.texts[0]: one for one in tasks_of(stage)}
+    assert planned["caption 2"].images[0] == "photo.png" and planned["caption 2"].image_tars == ("", "test/00000.tar")
+    assert planned["caption 0"].images[1] == tasks_of(Earlier(Store(str(out)), "_stages/second"))[0].images[1]
+
+
+def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, FAILS, ADDED])
+    out, answers = tmp_path / "out", tmp_path / "answers.sqlite"
+    recipe = recipe_of(tmp_path, {"best": {"kind": "image-choice", "answers": str(answers)}})
+    with pytest.raises(DecisionsMissing, match="best: 3 of 3 decisions are missing"):
+        build_here(recipe, str(out))
+    generator: Any = Job(recipe, Store(str(out))).maker("best").generator
+    with closing(opened(answers)) as connection:
+        insert(connection, [answer(one, "a", "1", stage="best") for one in list(generator.plan())[:2]])
+        with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
+            build_here(recipe, str(out))
+        insert(connection, [answer(list(generator.plan())[2], "a", "none", stage="best")])
+        build_here(recipe, str(out))
+        assert counts(out, "best") == {"best": (3, 2, {"none-fits": 1})}
+        before = tables(out)
+        write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(1, 2): "f" * 64})
+        with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
+            build_here(recipe, str(out))
+        (stale,) = (one for one in tasks_of_plan(out) if "f" * 64 in one.image_sha256s)
+        insert(connection, [answer(stale, "b", "0", stage="best")])
+    build_here(recipe, str(out))
+    changed = [task for task, row in tables(out).items() if before.get(task) != row]
+    assert changed == [stale.key], "the other decisions are the same rows"
+
+
+def tasks_of_plan(out: Path) -> list[TaskCandidate]:
+    return planned_tasks(Store(str(out)), "_stages/best")
+
+
+def tables(out: Path) -> dict[str, Any]:
+    """Rows of the stage of decisions, by task."""
+    columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes", "simulated"]
+    return {row["task_key"]: row for row in Earlier(Store(str(out)), "_stages/best").read(columns).to_pylist()}
+
+
+def expected(question: str, truths: Sequence[str], values: int, error_rate: float, dropping: int) -> list[float]:
+    """The probability that one answer drops the subject, by the truth of each task.
+
+    values: how many options there are, of which ``dropping`` drop.
+    """
+    wrong = error_rate / (values - 1)
+    drops = {"best-image": ("none",), "fits-caption": ("both",)}[question]
+    return [1 - error_rate + wrong * (dropping - 1) if truth in drops else wrong * dropping for truth in truths]
+
+
+@pytest.mark.parametrize("error_rate", [0.05, 0.2])
+def test_kappa_and_drop_rates_are_those_that_the_error_rate_predicts(error_rate: float, tmp_path: Path) -> None:
+    """Over seeds, 95 % intervals must hold what is expected about as often as they promise."""
+    random = np.random.default_rng(0)
+    some = random.random((400, 4))
+    write_stages(tmp_path, [Caption(tuple(np.where(row > 0.75, 1.0, 0.5)), tuple(row > 0.6)) for row in some])
+    held = Counter[str]()
+    seeds = 20
+    for seed in range(seeds):
+        for source, values, dropping in ((choice, 5, 1), (ambiguity, 3, 2)):
+            generator = source(**simulated(error_rate, overlap=0.5)).open(context(tmp_path, "people", seed))
+            planned, made = made_of(generator)
+            dropped = sum(isinstance(one, Rejected) for one in made)
+            assert len(planned) == 400 == dropped + sum(isinstance(one, TableRows) for one in made)
+            question = planned[0].question
+            chance = np.array(expected(question, [one.truth for one in planned], values, error_rate, dropping))
+            several = np.array([generator.needed(one) == 2 for one in planned])
+            # Of two answers both drop, or they disagree and one more settles it: x^2 + 2 x (1 - x) x.
+            rates = np.where(several, chance**2 * (3 - 2 * chance), chance)
+            found = share(dropped, len(planned))
+            held[f"{question} drops"] += found.low <= rates.mean() <= found.high
+            report = json.loads(generator.reports()["decisions.json"])
+            if question != "best-image":
+                continue  # kappa of three categories is not that of dropped and kept
+            (pair,) = report["agreement"]["pairs"]
+            x = chance[several]
+            agreeing, none = (x**2 + (1 - x) ** 2).mean(), x.mean()
+            by_chance = none**2 + (1 - none) ** 2
+            held["kappa"] += pair["low"] <= (agreeing - by_chance) / (1 - by_chance) <= pair["high"]
+    # At 95 % fewer than 16 of 20 happens once in 400 times.
+    assert held.keys() == {"best-image drops", "fits-caption drops", "kappa"} and min(held.values()) >= 16
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="least needs the scores"):
+        choice(verified=None, least=0.5)
+    with pytest.raises(ValueError, match="name a stage of verification with truth"):
+        choice(annotators={"kind": "simulated"})
+    with pytest.raises(ValueError, match="there is no kind 'add_rel'"):
+        choice(kinds=["add_rel"])
+    with pytest.raises(ValueError, match="overlap_answers asks for 2 answers"):
+        choice(**simulated(0.1, number=1, overlap=0.5))
+    assert choice(truth="verified", verified=None).reads == ("negatives", "images"), "people need no truth"
+    write_stages(tmp_path, [Caption((1.0,) * 10, (0.0,) * 10)])
+    with pytest.raises(WrongUse, match="10 images of a caption"):
+        choice().open(context(tmp_path, "chosen")).waiting()
