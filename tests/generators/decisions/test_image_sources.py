@@ -122,7 +122,8 @@ def rounds(folder: Path, **settings: Any) -> Recipe:
 
 def counts(out: Path, *names: str) -> dict[str, tuple[int, int, dict[str, int]]]:
     """By stage: planned, kept and rejected."""
-    found = {name: twinset.status(str(out), only=[name])["subsets"][name] for name in names}
+    stages = twinset.status(str(out))["stages"]
+    found = {name: stages[name] for name in names}
     return {name: (one["planned"], one["kept"], one["rejected"]) for name, one in found.items()}
 
 
