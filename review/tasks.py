@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from generators.decisions.generator import DecisionGenerator, Picture
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.pictures import Picture
 from generators.decisions.question import Question
 from generators.decisions.questions import QUESTIONS
 from generators.decisions.source import Decisions

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 from generators.decisions.answers import Answer
+from manifests.errors import WrongUse
 
 Z = 1.959963984540054  # of the normal distribution: 95 % lie within ± Z standard deviations
 
@@ -107,3 +110,16 @@ def gold_accuracy(answers: Iterable[Answer], gold: Mapping[str, str]) -> dict[st
         if one.task in gold and not one.adjudicated:
             right[one.annotator].append(one.answer == gold[one.task])
     return {name: share(sum(found), len(found)) for name, found in sorted(right.items())}
+
+
+def read_gold(path: Path) -> dict[str, str]:
+    """Right answers by key of the task, of gold tasks: a CSV file with columns ``key`` and ``answer``.
+
+    Raises:
+        WrongUse: it cannot be read, or lacks a column.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            return {row["key"]: row["answer"] for row in csv.DictReader(stream)}
+    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
+        raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error

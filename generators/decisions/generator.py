@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
+from generators.decisions.agreement import read_gold
 from generators.decisions.answers import FILE, Answer, read_answers
-from generators.decisions.gold import read_gold
 from generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from generators.decisions.question import Decision
 from generators.decisions.rules import answers_needed, by_task, decided

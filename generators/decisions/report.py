@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from generators.decisions.agreement import by_pair, gold_accuracy, mean_kappa
 from generators.decisions.questions import QUESTIONS
-from generators.decisions.source import Simulated
+from generators.decisions.source import REPORT, Simulated
 from generators.decisions.task import TaskCandidate
+from shards.earlier import Earlier
+from shards.storage import layout
 
 if TYPE_CHECKING:
     from generators.decisions.generator import DecisionGenerator
@@ -44,6 +47,12 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
         "left_out": dict(sorted((+now.left_out).items())),
         **generator.measured(),
     }
+
+
+def read_report(earlier: Earlier) -> dict[str, Any]:
+    """The report of a finished stage of decisions."""
+    found: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
+    return found
 
 
 def _settings(made: Simulated) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from generators.decisions.report import rounds_of
+from generators.decisions.report import read_report
 from generators.screened_pairs.screening import HASHED, IMAGES, PAIR_COLUMNS
 from generators.screened_pairs.source import REPORT, ScreenedPairs
 from manifests.candidate import Candidate, CaptionedCandidate
@@ -114,7 +114,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             "kept": kept,
             "undecided": undecided,
             "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
-            "simulated": any(one["simulated"] is not None for one in rounds_of([self._decisions])),
+            "simulated": read_report(self._decisions)["simulated"] is not None,
         }
         return {REPORT: json.dumps(found).encode()}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from generators.decisions.answers import Answer
-from generators.decisions.generator import Picture
+from generators.decisions.pictures import Picture
 from review.tasks import ReviewTask
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from generators.decisions.answers import Answer, to_row
-from generators.decisions.generator import Picture
+from generators.decisions.pictures import Picture
 from generators.decisions.question import Option
 from manifests.errors import WrongUse
 from review.exchange.form import Form, Row

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from generators.decisions.answers import COLUMNS, Answer, table_of
-from generators.decisions.generator import Picture
+from generators.decisions.pictures import Picture
 from manifests.errors import WrongUse
 from manifests.parquet import parquet_columns, parquet_rows
 from review.exchange.form import Form, Row

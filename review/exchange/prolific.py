@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from generators.decisions.answers import COLUMNS, Answer, to_row
-from generators.decisions.generator import Picture
+from generators.decisions.pictures import Picture
 from manifests.errors import WrongUse
 from review.exchange.form import Form, Row
 from review.tasks import ReviewTask

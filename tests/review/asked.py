@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from PIL import Image, ImageDraw
 
-from generators.decisions.generator import DecisionGenerator, Picture
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.pictures import Picture
 from generators.decisions.source import Decisions
 from generators.decisions.task import TaskCandidate
 from manifests.canonical import identity_of, sample_key

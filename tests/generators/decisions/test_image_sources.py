@@ -16,9 +16,9 @@ import twinset
 from generators.contract import check_source
 from generators.decisions.agreement import share
 from generators.decisions.answers import insert
+from generators.decisions.generated_images.ambiguity import ImageAmbiguity
+from generators.decisions.generated_images.choice import ImageChoice
 from generators.decisions.generator import DecisionGenerator
-from generators.decisions.image_ambiguity import ImageAmbiguity
-from generators.decisions.image_choice import ImageChoice
 from generators.decisions.task import TaskCandidate
 from generators.decisions.task_plans import planned_tasks, tasks_of
 from manifests.errors import DecisionsMissing, WrongUse

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from generators.decisions.image_decisions import FITS, ImageDecisionGenerator, ImageDecisions, place_of
+from generators.decisions.generated_images.settings import FITS, ImageDecisionGenerator, ImageDecisions, place_of
 from generators.decisions.question import Decision
 from generators.decisions.questions.fits_caption import BOTH, PHOTO, FitsCaption
 from generators.decisions.task import UNSCORED, TaskCandidate

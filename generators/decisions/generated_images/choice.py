@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from generators.decisions.agreement import share
+from generators.decisions.generated_images.settings import FITS, ImageDecisionGenerator, ImageDecisions, place_of
 from generators.decisions.generator import decision_of
-from generators.decisions.image_decisions import FITS, ImageDecisionGenerator, ImageDecisions, place_of
 from generators.decisions.question import Decision
 from generators.decisions.questions.best_image import NONE, BestImage
 from generators.decisions.rules import share_of
