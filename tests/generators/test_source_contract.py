@@ -40,6 +40,8 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Earlier]
 def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
     assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
         "caption-scores",
+        "image-ambiguity",
+        "image-choice",
         "image-pairs",
         "selected-negatives",
         "small-scene-captions",

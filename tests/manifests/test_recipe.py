@@ -280,3 +280,12 @@ def test_only_some_subsets(recipe: Path) -> None:
     assert list(loaded.only([]).subsets) == ["eq-ag", "eq-youcook2"]
     with pytest.raises(WrongUse, match="no subset 'eq-gebc'; it has: eq-ag, eq-youcook2"):
         loaded.only(["eq-ag", "eq-gebc"])
+
+
+def test_stages_of_a_choice_that_is_not_made_are_left_out() -> None:
+    decisions = {"ambiguous-additions", "chosen", "unambiguous"}
+    every = load_recipe("bivlc")
+    assert {*every.all} >= decisions and not decisions & {*every.only([]).all}
+    people = load_recipe("bivlc", ["subsets.bivlc.source.choice=people"]).only([])
+    assert [name for name in people.all if name in decisions] == ["ambiguous-additions", "chosen", "unambiguous"]
+    assert list(every.only(["chosen"]).stages)[-2:] == ["ambiguous-additions", "chosen"]

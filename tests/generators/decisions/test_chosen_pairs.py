@@ -1,0 +1,74 @@
+"""Pairs of the images that people chose: planned from their decisions, and from the captions that these left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generators.generated_pairs.source import GeneratedPairs
+from manifests.errors import WrongUse
+from shards.contracts import Context
+from shards.earlier import Earlier
+from shards.storage.store import Store
+from stages.run_here import build_here
+from tests.generators.decisions.made_stages import Caption, write_stages
+from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, STAGES, recipe_of, simulated
+
+PAIRS = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0"}
+
+
+def pairs(**settings: Any) -> GeneratedPairs:
+    return GeneratedPairs.model_validate({**PAIRS, **settings})
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    """Of pairs of four captions, for which simulated people chose images without a mistake."""
+    write_stages(tmp_path, [FITS, FAILS, ADDED, Caption((0.5, 0.5, 1.0), (0.0, 0.0, 0.0))])
+    source = {"kind": "image-choice", **simulated(0), "truth": str(tmp_path / "verified")}
+    build_here(recipe_of(tmp_path, {"best": source}), str(tmp_path / "out"))
+    folders = {**dict.fromkeys(STAGES, str(tmp_path)), "best": str(tmp_path / "out" / "_stages")}
+    return Context("bivlc", earlier=lambda stage: Earlier(Store(folders[stage]), stage))
+
+
+def test_pairs_are_planned_from_what_people_chose(context: Context) -> None:
+    source = pairs(choice="people", decisions="best")
+    assert source.reads == ("negatives", "images", "verified", "best")
+    generator = source.open(context)
+    planned = list(generator.plan())
+    assert [(one.captions0[0], one.number, one.choice) for one in planned] == [
+        ("caption 0", 1, "simulated people"),
+        ("caption 2", 0, "simulated people"),
+        ("caption 3", 2, "simulated people"),
+    ]
+    assert [one.score for one in planned] == [1.0, 1.0, 1.0]
+    assert generator.excluded == {"not-chosen": 1}
+    reports = {name: json.loads(content) for name, content in generator.reports().items()}
+    assert reports == {"choice.json": {"people": 0, "simulated people": 3}}
+    assert "SIMULATED people chose the images of 3 pairs" in source.how_made(reports)
+    assert "SIMULATED" not in source.how_made({"choice.json": {"people": 3, "simulated people": 0}})
+
+
+def test_an_unused_choice_reads_no_decisions(context: Context) -> None:
+    source = pairs(decisions="best")
+    assert source.reads == ("negatives", "images", "verified") and source.chosen_by == "score"
+    generator = source.open(context)
+    assert {one.choice for one in generator.plan()} == {"score"} and generator.reports() == {}
+    assert pairs(choice="first").reads == ("negatives", "images")
+
+
+def test_decisions_about_other_images_are_refused(context: Context, tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, FAILS, ADDED, FAILS], rebuilt={(2, 0): "f" * 64})
+    generator = pairs(choice="people", decisions="best").open(context)
+    with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
+        list(generator.plan())
+
+
+def test_a_choice_without_what_chooses_is_refused() -> None:
+    with pytest.raises(ValueError, match="name it with decisions"):
+        pairs(choice="people")
+    with pytest.raises(ValueError, match="name it with verified"):
+        pairs(choice="score", verified=None)
