@@ -43,6 +43,8 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "image-ambiguity",
         "image-choice",
         "image-pairs",
+        "pair-screening",
+        "screened-pairs",
         "selected-negatives",
         "small-scene-captions",
         "small-scene-galleries",
