@@ -6,8 +6,8 @@ import { listen } from "./hands.js";
 import { $, announce, chooser, drawTask, drawWords, make, note, prepare } from "./view.js";
 
 const AHEAD = 3; // tasks that are loaded beside the one shown
-const GUARD = 150; // ms after a task appears in which nothing is an answer: the second press of a double press
-const LONGEST_PAUSE = 15; // s between two attempts to reach the server
+const GUARD = 150; // ms after a task appears before it takes an answer: else a double press would answer two tasks
+const [SHORTEST_PAUSE, LONGEST_PAUSE] = [0.5, 15]; // s between two attempts to reach the server
 
 const UNSENT = `twinset-answer:${annotator}:`;
 
@@ -18,9 +18,10 @@ let answeredMeanwhile = new Set(); // ids answered while a list of tasks was und
 let undos = 0; // undos that the server has not confirmed
 let undoUnsure = false; // the reply to an undo was lost
 let shown; // the task on the page; null: none is left
-let readyAt = null; // when all images of the shown task were there
-let seconds = 0; // spent on the shown task before it was last hidden
-let visibleSince = null;
+let loaded = false; // whether all images of the shown task are there
+let open = false; // whether the shown task takes an answer: its images are there, and the guard is over
+let seconds = 0; // that the shown task was visible with all its images, before it was last hidden
+let visibleSince = null; // null: the images are not there yet, or the window is hidden
 const skipped = new Set(); // ids of tasks whose images did not load
 const outbox = Object.keys(localStorage).filter((key) => key.startsWith(UNSENT)).map((key) => JSON.parse(localStorage[key]));
 
@@ -32,13 +33,13 @@ let wake = () => {};
 async function work() {
   if (working) return;
   working = true;
-  for (let pause = 1; ; ) {
+  for (let pause = SHORTEST_PAUSE; ; ) {
     try {
       if (outbox.length) await sendAnswer();
       else if (undos) await undoAnswer();
       else if (queue.length <= AHEAD && !exhausted) await fetchTasks();
       else break;
-      pause = 1;
+      pause = SHORTEST_PAUSE;
       $("trouble").hidden = true;
     } catch (trouble) {
       if (!(trouble instanceof Trouble)) throw trouble;
@@ -122,7 +123,8 @@ function show() {
   if (task && task === shown) return;
   const hadFocus = $("task").contains(document.activeElement);
   shown = task;
-  [readyAt, seconds, visibleSince] = [null, 0, null];
+  [open, loaded, seconds, visibleSince] = [false, false, 0, null];
+  delete $("task").dataset.open;
   for (const dialog of document.querySelectorAll("dialog[open]")) if (dialog.id !== "help") dialog.close();
   $("task").dataset.id = task?.id ?? "";
   $("task").ariaBusy = "true";
@@ -130,18 +132,21 @@ function show() {
   drawTask(task, choose);
   if (hadFocus) $("title").focus({ preventScroll: true });
   scrollTo(0, 0);
-  Promise.all(task.pictures.map((each) => each.loaded)).then((loaded) => {
+  Promise.all(task.pictures.map((each) => each.loaded)).then((successes) => {
     if (shown !== task) return;
-    if (!loaded.every(Boolean)) return showBroken(task);
+    if (!successes.every(Boolean)) return showBroken(task);
     $("task").ariaBusy = "false";
-    readyAt = performance.now();
-    visibleSince = document.hidden ? null : readyAt;
+    loaded = true;
+    visibleSince = document.hidden ? null : performance.now();
+    setTimeout(() => {
+      if (shown === task) $("task").dataset.open = open = true;
+    }, GUARD);
   });
 }
 
 function choose(option) {
   const task = shown;
-  if (!task || undos || readyAt === null || performance.now() - readyAt < GUARD) return;
+  if (!task || undos || !open) return;
   const reasons = Object.entries(task.extra.includes(option) ? task.reasons : {});
   if (!reasons.length) return answer(task, option);
   const buttons = reasons.map(([code, words], n) => chooser(String(n + 1), words, "", () => answer(task, option, code)));
@@ -216,7 +221,7 @@ listen({ task: () => shown, choose, undo });
 $("now").onclick = () => wake();
 addEventListener("online", () => wake());
 document.addEventListener("visibilitychange", () => {
-  if (readyAt === null) return;
+  if (!loaded) return;
   if (document.hidden && visibleSince !== null) seconds += (performance.now() - visibleSince) / 1000;
   visibleSince = document.hidden ? null : performance.now();
 });

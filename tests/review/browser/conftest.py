@@ -1,0 +1,150 @@
+"""Debian's Chromium on the real page: a browser, a server in a thread, and a person who uses the one on the other."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from generators.decisions.answers import Answer, read_answers
+from review.tasks import ReviewStage
+from tests.review.asked import painted_app
+
+CHROMIUM = shutil.which("chromium")
+DESKTOP = {"viewport": {"width": 1280, "height": 900}}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+END = "Nothing is left to do. Thank you!"
+
+
+@pytest.fixture(scope="module")  # a running loop of Playwright's for longer would break tests that run one
+def browser() -> Iterator[Browser]:
+    """A browser without a window."""
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed; `make system-tests` installs Debian's")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def serving(app: Any) -> Iterator[str]:
+    """Serve an app on a free port, from a thread; the base of its addresses."""
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(30)
+
+
+class Visitor:
+    """A person at the page of tasks.
+
+    Args:
+        context: of the browser; its pages share cookies and storage.
+        link: with a token.
+    """
+
+    def __init__(self, context: BrowserContext, link: str) -> None:
+        self.context = context
+        self.page: Page = context.new_page()
+        self.problems: list[str] = []
+        self.hosts: set[str] = set()
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
+        self.page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
+        self.page.goto(link)
+        self.page.wait_for_selector("#task[data-open], #task:has-text('Nothing is left')")
+
+    @property
+    def task(self) -> str:
+        """Id of the task shown; empty at the end."""
+        return self.page.get_attribute("#task", "data-id") or ""
+
+    @property
+    def question(self) -> str:
+        """Kind of the task shown."""
+        return self.page.get_attribute("#guide", "data-question") or ""
+
+    @property
+    def done(self) -> int:
+        """Number of tasks that the page counts as answered."""
+        return int(self.page.inner_text("#pace").split()[0])
+
+    def ready(self) -> None:
+        """Wait until the page takes an answer."""
+        self.page.wait_for_selector("#task[data-open]")
+
+    def leaves(self, act: Callable[[], object]) -> str:
+        """Wait until a task can be answered, do something, and wait for another task or the end; the id of the first."""
+        self.ready()
+        before = self.task
+        act()
+        self.page.wait_for_function(
+            "before => document.getElementById('task').dataset.id !== before && (document.getElementById('title')"
+            f".textContent === '{END}' || document.getElementById('task').dataset.open)",
+            arg=before,
+        )
+        return before
+
+    def press(self, *keys: str) -> str:
+        """Press keys that lead to another task; the id of the one before."""
+        return self.leaves(lambda: [self.page.keyboard.press(key) for key in keys])
+
+    def saved(self) -> None:
+        """Wait until the server has all answers."""
+        self.page.wait_for_function(
+            "() => Object.keys(localStorage).every(key => !key.startsWith('twinset-answer:')) && "
+            "document.getElementById('trouble').hidden"
+        )
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self.page.reload()
+        self.page.wait_for_selector("#task[data-open], #task:has-text('Nothing is left')")
+
+
+class Desk:
+    """A server with tasks, and the people who come to it."""
+
+    def __init__(self, browser: Browser, out: Path, stages: Sequence[ReviewStage], stack: ExitStack) -> None:
+        app, self.tokens = painted_app(out, stages)
+        self.base = stack.enter_context(serving(app))
+        self._browser, self._out, self._stages, self._stack = browser, out, stages, stack
+
+    def link(self, name: str = "anna") -> str:
+        """Link of an annotator, or of the admin."""
+        return f"{self.base}/{'admin' if name == 'admin' else ''}?token={self.tokens[name]}"
+
+    def context(self, **settings: Any) -> BrowserContext:
+        """A browser of its own."""
+        context = self._browser.new_context(**{**DESKTOP, **settings})
+        self._stack.callback(context.close)
+        return context
+
+    def visit(self, name: str = "anna", **settings: Any) -> Visitor:
+        """An annotator opens the link in a browser of their own."""
+        return Visitor(self.context(**settings), self.link(name))
+
+    def answers(self) -> list[Answer]:
+        """What is stored, of all stages, in the order given."""
+        place = self._out / "_review" / "answers.sqlite"
+        found = [one for stage in self._stages for one in read_answers(place, stage.name)]
+        return sorted(found, key=lambda one: one.at)
+
+
+@pytest.fixture
+def open_desk(browser: Browser, tmp_path: Path) -> Iterator[Callable[[Sequence[ReviewStage]], Desk]]:
+    """Serve stages."""
+    with ExitStack() as stack:
+        yield lambda stages: Desk(browser, tmp_path, stages, stack)
