@@ -1,6 +1,6 @@
 // How a task is drawn. Nothing here knows a kind of question: a task's JSON says what is shown and what can be chosen.
 
-const IMAGE_ATTEMPTS = 5;
+const IMAGE_ATTEMPTS = 7;
 
 export const $ = (id) => document.getElementById(id);
 
@@ -30,7 +30,7 @@ function picture(url, name) {
     image.onerror = () => {
       attempts += 1;
       if (attempts === IMAGE_ATTEMPTS) resolve(false);
-      else setTimeout(() => (image.src = url), 250 * 2 ** attempts);
+      else setTimeout(() => (image.src = url), 50 * 2 ** attempts);
     };
   });
   image.src = url;
