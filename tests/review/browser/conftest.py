@@ -86,7 +86,7 @@ class Visitor:
         self.page.wait_for_selector("#task[data-open]")
 
     def leaves(self, act: Callable[[], object]) -> str:
-        """Wait until a task can be answered, do something, and wait for another task or the end; the id of the first."""
+        """Do something once the task can be answered, and wait for another one or the end; the id of the first."""
         self.ready()
         before = self.task
         act()
