@@ -58,4 +58,5 @@ def run(asked: argparse.Namespace) -> None:
         pairs = ", ".join(f"{facts[f'{part}_pairs']:,} {part}" for part in ("train", "validation", "test"))
         correct = f"{100 * facts['test_accuracy']:.2f} % of held-out halves are classified correctly"
         print(f"{half}: {correct} (pairs: {pairs})")
+    print(trained.folder / "report.html")
     print(trained.folder)

@@ -7,6 +7,7 @@ sides of each; ten epochs for captions, one for images; the epoch of the best va
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +34,14 @@ class Detector:
         return found
 
 
-def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int, rate: float = RATE) -> Detector:
+def train_detector(
+    train: Floats32,
+    validation: Floats32,
+    epochs: int,
+    seed: int,
+    rate: float = RATE,
+    on_epoch: Callable[[float, float], None] | None = None,
+) -> Detector:
     """Train a detector.
 
     Args:
@@ -41,6 +49,7 @@ def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int
         epochs: `TEXT_EPOCHS` or `IMAGE_EPOCHS` as released.
         seed: of the first weights and of the order of pairs.
         rate: the learning rate.
+        on_epoch: called after each epoch with its mean loss and the validation accuracy (0-1).
     """
     import torch
 
@@ -55,7 +64,7 @@ def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int
     features = torch.from_numpy(np.ascontiguousarray(train, np.float32))
     best, kept = -1.0, Detector(np.zeros(channels, np.float32), 0.0)
     for _ in range(epochs):
-        order = torch.randperm(len(features), generator=random)
+        order, losses = torch.randperm(len(features), generator=random), list[float]()
         for start in range(0, len(order), BATCH):
             chosen = order[start : start + BATCH]
             batch = features[chosen].flatten(0, 1)
@@ -64,8 +73,11 @@ def train_detector(train: Floats32, validation: Floats32, epochs: int, seed: int
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
+            losses.append(loss.item() * len(chosen))
         found = Detector(layer.weight.detach().numpy()[0].copy(), float(layer.bias.detach()[0]))
         accuracy = detection_accuracy(found(validation))
+        if on_epoch is not None:
+            on_epoch(sum(losses) / len(order), accuracy)
         if accuracy > best:
             best, kept = accuracy, found
     return kept

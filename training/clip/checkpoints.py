@@ -120,7 +120,7 @@ class Checkpoints:
             try:
                 receipt = self._read(step)
                 whole = receipt.step == step and sha256_of_file(path)[0] == receipt.sha256
-            except (ValueError, TypeError, FileNotFoundError, RecursionError):
+            except (ValueError, TypeError, FileNotFoundError, IsADirectoryError, RecursionError):
                 whole = False
             if whole:
                 with loading(path):
@@ -159,7 +159,10 @@ class Checkpoints:
                 entry.unlink(missing_ok=True)
 
     def _read(self, step: int) -> Receipt:
-        return Receipt(**json.loads(self._receipt(step).read_bytes()))
+        found = Receipt(**json.loads(self._receipt(step).read_bytes()))
+        if not best_is_sound(found.best) or (found.best and not isinstance(found.best["sha256"], dict)):
+            raise ValueError("its best is not what a run writes")
+        return found
 
     def _best(self, step: int, name: str) -> Path:
         return self.folder / f"{step:08}-{name}"
@@ -169,6 +172,14 @@ class Checkpoints:
 
     def _receipt(self, step: int) -> Path:
         return self.folder / f"{step:08}.json"
+
+
+def best_is_sound(best: Any) -> bool:
+    """Whether a receipt says of the best validation what a run writes there, and nobody edited it."""
+    if best is None:
+        return True
+    number = isinstance(best, dict) and isinstance(best.get("step"), int)
+    return number and isinstance(best.get("sha256"), str | dict) and isinstance(best.get("value"), float | int | None)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:

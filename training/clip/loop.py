@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
-from training.clip.checkpoints import Checkpoints, Files
+from training.clip.checkpoints import Checkpoints, Files, best_is_sound
 from training.clip.history import History, Row
 from training.clip.optimiser import moments, restore_moments
 from training.clip.processes import Process
@@ -188,7 +188,9 @@ def finished(out: Path, identity: str, history: History) -> dict[str, Any] | Non
     """The result of a run that was finished before; None where steps are left, or its weights are damaged."""
     try:
         result: dict[str, Any] = json.loads((out / RESULT).read_bytes())
-        names, steps, _ = result["sha256"], result["steps"], result["best"]["step"]
+        names, steps = result["sha256"], result["steps"]
+        if not isinstance(steps, int) or not best_is_sound({"sha256": "", **result["best"]}):
+            raise ValueError("not what a run writes")
         damaged = [name for name, sha256 in names.items() if sha256_of_file(out / name)[0] != sha256]
         if result["identity"] != identity or damaged:
             raise ValueError(f"{', '.join(damaged)} changed since")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.benchmarks.built_dataset import BuiltDataset
 from evaluation.blind_probes.detector_files import HALVES, Detectors, write_detectors
 from evaluation.blind_probes.detectors import Detector, detection_accuracy, train_detector
 from evaluation.blind_probes.features import encoded, features_of
@@ -17,13 +18,20 @@ from evaluation.blind_probes.pairs import read_pairs
 from evaluation.dataset_parts import Part, open_benchmarks
 from evaluation.examples import Benchmark
 from evaluation.features.similarities import ByFeatures
+from evaluation.report.distributions import Panel
 from evaluation.scorers.contract import Running
 from manifests.canonical import digest
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
+from training.clip.identity import SETTINGS, bind, check_folder
 from training.detectors.settings import DetectorSettings
+from training.examples.built import BuiltSubset
 from training.examples.held_out import held_out
 from training.examples.places import data_place
+from training.report.about import About
+from training.report.write import write_pages
 
+#: Of what is trained: raised when the same settings and features give other detectors.
+VERSION = 1
 LEAST_GROUPS = 3  # one each to train on, to choose the epoch by, and to test with
 
 
@@ -49,7 +57,9 @@ class _Halves:
     groups: list[str]
 
 
-def train_detectors(settings: DetectorSettings, out: Path, cache: Path | None = None) -> TrainedDetectors:
+def train_detectors(
+    settings: DetectorSettings, out: Path, cache: Path | None = None, report: bool = True
+) -> TrainedDetectors:
     """Train detectors and write them where `evaluation.blind_probes.detector_files.read_detectors` reads them.
 
     Features stay in the cache of evaluation: a run that was killed encodes the rest. The layers take seconds, and the
@@ -58,34 +68,88 @@ def train_detectors(settings: DetectorSettings, out: Path, cache: Path | None = 
     Args:
         out: folder of the detectors.
         cache: folder of features; the user's own by default.
+        report: whether ``report.html`` is written, beside the card and ``data.json``.
 
     Raises:
-        WrongUse: the model is not a dual encoder, or the data holds no pairs or too few groups.
+        WrongUse: the model is not a dual encoder, the data holds no pairs or too few groups, or ``out`` holds something
+            else, such as detectors of other settings.
+        BuildFailed: the data were rebuilt while they were read.
     """
+    check_folder(out)
     benchmarks = [one for place in settings.data for one in _pairs_of(place)]
-    similarities = features_of(settings.model, cache, Running(settings.device, settings.encode_batch, settings.threads))
+    data = {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}
+    running = Running(settings.device, settings.encode_batch, settings.threads)
+    similarities = features_of(settings.model, cache, running)
     try:
+        encoder, runtime = similarities.encoder.digest(), running.runtime()
+        chosen = {name: value for name, value in settings.facts().items() if name not in ("model", "data")}
+        digests = {"data": [one["digest"] for one in data["data"]]}
+        identity = {"version": VERSION, "settings": chosen, "model": encoder, "data": digests, "runtime": runtime}
+        if (out / SETTINGS).exists():  # other detectors are refused before anything is encoded
+            bind(out, settings, identity, runtime)
         texts, images = _halves(benchmarks, similarities)
     finally:
         similarities.close()
+    if data != {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}:
+        raise BuildFailed(f"{', '.join(settings.data)}: rebuilt while it was read; train again into a new --out")
     trained: dict[str, Detector] = {}
     facts: dict[str, Any] = {}
+    panels: list[Panel] = []
     for half, found, epochs in zip(HALVES, (texts, images), (settings.text_epochs, settings.image_epochs), strict=True):
         if found is not None:
-            trained[half], facts[half] = _train(found, epochs, settings)
+            trained[half], facts[half], curves = _train(found, epochs, settings)
+            panels += _panels(half, curves)
     detectors = Detectors(
         trained["text"],
         trained.get("image"),
         {
             **settings.facts(),
-            "encoder": similarities.encoder.digest(),
+            "encoder": encoder,
             "datasets": {name: one.digest() for name, one in benchmarks},
             "halves": facts,
         },
     )
+    bind(out, settings, identity, runtime)
     written = write_detectors(detectors, out)
+    result = {
+        "identity": digest(identity), "runtime": runtime, "sha256": written, "encoder": encoder, "halves": facts,
+    }  # fmt: skip
+    pages = "detectors_card.md.j2", "detectors.html.j2"
+    write_pages(out, settings, data, result, _about(settings), panels if report else None, *pages, {"left_out": []})
     accuracy = {half: one["test_accuracy"] for half, one in facts.items()}
     return TrainedDetectors(out, detectors, accuracy, digest(written))
+
+
+def _facts(benchmark: Benchmark) -> list[dict[str, Any]]:
+    """Each subset with its shards, as `training.examples.example_set.ExampleSet.facts`."""
+    dataset = benchmark.dataset if isinstance(benchmark, Part) else benchmark
+    assert isinstance(dataset, BuiltDataset)
+    found = []
+    for subset in dataset.subsets:
+        origin = BuiltSubset(dataset.store, subset, None)
+        about = origin.facts()
+        examples = sum(shard["samples"] for shard in about["shards"])
+        found.append({**about, "digest": origin.digest(), "examples": examples, "copies": 1})
+    return found
+
+
+def _panels(half: str, curves: Sequence[tuple[float, float]]) -> list[Panel]:
+    """Panels of a detector. curves: of each epoch, its mean loss and its validation accuracy (0-1)."""
+    epochs, values = np.arange(1.0, len(curves) + 1), np.array(curves)
+    named = (("loss", values[:, 0]), ("validation: percent", 100 * values[:, 1]))
+    return [Panel(f"{half} detector, {title}", "epoch", epochs, {half: one}) for title, one in named]
+
+
+def _about(settings: DetectorSettings) -> About:
+    return About(
+        what=f"Detectors of the first and the second half of pairs, on features of {settings.model}",
+        model=settings.model,
+        best_by="accuracy",
+        figures="Percent of single captions or images that are told right; 50 is chance. Whole groups are held out to "
+        "choose the epoch (validation), and others to test.",
+        recipe="that of BiVLC's released code",
+        published=DetectorSettings(data=settings.data).model_dump(mode="json"),
+    )
 
 
 def _pairs_of(text: str) -> list[tuple[str, Benchmark]]:
@@ -120,8 +184,10 @@ def _joined(parts: Sequence[_Halves]) -> _Halves:
     return _Halves(np.concatenate([one.features for one in parts]), [group for one in parts for group in one.groups])
 
 
-def _train(found: _Halves, epochs: int, settings: DetectorSettings) -> tuple[Detector, dict[str, Any]]:
-    """A detector of one half, and what is recorded of it: its sizes and accuracies (0-1)."""
+def _train(
+    found: _Halves, epochs: int, settings: DetectorSettings
+) -> tuple[Detector, dict[str, Any], list[tuple[float, float]]]:
+    """A detector of one half; what is recorded of it, its sizes and accuracies (0-1); loss and accuracy by epoch."""
     count = len(set(found.groups))
     if count < LEAST_GROUPS:
         raise WrongUse(
@@ -133,6 +199,11 @@ def _train(found: _Halves, epochs: int, settings: DetectorSettings) -> tuple[Det
     chosen = held_out([found.groups[place] for place in rest.tolist()], settings.held_out, settings.seed)
     parts = {"train": rest[~chosen], "validation": rest[chosen], "test": np.flatnonzero(test)}
     features = {name: found.features[places] for name, places in parts.items()}
-    detector = train_detector(features["train"], features["validation"], epochs, settings.seed, settings.rate)
+    curves = list[tuple[float, float]]()
+    detector = train_detector(
+        features["train"], features["validation"], epochs, settings.seed, settings.rate,
+        lambda loss, accuracy: curves.append((loss, accuracy)),
+    )  # fmt: skip
     facts: dict[str, Any] = {f"{name}_pairs": len(places) for name, places in parts.items()}
-    return detector, facts | {f"{name}_accuracy": detection_accuracy(detector(some)) for name, some in features.items()}
+    facts |= {f"{name}_accuracy": detection_accuracy(detector(some)) for name, some in features.items()}
+    return detector, facts | {"best_epoch": 1 + int(np.argmax([accuracy for _, accuracy in curves]))}, curves

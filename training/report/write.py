@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from cards.rendering import render
+from evaluation.report.distributions import Panel
 from shards.storage.whole_file import write_text
 from training.clip.settings import RunSettings
 from training.report.about import About
@@ -36,21 +39,46 @@ def write_report(
         pictures: whether the page is written too.
     """
     values = {
+        "final": rows[-1] if rows else {},
+        "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
+        "left_out": _left_out(rows),
+    }
+    shown = panels(rows) if pictures else None
+    write_pages(out, settings, data, result, about, shown, "model_card.md.j2", "training.html.j2", values)
+
+
+def write_pages(
+    out: Path,
+    settings: BaseModel,
+    data: Mapping[str, Any],
+    result: Mapping[str, Any],
+    about: About,
+    shown: Sequence[Panel] | None,
+    card: str,
+    page: str,
+    values: Mapping[str, Any],
+) -> None:
+    """Write the card, ``data.json`` and the page of whatever was trained.
+
+    Args:
+        data, result, about: as `write_report`; of a result ``sha256``, ``identity`` and ``runtime`` are needed.
+        shown: plots of the page; None without a page.
+        card, page: names of templates. values: what these need besides.
+    """
+    values = {
         "settings": settings.model_dump(mode="json"),
         "about": about,
         "datasets": [{"use": use, **one, "tars": len(one.get("shards", []))} for use in data for one in data[use]],
         "result": result,
-        "final": rows[-1] if rows else {},
-        "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
-        "left_out": _left_out(rows),
         "most_left_out": MOST_LEFT_OUT,
         "run_name": out.name,
+        **values,
     }
     said = {"weights": result["sha256"], "identity": result["identity"], **data}
     write_text(out / "data.json", json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
-    write_text(out / "README.md", render("model_card.md.j2", TEMPLATES, **values))
-    if pictures:
-        write_text(out / "report.html", render("training.html.j2", TEMPLATES, plots=_plots(rows), **values))
+    write_text(out / "README.md", render(card, TEMPLATES, **values))
+    if shown is not None:
+        write_text(out / "report.html", render(page, TEMPLATES, plots=_plots(shown), **values))
 
 
 def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
@@ -58,11 +86,10 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])})
 
 
-def _plots(rows: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
+def _plots(shown: Sequence[Panel]) -> dict[str, str] | None:
     """The curves for light and for dark paper as data URIs; None without a step."""
     from evaluation.report.plots import on_dark, plot
 
-    shown = panels(rows)
     if not shown:
         return None
     light = plot(shown)

@@ -104,7 +104,8 @@ def _train_detectors(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
     given["data"] = tuple(f"{study.data}:{subset}" for subset in given["data"])
     given["model"] = _base_model(study, run)
     folder = study.folder(run)
-    trained = train_detectors(DetectorSettings.model_validate(given), folder / "detectors", folder / "features")
+    settings = DetectorSettings.model_validate(given)
+    trained = train_detectors(settings, folder / "detectors", folder / "features", report=False)
     return trained.digest, {"halves": trained.detectors.facts["halves"]}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import resource
 import signal
@@ -13,12 +14,13 @@ import torch
 from training.clip.checkpoints import Checkpoints, write_tensors
 
 TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.ones(3, dtype=torch.int64)}
+BEST = {"step": 1, "value": 2.0, "sha256": {"best.safetensors": "digest"}}
 
 
 def written(out: Path, *steps: int) -> Checkpoints:
     checkpoints = Checkpoints(out)
     for step in steps:
-        checkpoints.write(step, {**TENSORS, "step": torch.tensor(step)}, "identity", "runtime", {"step": 1, "value": 2})
+        checkpoints.write(step, {**TENSORS, "step": torch.tensor(step)}, "identity", "runtime", BEST)
     return checkpoints
 
 
@@ -28,13 +30,13 @@ def test_the_last_two_are_kept_and_the_last_is_read(tmp_path: Path) -> None:
     found = checkpoints.last()
     assert found is not None
     receipt, tensors = found
-    assert (receipt.step, receipt.identity, receipt.best) == (15, "identity", {"step": 1, "value": 2})
+    assert (receipt.step, receipt.identity, receipt.best) == (15, "identity", BEST)
     assert int(tensors["step"]) == 15 and torch.equal(tensors["b"], TENSORS["b"])
     checkpoints.clear()
     assert Checkpoints(tmp_path).last() is None and not checkpoints.folder.exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut", "best is a word"])
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -49,6 +51,8 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
         tensors.unlink()
     elif damage == "no receipt":
         receipt.unlink()
+    elif damage == "best is a word":
+        receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": "none"}))
     else:
         receipt.write_bytes(receipt.read_bytes()[:20])
     found = checkpoints.last()

@@ -47,9 +47,35 @@ def test_what_is_written_is_what_was_trained_and_again_the_same(
         assert sum(halves[half][f"{part}_pairs"] for part in ("train", "validation", "test")) == kept
         assert trained.accuracy[half] == halves[half]["test_accuracy"]
     trains(str(made_pairs.root), "again", image_epochs=3)
-    names = sorted(path.name for path in (tmp_path / "trained").iterdir())
-    assert names == [FACTS, "image_detector.safetensors", "text_detector.safetensors"]
+    names = [FACTS, "data.json", "image_detector.safetensors", "settings.json", "text_detector.safetensors"]
+    assert {path.name for path in (tmp_path / "trained").iterdir()} == {*names, "README.md", "report.html"}
     assert all((tmp_path / "trained" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+    # Card and page lead back to every shard; the same command again changes nothing, and others are refused.
+    data = json.loads((tmp_path / "trained" / "data.json").read_text())
+    assert sum(len(one["shards"]) for one in data["data"]) == len([*made_pairs.root.glob("*/*/*.tar")]) > 0
+    card, page = ((tmp_path / "trained" / name).read_text() for name in ("README.md", "report.html"))
+    for one in data["data"]:
+        assert f"| {one['digest']} |" in card and f"{one['digest'][:16]}…" in page
+    shown = f"{100 * halves['text']['test_accuracy']:.2f}"
+    assert f"| {shown} | {halves['text']['test_pairs']} |" in card and f">{shown}<" in page and "data:image" in page
+    weights = tmp_path / "trained" / "text_detector.safetensors"
+    before = weights.read_bytes()
+    weights.write_bytes(b"cut")
+    with pytest.raises(WrongUse, match=r"text_detector.safetensors: absent, or not what .* names; write it again"):
+        read_detectors(tmp_path / "trained")
+    trains(str(made_pairs.root), image_epochs=3)
+    assert weights.read_bytes() == before
+    with pytest.raises(WrongUse, match="other settings or data: image_epochs is 3 there and 2 here"):
+        trains(str(made_pairs.root), image_epochs=2)
+
+
+def test_a_folder_of_something_else_is_refused(made_pairs: MadeDataset, trains: Trains, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("")
+    (tmp_path / "file").write_text("")
+    for out, message in (("other", "holds other files"), ("file", "not a folder"), ("file/below", "not a folder")):
+        with pytest.raises(WrongUse, match=message):
+            trains(str(made_pairs.root), out)
 
 
 def test_text_pairs_train_a_detector_of_captions_alone(
