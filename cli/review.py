@@ -132,6 +132,7 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from review.app import make_app
     from review.serving import is_loopback, link, serve
 
+    desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()
     if not asked.stage and all(desk.has_enough(stage) for stage in stages):
         print(f"{asked.out}: nothing waits for people: the decisions are in; --stage NAME serves them all the same")
@@ -156,7 +157,6 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
                 "text: put it behind a proxy with HTTPS"
             )
 
-    desk.announce()  # the answers may have come while nobody could be told
     try:
         serve(make_app(desk, access, dataset), asked.host, asked.port, on_ready)
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
     @app.get("/admin")
     def overview(request: Request) -> Response:
         ties = list(islice(disagreements(desk), MOST_SHOWN))
-        return shown(
+        reply = shown(
             "admin.html.j2",
             csrf=access.csrf(person_of(request)),
             dataset=dataset,
@@ -83,6 +83,8 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
             most=MOST_SHOWN,
             forms=[name for name, form in FORMS.items() if not form.pictured],
         )
+        reply.background = BackgroundTask(desk.announce)
+        return reply
 
     @app.post("/admin/adjudicate")
     async def adjudicate(request: Request) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -41,14 +41,15 @@ class ReviewDesk:
         tasks: what is asked.
         store: the answers.
         on_enough: called with the name of a stage once enough of its decisions are in, after the answer is stored.
-            It is called again at the next answer, or start, when it fails.
+            When it fails it is called again at the next answer, view of the admin's page, or start.
     """
 
     def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_enough: Callable[[str], None] | None = None) -> None:
         self.tasks, self.store, self.queue = tasks, store, ReviewQueue()
         self._on_enough = on_enough
         self._announced: dict[str, str] = {}  # the plan, by stage
-        self._announcing = threading.Lock()
+        self._lock, self._announcing = threading.Lock(), False
+        self._to_look_at: set[str] = set()
 
     def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
         """The next tasks of an annotator as the page is told of them."""
@@ -130,26 +131,39 @@ class ReviewDesk:
         """The answers to a task."""
         return [*self.store.held().get(task.asked, {}).values()]
 
-    def announce(self, names: Sequence[str] = ()) -> None:
+    def announce(self, names: Iterable[str] = ()) -> None:
         """Call ``on_enough`` for stages that have enough decisions, once a plan.
+
+        It may take a while: who calls this meanwhile does not wait, and is served by the call that does.
 
         Args:
             names: of stages; all when empty.
         """
-        with self._announcing:
-            for name, stage in self.tasks.now().stages.items():
-                if (names and name not in names) or self._announced.get(name) == stage.plan:
-                    continue
-                if not self.has_enough(stage):
-                    continue
-                try:
-                    if self._on_enough is not None:
-                        self._on_enough(name)
-                    self._announced[name] = stage.plan
-                except Exception as error:  # whatever it calls, the answers are stored and the page goes on
-                    logger.warning(
-                        "%s: has enough decisions, but what waits could not be told: %s", name, in_words(error)
-                    )
+        with self._lock:
+            self._to_look_at.update(names or self.tasks.now().stages)
+            if self._announcing:
+                return
+            self._announcing = True
+        while True:
+            with self._lock:
+                if not self._to_look_at:
+                    self._announcing = False
+                    return
+                name = self._to_look_at.pop()
+            self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        stage = self.tasks.now().stages.get(name)
+        if stage is None or stage.used or self._announced.get(name) == stage.plan or not self.has_enough(stage):
+            return
+        try:
+            if self._on_enough is not None:
+                self._on_enough(name)
+            self._announced[name] = stage.plan
+        except Exception as error:  # whatever it calls, the answers are stored and the page goes on
+            logger.warning(
+                "%s: enough decisions are in, but what waits for them was not told: %s", name, in_words(error)
+            )
 
     def has_enough(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""

@@ -73,8 +73,11 @@ class ReviewTask:
 
 @dataclass(frozen=True, slots=True)
 class ReviewStage:
-    """A planned decision stage. plan: digest that changes when it is planned again. answers: the file of its answers.
-    enough: share of its tasks that must be decided."""
+    """A planned decision stage.
+
+    plan: digest that changes when it is planned again. answers: the file of its answers. enough: share of its tasks
+    that must be decided. used: whether a build has taken the decisions into its plan.
+    """
 
     name: str
     plan: str
@@ -82,6 +85,7 @@ class ReviewStage:
     answers: Path
     tasks: tuple[ReviewTask, ...]
     enough: float
+    used: bool = False
 
 
 @dataclass(slots=True)
@@ -197,8 +201,8 @@ class ReviewTasks:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
         planned = list(self._planned(home, generator))
         # Once a build has used people's decisions, they stand in the plan as those of earlier stages do.
-        used = any(one.decision for one in planned)
-        carried = {one.key for one in generator.tasks(LeftOut()) if one.decision} if used else set()
+        decided = {one.key for one in planned if one.decision}
+        carried = {one.key for one in generator.tasks(LeftOut()) if one.decision} if decided else set()
         gold = generator.gold()
         tasks = tuple(
             ReviewTask(
@@ -212,7 +216,9 @@ class ReviewTasks:
             )
             for one in planned
         )
-        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tasks, source.enough)
+        return ReviewStage(
+            name, f"{record.content} {record.plan}", generator, place, tasks, source.enough, decided > carried
+        )
 
     def _planned(self, home: str, generator: DecisionGenerator[Any]) -> Iterator[TaskCandidate]:
         for shard in read_planned(self.store, home):

@@ -140,7 +140,7 @@ def _values(data: Mapping[str, Any], annotation: Mapping[str, Any]) -> dict[str,
     values["at"] = annotation.get("created_at") or ""
     if (choice := _first(results.get(CONTROL))) is not None:
         values["answer"] = choices.get(choice, choice)
-        values["shown"] = json.dumps([value for at, value in choices.items() if at.isdigit()])
+        values["shown"] = json.dumps([choices[at] for at in sorted(filter(str.isdigit, choices), key=int)])
         values["position"] = int(choice) - 1 if choice.isdigit() else NO_POSITION
     if (reason := _first(results.get(REASON))) is not None:
         values["reason"] = reason

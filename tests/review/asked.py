@@ -87,7 +87,14 @@ def stage_of(
     chosen = source or Painted()
     generator, known = PaintedTasks(chosen, Context(name)), dict(gold)
     tasks = tuple(
-        ReviewTask(one.key.replace("-", ""), name, one, one.binding, generator.needed(one), known.get(one.key, ""))
+        ReviewTask(
+            f"{one.key.replace('-', '')}{one.binding[:8]}",
+            name,
+            one,
+            one.binding,
+            generator.needed(one),
+            known.get(one.key, ""),
+        )
         for one in candidates
     )
     return ReviewStage(name, "plan", generator, out / "_review" / "answers.sqlite", tasks, chosen.enough)

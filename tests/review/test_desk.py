@@ -1,0 +1,74 @@
+"""What waits for decisions is told once they are in: once, later when it fails, and without delaying anybody."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from review.access import Refused
+from review.desk import ReviewDesk
+from tests.review.asked import Painted, Planned, candidate, painted_desk, stage_of
+
+
+def answer(desk: ReviewDesk, annotator: str, count: int) -> None:
+    for task in desk.next(annotator, count):
+        desk.answer(annotator, task["id"], "o0", "", 2.0)
+
+
+def test_a_stage_is_told_of_once_it_has_enough_and_again_only_where_that_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[str] = []
+
+    def on_enough(stage: str) -> None:
+        heard.append(stage)
+        if len(heard) == 1:
+            raise OSError("no server")
+
+    stages = [
+        stage_of(name, [candidate(name, "keep-pair", n) for n in range(10)], tmp_path, Painted(enough=0.3))
+        for name in ("first", "second")
+    ]
+    desk = painted_desk(tmp_path, stages, on_enough=on_enough)
+    answer(desk, "anna", 2)
+    desk.announce()
+    assert heard == []
+    answer(desk, "anna", 1)
+    for _ in range(3):
+        desk.announce(["first"])
+    assert heard == ["first", "first"]
+    assert "first: enough decisions are in, but what waits for them was not told: no server" in caplog.text
+
+
+def test_nobody_waits_for_what_is_told(tmp_path: Path) -> None:
+    began, goes_on, heard = threading.Event(), threading.Event(), list[str]()
+
+    def on_enough(stage: str) -> None:
+        heard.append(stage)
+        began.set()
+        assert goes_on.wait(60)
+
+    stages = [stage_of(name, [candidate(name, "match", 0)], tmp_path) for name in ("first", "second")]
+    desk = painted_desk(tmp_path, stages, on_enough=on_enough)
+    answer(desk, "anna", 1)
+    slow = threading.Thread(target=desk.announce, args=[["first"]])
+    slow.start()
+    assert began.wait(60)
+    answer(desk, "anna", 1)
+    desk.announce(["second"])  # returns while the first is still being told
+    assert heard == ["first"]
+    goes_on.set()
+    slow.join(60)
+    assert heard == ["first", "second"]
+
+
+def test_a_task_that_was_planned_again_is_gone(tmp_path: Path) -> None:
+    desk = painted_desk(tmp_path, [stage_of("s", [candidate("s", "match", 0)], tmp_path)])
+    [old] = desk.next("anna", 1)
+    assert isinstance(desk.tasks, Planned)
+    again = candidate("s", "match", 0, image_sha256s=("f" * 64,) * 2)
+    desk.tasks.plan([stage_of("s", [again], tmp_path)])
+    with pytest.raises(Refused, match="images were made again"):
+        desk.answer("anna", old["id"], "o0", "", 1.0)
