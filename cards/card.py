@@ -45,7 +45,7 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
         numbers=numbers,
         made=made,
         meanings=meanings,
-        front=_front_matter(stage, source.makes, summary, files),
+        front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
         brought=_brought(stage),
@@ -61,13 +61,13 @@ def _brought(stage: Stage) -> Mapping[str, list[str]]:
     return found
 
 
-def _front_matter(stage: Stage, makes: str, summary: IndexSummary, digest: str) -> str:
+def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary, digest: str) -> str:
     kind = CARD_KINDS.get(makes)
     front: dict[str, Any] = {
         "pretty_name": stage.name,
         "license": "other",
         "license_name": "see-the-sources",
-        "language": ["en"],
+        "language": [language],
         "task_categories": list(kind.tasks) if kind else [],
         "tags": [*(kind.tags if kind else ()), *(["webdataset"] if summary.tars else [])],
         "size_categories": [next((name for limit, name in _SIZES if summary.kept < limit), "1M<n<10M")],
@@ -96,8 +96,7 @@ def _recipe(recipe: Recipe, stage: Stage) -> dict[str, Any]:
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     settings: dict[str, Any] = content_of(subset, seed)
     del settings["seed"]
-    if subset.count is not None:
-        settings["count"] = subset.count
+    settings |= subset.model_dump(include={"count", "language"}, exclude_defaults=True)
     for name in subset.source.locations:
         *where, last = name.split(".")
         value: Any = subset.source

@@ -9,6 +9,7 @@ from cards.kinds.kind import CardKind
 from cards.kinds.registry import CARD_KINDS
 from cards.summary import IndexSummary
 from manifests.canonical import digest
+from manifests.recipe import Subset
 from manifests.source import SourceSettings
 from manifests.stage import Stage
 
@@ -54,20 +55,21 @@ Digest = tuple[str, int]  #: sha256 and size in bytes of a file
 def croissant(
     stage: Stage,
     source: SourceSettings,
-    extension: str,
+    subset: Subset,
     summary: IndexSummary,
     index: Digest,
     tars: Mapping[str, Digest],
 ) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
-    source: that made the samples. extension: of their images. tars: by path below the subset, with '/'.
+    source: that made the samples. subset: its settings. tars: by path below the subset, with '/'.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
     """
     kind = CARD_KINDS[source.makes]
     several, what = kind.what
+    extension = subset.encoding.format
     following = f" following {source.paper.title}" if source.paper else ""
     origin = f"{source.verb} {source.reference.title or source.kind}{following}"
     detour = f"{marker_folder(stage, tars)}/../../"
@@ -77,6 +79,7 @@ def croissant(
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": stage.name,
         "description": f"{summary.kept} {several}, {origin}: {what}.",
+        "inLanguage": subset.language,
         "license": source.licence,
         "citeAs": source.citations,
         "version": "1.0.0",

@@ -63,8 +63,8 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")
         if size
     }
-    source, extension = recipe.origin(stage.name), recipe[stage.name].encoding.format
-    metadata = croissant(stage, source, extension, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
+    source, settings = recipe.origin(stage.name), recipe[stage.name]
+    metadata = croissant(stage, source, settings, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:

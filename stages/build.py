@@ -23,15 +23,14 @@ from stages.finalise import disagreeing, forget, remove_leftovers
 from stages.index import is_indexed, receipts_digest, summarise, write_index
 from stages.job import Job, job_of
 from stages.maker import refuse_mixed_runtimes
-from stages.plan import prepare
+from stages.plan import DESCRIBED, prepare
 from stages.progress import Progress
 from stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
 ROUNDS = 3  # make, find what does not agree, make that again
-DESCRIBED = "log/described.json"
-DESCRIPTION = 2  # raised when what `cards` writes changes
+DESCRIPTION = 3  # raised when what `cards` writes changes
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
 MakeShards = Callable[[Job, str, StageState], Sequence[str]]

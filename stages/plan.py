@@ -23,6 +23,8 @@ from stages.maker import Maker, facts_of
 
 logger = logging.getLogger("twinset")
 
+#: Which shards the card describes; without it the card is written again.
+DESCRIBED = "log/described.json"
 #: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
 DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json", "croissant.json")
 
@@ -52,6 +54,7 @@ def prepare(job: Job, name: str) -> Stage:
         place = layout.meta(maker.home, "recipe.json")
         if store.size(place) != len(recorded) or store.read(place) != recorded:
             store.write(place, recorded)
+            store.remove(layout.meta(maker.home, DESCRIBED))  # what its card says may have changed with it
         return before
     if before is not None and before.content != content:
         logger.warning(

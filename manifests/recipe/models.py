@@ -55,6 +55,7 @@ class Subset(Settings):
     shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
     pool: the work pool whose workers make it; by default the one that the source asks for.
     known_as: the name that keys and random choices of its samples are made from; its own when empty.
+    language: of the captions, as BCP 47 names it, such as ``de`` or ``pt-BR``; the card and Croissant say it.
     """
 
     source: SourceOfKind
@@ -64,6 +65,7 @@ class Subset(Settings):
     shard_size: int = Field(default=256, ge=1, le=MOST)
     split: str = Field(default="test", pattern=SPLIT)
     known_as: str = Field(default="", pattern=r"^([a-z][a-z0-9-]*)?$", max_length=LONGEST_NAME)
+    language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @model_validator(mode="after")
@@ -169,8 +171,8 @@ class Recipe(Settings):
 
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
-    """What of a stage's settings decides its shards' bytes: all but where its files lie, where it runs, how many."""
-    settings = subset.model_dump(mode="json", exclude={"pool", "count"})
+    """What of a stage's settings decides its shards' bytes: not where its files lie, where it runs, how many."""
+    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language"})
     described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
     for placed, values in described:
         for path in placed.incidental:

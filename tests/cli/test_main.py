@@ -79,6 +79,17 @@ def test_verify_names_a_changed_byte(built: Path, capsys: Said) -> None:
     assert "00001.tar" in capsys.readouterr().err
 
 
+def test_another_language_is_said_by_card_and_croissant_and_makes_nothing_again(
+    recipe: Path, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "language:\n- en\n" in (built / "pairs/README.md").read_text()
+    monkeypatch.setattr(ImagePairGenerator, "make", None)
+    assert main(["build", str(recipe), "--out", str(built), "--set", "subsets.pairs.language=pt-BR"]) == 0
+    card = (built / "pairs/README.md").read_text()
+    assert "language:\n- pt-BR\n" in card and "language: pt-BR" in card.partition("```yaml")[2]
+    assert json.loads((built / "pairs/_meta/croissant.json").read_bytes())["inLanguage"] == "pt-BR"
+
+
 def test_look_and_exports(built: Path, tmp_path: Path, capsys: Said) -> None:
     assert main(["look", str(built), "--count", "2"]) == 0
     assert f"{built}/look-2.html" in capsys.readouterr().out and (built / "look-2.html").stat().st_size > 1000

@@ -1,0 +1,158 @@
+"""Scores of queries, pairs that a model asks for and boundaries of events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
+from evaluation.features.pairs import ByPairs
+from evaluation.features.score_table import grounding_errors, ranks
+from evaluation.features.store import FeatureStore
+from evaluation.scorers.contract import Composer, Floats, NotApplicable, unit
+from manifests.errors import WrongUse
+from tests.evaluation.features.score_tables import by_features, pixels, scored
+from tests.evaluation.features.small_benchmark import (
+    PlainEncoder,
+    PlainPairs,
+    Shelf,
+    hash_of,
+    matchings,
+)
+
+
+class Sum(Composer):
+    name = "sum"
+
+    def __init__(self) -> None:
+        self.encoder = PlainEncoder()
+
+    def digest(self) -> str:
+        return "sum"
+
+    def compose(self, images: Floats, texts: Floats) -> Floats:
+        return unit(images + texts)
+
+
+def queries(shelf: Shelf, **settings: Any) -> list[Query]:
+    gallery = [shelf.picture(n) for n in (*range(12), 3)]  # the last is the same picture as the fourth
+    asked = {"image": None, "text": "frame", "gallery": gallery, "targets": frozenset({3}), "excluded": frozenset({0})}
+    return [Query(key=f"q-{n}", subset="s", group="g", **(asked | settings)) for n in range(5)]
+
+
+def test_a_gallery_that_queries_share_is_encoded_once_and_equal_entries_tie(tmp_path: Path) -> None:
+    shelf, encoder = Shelf(), PlainEncoder()
+    rows = scored(lambda: queries(shelf), by_features(tmp_path, encoder), tmp_path / "s.parquet")
+    assert rows.schema.equals(QUERY_RANKS)
+    features = encoder.encode_images([pixels(n) for n in range(12)]).astype(np.float64)
+    scores = (features @ encoder.encode_texts(["frame"])[0].astype(np.float64)).astype(np.float32)
+    higher = int((scores[1:] > scores[3]).sum())
+    asked = {name: rows[name].to_pylist() for name in ("higher", "tied", "entries", "targets")}
+    assert asked == {"higher": [higher] * 5, "tied": [1] * 5, "entries": [12] * 5, "targets": [1] * 5}
+    assert max(shelf.reads.values()) == 2
+
+
+def test_composed_queries_rank_by_what_the_composer_makes_of_unnormalised_features(tmp_path: Path) -> None:
+    rule, shelf = Sum(), Shelf()
+    similarities = by_features(tmp_path, rule.encoder, composer=rule)
+    table = scored(lambda: queries(shelf, image=shelf.picture(20)), similarities, tmp_path / "s.parquet")
+    asked = rule.queries([pixels(20)], ["frame"])[0].astype(np.float64)
+    scores = (rule.encoder.encode_images([pixels(n) for n in range(12)]) @ asked).astype(np.float32)
+    assert table["higher"].to_pylist() == [int((scores[1:] > scores[3]).sum())] * 5
+
+
+def test_models_refuse_what_they_cannot_answer_and_name_one_that_can(tmp_path: Path) -> None:
+    both, shelf = {"image": Shelf().picture(1)}, Shelf()
+    with pytest.raises(NotApplicable, match=r"--model image\+text:plain"):
+        scored(lambda: queries(shelf, **both), by_features(tmp_path), tmp_path / "s.parquet")
+    rule = Sum()
+    with pytest.raises(NotApplicable, match="--model plain"):
+        scored(lambda: matchings(shelf, 2), by_features(tmp_path, rule.encoder, composer=rule), tmp_path / "s.parquet")
+    pairs = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
+    with pytest.raises(NotApplicable, match="example q-0 asks with both"):
+        scored(lambda: queries(shelf, **both), pairs, tmp_path / "s.parquet")
+    with pytest.raises(WrongUse, match="mixes kinds"):
+        scored(lambda: [*matchings(shelf, 1), *queries(shelf)], by_features(tmp_path), tmp_path / "s.parquet")
+
+
+def test_pairs_are_scored_once_and_only_those_that_are_asked(tmp_path: Path) -> None:
+    scorer = PlainPairs()
+    similarities = ByPairs(scorer, FeatureStore(tmp_path, "p"), 4)
+    table = scored(lambda: matchings(Shelf(), 40), similarities, tmp_path / "s.parquet")
+    assert len(set(scorer.scored)) == 18  # each of 6 images with the captions of itself and its two neighbours
+    row = table.to_pylist()[1]
+    brightness = float(np.asarray(pixels(1), np.float32).mean())
+    assert row["s01"] == pytest.approx(brightness - hash_of("frame 2"))
+    again = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
+    assert scored(lambda: matchings(Shelf(), 40), again, tmp_path / "t.parquet").equals(table)
+    assert again.passes.done == 0
+
+
+def test_pairs_answer_queries_of_a_text_or_an_image(tmp_path: Path) -> None:
+    shelf = Shelf()
+    table = scored(
+        lambda: queries(shelf), ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4), tmp_path / "s.parquet"
+    )
+    bright = [float(np.asarray(pixels(n), np.float32).mean()) for n in range(12)]
+    assert table["higher"].to_pylist() == [sum(one > bright[3] for one in bright[1:])] * 5
+    texts = {"image": shelf.picture(2), "text": None, "gallery": ["a", "b", "c"], "excluded": frozenset()}
+    make = lambda: queries(shelf, **texts, **{"targets": frozenset({1})})  # noqa: E731
+    pairs = ByPairs(PlainPairs(), FeatureStore(tmp_path, "p"), 4)
+    assert scored(make, pairs, tmp_path / "t.parquet")["higher"].to_pylist() == [int(hash_of("b") > hash_of("a"))] * 5
+
+
+def grounding(shelf: Shelf, **settings: Any) -> Grounding:
+    asked = {"frames": [shelf.picture(n) for n in range(6)], "times": np.arange(6) * 0.2, "boundary": 0.5}
+    more = {"captions": ("frame before", "frame after")}
+    return Grounding(key="g", subset="s", group="v", **(asked | more | settings))
+
+
+def test_a_boundary_is_grounded_between_the_frames_that_fit_both_captions_best(tmp_path: Path) -> None:
+    one = grounding(Shelf())
+    table = scored(lambda: [one], by_features(tmp_path), tmp_path / "s.parquet")
+    assert table.schema.equals(GROUNDING_ERRORS)
+    scores = np.zeros((6, 2), np.float32)
+    scores[3, 0], scores[4, 1] = 1, 1
+    assert grounding_errors(scores, one) == pytest.approx([0.2])
+    scores[0, 0], scores[1, 1] = 1, 1
+    assert grounding_errors(scores, one) == pytest.approx([0.4, 0.2])
+
+
+def test_what_cannot_be_ranked_or_grounded_is_left_out(tmp_path: Path) -> None:
+    shelf = Shelf()
+    short = grounding(shelf, frames=[shelf.picture(1)], times=np.zeros(1))
+    table = scored(lambda: [short, grounding(shelf)], by_features(tmp_path), tmp_path / "s.parquet")
+    told = json.loads(pq.read_schema(tmp_path / "s.parquet").metadata[b"twinset"])
+    assert len(table) == 1 and told["left_out"] == {"fewer than two frames": 1}
+    with pytest.raises(WrongUse, match="5 no target to rank"):
+        scored(lambda: queries(shelf, targets=frozenset({0})), by_features(tmp_path), tmp_path / "t.parquet")
+
+
+@given(st.data())
+def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
+    scores = data.draw(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0]), min_size=2, max_size=12))
+    places = st.sets(st.integers(0, len(scores) - 1))
+    targets, excluded = data.draw(places), data.draw(places)
+    if not targets - excluded:
+        return
+    found = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded))
+    best = max(scores[place] for place in targets - excluded)
+    wrong = [score for place, score in enumerate(scores) if place not in targets | excluded]
+    top = max(wrong, default=None)
+    assert found == {
+        "higher": sum(score > best for score in wrong),
+        "tied": sum(score == best for score in wrong),
+        "entries": len(scores) - len(excluded),
+        "targets": len(targets - excluded),
+        "tied_targets": sum(scores[place] == best for place in targets - excluded),
+        "best_wrong": next(
+            (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
+        ),
+    }

@@ -1,0 +1,16 @@
+"""Models of transformers, of a few thousand parameters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.scorers.tiny_models import save_transformers
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    kinds = {"clip": "clip", "siglip": "siglip", "blip-itm": "blip", "vilt": "vilt", "flava": "flava"}
+    return {kind: save_transformers(folder / kind, name) for kind, name in kinds.items()}

@@ -1,0 +1,15 @@
+"""What tests of scorers open and encode."""
+
+from __future__ import annotations
+
+from evaluation.scorers.contract import Composer, DualEncoder, PairScorer, Running
+from evaluation.scorers.kinds import open_model
+
+TEXTS = ["a cat on the mat.", "the red dog", "a blue cat " * 20]
+FAST = Running(batch=4, threads=1)
+
+
+def encoder(text: str) -> DualEncoder:
+    found = open_model(text, FAST)
+    assert isinstance(found, DualEncoder) and not isinstance(found, PairScorer | Composer)
+    return found

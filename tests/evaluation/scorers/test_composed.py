@@ -1,0 +1,81 @@
+"""Models of an image and a text together: baselines and published Combiners."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from evaluation.scorers.contract import Composer, unit
+from evaluation.scorers.kinds import open_model
+from manifests.errors import WrongUse
+from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
+from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
+
+
+def test_baselines_combine_features_that_are_not_normalised(tmp_path: Path) -> None:
+    config = open_clip_config(tmp_path)
+    inner = encoder(f"random:{config}")
+    image = inner.image_features([inner.prepare(one) for one in images(3)])
+    text = inner.text_features(TEXTS)
+    for kind, expected in {"image-only": image, "text-only": text, "image+text": (image + text) / 2}.items():
+        rule = open_model(f"{kind}:random:{config}", FAST)
+        assert isinstance(rule, Composer) and rule.encoder.digest() == inner.digest()
+        assert np.allclose(rule.queries(images(3), TEXTS), unit(expected), atol=1e-6)
+    assert not np.allclose(unit((unit(image) + unit(text)) / 2), unit((image + text) / 2), atol=1e-3)
+
+
+def combiner(features: int = 8, seed: int = 0) -> dict[str, torch.Tensor]:
+    """Weights of a Combiner by their published names."""
+    drawn = torch.Generator().manual_seed(seed)
+    sizes = {
+        "text_projection_layer": (12, features),
+        "image_projection_layer": (12, features),
+        "combiner_layer": (20, 24),
+        "output_layer": (features, 20),
+        "dynamic_scalar.0": (20, 24),
+        "dynamic_scalar.3": (1, 20),
+    }
+    return {
+        f"{name}.{part}": torch.randn(shape if part == "weight" else shape[:1], generator=drawn)
+        for name, shape in sizes.items()
+        for part in ("weight", "bias")
+    }
+
+
+@pytest.mark.parametrize("layout", ["plain", "GeneCIS", "CLIP4Cir"])
+def test_a_published_combiner_gives_its_formula(tmp_path: Path, layout: str) -> None:
+    weights, clip = combiner(), open_clip_network(6)
+    both = {
+        "plain": {f"module.{name}": value for name, value in weights.items()},
+        "GeneCIS": {"clip_model": clip.state_dict(), "combiner": weights, "epoch": 3},
+        "CLIP4Cir": {"epoch": 3, "Combiner": weights},
+    }[layout]
+    torch.save(both, tmp_path / "combiner.pt")
+    torch.save(clip.state_dict(), tmp_path / "clip.pt")
+    clip_file = tmp_path / ("combiner.pt" if layout == "GeneCIS" else "clip.pt")
+    rule = open_model(f"combiner:{tmp_path / 'combiner.pt'}:open_clip:{open_clip_config(tmp_path)}:{clip_file}", FAST)
+    assert isinstance(rule, Composer)
+    image, text = np.random.default_rng(0).standard_normal((2, 5, 8)).astype(np.float32)
+    layer = {name: value.numpy() for name, value in weights.items()}
+
+    def linear(name: str, read: Any) -> Any:
+        return read @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
+
+    def relu(read: Any) -> Any:
+        return np.maximum(read, 0)
+
+    z = np.concatenate([relu(linear("text_projection_layer", text)), relu(linear("image_projection_layer", image))], 1)
+    share = 1 / (1 + np.exp(-linear("dynamic_scalar.3", relu(linear("dynamic_scalar.0", z)))))
+    expected = linear("output_layer", relu(linear("combiner_layer", z))) + share * text + (1 - share) * image
+    assert np.allclose(rule.compose(image, text), unit(expected.astype(np.float32)), atol=1e-5)
+
+
+def test_a_combiner_of_another_clip_is_refused(tmp_path: Path) -> None:
+    torch.save(combiner(features=9), tmp_path / "c.pt")
+    rule = open_model(f"combiner:{tmp_path / 'c.pt'}:random:{open_clip_config(tmp_path)}", FAST)
+    with pytest.raises(WrongUse, match=r"reads features of 9 numbers, and random:.* gives 8"):
+        assert isinstance(rule, Composer) and rule.queries(images(1), TEXTS[:1])

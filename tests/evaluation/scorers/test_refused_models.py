@@ -1,0 +1,122 @@
+"""Files that are no weights of their model, and names of no model, are refused."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from evaluation.scorers.checkpoints import read_weights
+from evaluation.scorers.kinds import KINDS, open_model
+from manifests.errors import WrongUse
+from shards.models.files import ModelMissing
+from tests.evaluation.scorers.opened import FAST
+from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network
+
+
+def test_a_pickle_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
+    target = tmp_path / "was_run"
+
+    class Touches:
+        def __reduce__(self) -> Any:
+            return Path.touch, (target,)
+
+    torch.save({"state_dict": {"a": torch.ones(1)}, "args": Touches()}, tmp_path / "w.pt")
+    with pytest.raises(WrongUse, match=r"w.pt: holds objects other than tensors.*safetensors"):
+        read_weights(tmp_path / "w.pt")
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda w: w | {"text_projection": torch.ones(16, 9)},
+            r"text_projection has the shape \(16, 9\).*\(16, 8\) in",
+        ),
+        (lambda w: {name: v for name, v in w.items() if "conv1" not in name}, r"has visual.conv1.weight \(64, 3"),
+        (lambda w: w | {"visual.more": torch.ones(1)}, "1 tensors that .* lacks, first visual.more"),
+        (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.int8)}, "ln_final.bias holds numbers .*torch.int8"),
+        (lambda w: w | {"ln_final.bias": torch.ones(16, dtype=torch.complex64)}, "ln_final.bias .*torch.complex64"),
+        (lambda w: w | {"ln_final.bias": torch.ones(16).to_sparse()}, "ln_final.bias .*torch.sparse_coo"),
+        (lambda w: w | {"ln_final.bias": torch.ones(16, device="meta")}, "ln_final.bias .*on meta"),
+        (lambda w: w | {"ln_final.bias": torch.full((16,), torch.nan)}, "ln_final.bias holds NaN"),
+        (lambda w: {"state_dict": w | {"epoch": 4}}, "'epoch' a value that is not a tensor"),
+        (lambda w: [1, 2], "no tensors by name"),
+    ],
+)
+def test_weights_of_another_model_are_refused_by_the_first_that_differs(tmp_path: Path, change: Any, said: str) -> None:
+    torch.save(change(open_clip_network().state_dict()), tmp_path / "w.pt")
+    with pytest.raises(WrongUse, match=said):
+        open_model(f"open_clip:{open_clip_config(tmp_path)}:{tmp_path / 'w.pt'}", FAST)
+
+
+def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+    torch.save(open_clip_network().state_dict(), tmp_path / "w.pt")
+    whole = (tmp_path / "w.pt").read_bytes()
+    for name, data in {"cut.pt": whole[: len(whole) // 2], "empty.pt": b"", "text.safetensors": b"not tensors"}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(WrongUse, match=name):
+            read_weights(tmp_path / name)
+    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), tmp_path / "archive.pt")  # as OpenAI's files are
+    with pytest.raises(WrongUse, match=r"TorchScript archive.*open_clip:ViT-B-32:openai"):
+        read_weights(tmp_path / "archive.pt")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("openclip:ViT-B-32:openai", "'openclip' is not a kind of model; write open_clip:NAME:TAG"),
+        ("what", "not a kind of model; write open_clip:.*random:NAME"),
+        ("clip:", "names no model; write clip:FOLDER"),
+        ("open_clip:ViT-B-23:openai", "no model 'ViT-B-23': near are .*ViT-B-32"),
+        ("open_clip:zzzzzz:openai", "no model 'zzzzzz': such as"),
+        ("open_clip:ViT-B-32", "names no weights; write open_clip:ViT-B-32:TAG with one of openai, .*random:ViT-B-32"),
+        ("open_clip:ViT-B-32:opnai", "neither a tag of ViT-B-32 nor a file here; near are the tags openai"),
+        ("open_clip:ViT-B-32:/nowhere/w.pt", "neither a tag"),
+        ("random:ViT-B-32:one", "'one' is not a seed"),
+        (f"random:ViT-B-32:{10**18}", "is not a seed"),
+        ("clip:/nowhere", "no model folder /nowhere"),
+        ("combiner:/nowhere", "write combiner:FILE:ENCODER"),
+        ("image+text:vit:x", "'vit' is not a kind"),
+    ],
+)
+def test_wrong_models_are_named_with_what_to_write(text: str, said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        open_model(text, FAST)
+
+
+def test_models_of_another_kind_are_refused(saved: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="model_type 'siglip', not clip"):
+        open_model(f"clip:{saved['siglip']}", FAST)
+    with pytest.raises(WrongUse, match="is not a dual encoder"):
+        open_model(f"image+text:blip-itm:{saved['blip-itm']}", FAST)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelMissing, match=r"lacks model\.safetensors or pytorch_model\.bin, preprocessor_config.json"):
+        open_model(f"vilt:{tmp_path}", FAST)
+
+
+def test_every_kind_can_be_imported() -> None:
+    from importlib import import_module
+
+    for kind in KINDS.values():
+        module, _, function = kind.place.partition(":")
+        assert callable(getattr(import_module(module), function))
+
+
+def test_a_model_that_would_be_downloaded_is_refused(tmp_path: Path) -> None:
+    text = {"hf_model_name": "roberta-base", "hf_tokenizer_name": "roberta-base"}
+    with pytest.raises(WrongUse, match="text tower is built from another model's files"):
+        open_model(f"random:{open_clip_config(tmp_path, text_cfg=text)}", FAST)
+    text = {**json.loads(open_clip_config(tmp_path).read_text())["text_cfg"], "hf_tokenizer_name": "nobody/nothing"}
+    with pytest.raises(ModelMissing, match="nobody/nothing"):
+        open_model(f"random:{open_clip_config(tmp_path, text_cfg=text)}", FAST)
+
+
+def test_open_clips_own_warnings_come_back_after_a_model_is_built(tmp_path: Path) -> None:
+    open_model(f"random:{open_clip_config(tmp_path)}", FAST)
+    assert logging.root.manager.disable == logging.NOTSET
