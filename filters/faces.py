@@ -44,7 +44,8 @@ class Faces(Filter):
     """Drops frames that show a human face (EqBen, B.3).
 
     model: ``hog`` on the CPU, ``cnn`` on a GPU. mode: ``exact`` gives face_recognition's own verdicts, ``fast`` is
-    several times faster and disagrees with it on a few frames.
+    several times faster. On video it disagreed on 2 of 487 frames; on photographs it missed 8 of 37 faces: use it for
+    video alone.
     """
 
     kind: Literal["faces"]
