@@ -100,11 +100,6 @@ class SignCounts:
                 if counts.any():
                     of_kind[kind] = of_kind.get(kind, np.zeros(3, np.int64)) + counts
 
-    def add_table(self, batch: pa.RecordBatch) -> None:
-        """Count a batch of `COLUMNS`."""
-        kinds = kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
-        self.add(gaps_of(batch), kinds.indices.to_numpy(), kinds.dictionary.to_pylist())
-
     def signs(self) -> dict[str, dict[str, list[int]]]:
         """What was counted: by attack and kind, `ALL` first; numbers that no pair has are left out."""
         return {

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table
+from generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table, gaps_of, kinds_of
 from generators.negative_captions.changes import words
 
 PAIRS = [
@@ -29,11 +29,16 @@ def batch() -> pa.RecordBatch:
     return pa.record_batch({**{name: pa.array(values) for name, values in columns.items()}, **scores, **empty})
 
 
+def add(counts: SignCounts, part: pa.RecordBatch) -> None:
+    kinds = kinds_of(part["type"], part["subtype"]).dictionary_encode()
+    counts.add(gaps_of(part), kinds.indices.to_numpy(), kinds.dictionary.to_pylist())
+
+
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_signs_of_gaps_are_counted_by_kind_however_the_table_comes(size: int) -> None:
     counts = SignCounts()
     for start in range(0, len(PAIRS), size):
-        counts.add_table(batch().slice(start, size))
+        add(counts, batch().slice(start, size))
     signs = counts.signs()
     assert signs["words"] == {"all": [2, 2, 1], "add_att": [1, 0, 0], "replace_obj": [0, 2, 1], "unknown": [1, 0, 0]}
     assert signs["characters"]["replace_obj"] == [0, 2, 1]
@@ -48,7 +53,7 @@ def test_half_of_ties_are_right() -> None:
 
 def test_the_table_shows_both_directions_of_lengths_and_no_share_of_nothing() -> None:
     counts = SignCounts()
-    counts.add_table(batch())
+    add(counts, batch())
     lines = attack_table(counts.signs(), ["replace_obj", "add_att", "unknown"]).splitlines()
     assert lines[0] == "| guessed true: the caption that has | all | ties | replace obj | add att | unknown |"
     assert "| fewer words | 60.0% | 40.0% | 33.3% | 100.0% | 100.0% |" in lines

@@ -76,11 +76,6 @@ def colours_swapped(scene: Arrangement) -> Arrangement:
     return replace(scene, first=replace(first, colour=second.colour), second=replace(second, colour=first.colour))
 
 
-def relation_reversed(scene: Arrangement) -> Arrangement:
-    """As `things_swapped`, by another word."""
-    return replace(scene, relation=OPPOSITE[scene.relation])
-
-
 def sample_arrangement(rng: np.random.Generator) -> Arrangement:
     """A random scene; two things are never alike."""
 
