@@ -36,7 +36,8 @@ def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset train``."""
     text = (
         "train a Combiner of images and conditions on triplets, with its encoder or on a frozen one; the defaults are "
-        "GeneCIS's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
+        "GeneCIS's. It trains in one process, not under torchrun. The same command resumes a run that was stopped, to "
+        "the same bytes; see docs/training.md"
     )
     training = add_command(commands, "combiner", run, text, "train a Combiner of images and conditions")
     add_resumable_settings(

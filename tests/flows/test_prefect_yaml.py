@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from manifests.recipe import shipped_recipes
-from training.clip.settings import settings_from
+from training.clip.settings import ClipSettings, checked
+from training.combiner.settings import CombinerSettings
+from training.detectors.settings import DetectorSettings
 
 CHECKOUT = Path(__file__).parents[2]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]
@@ -31,7 +33,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
         *("build-trohn/build-trohn", "build-trohn/local"),
         *("build-bivlc/build-bivlc", "build-bivlc/local"),
         *("evaluate/cpu", "evaluate/gpu"),
-        *("train/cpu", "train/gpu"),
+        *("train/cpu", "train/gpu", "train/combiner", "train/detectors"),
         *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
     }
     assert len(names) == len(DEPLOYMENTS)
@@ -46,7 +48,9 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
 def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
     given = deployment.get("parameters", {})
     assert given.keys() <= inspect.signature(flow_of(deployment).fn).parameters.keys()
-    if "settings" in given and flow_of(deployment).name == "train":
-        assert settings_from({"data": tuple(given["data"]), **given["settings"]}).lr < 1
+    if flow_of(deployment).name == "train":
+        kinds = {"clip": ClipSettings, "combiner": CombinerSettings, "detectors": DetectorSettings}
+        kind: Any = kinds[given.get("task", "clip")]
+        assert checked(kind, {"data": tuple(given["data"]), **given.get("settings", {})}).seed >= 0
     if "recipe" in given:
         assert given["recipe"] in shipped_recipes()

@@ -17,11 +17,19 @@ from manifests.errors import WrongUse
         ([], {}, "name at least one dataset"),
         (["somewhere"], {"learning_rate": 1}, "learning_rate: Extra inputs"),
         (["somewhere"], {"objective": "captions"}, "objective: Input should be 'infonce'"),
+        (["somewhere"], {"task": "segmenter"}, "task: 'segmenter' is none of clip, combiner, detectors"),
+        (["somewhere"], {"task": "combiner", "objective": "infonce"}, "objective: Extra inputs"),
+        (["somewhere"], {"task": "detectors", "held_out": 2}, "held_out: Input should be less than 0.5"),
     ],
 )
 def test_wrong_use_is_told_before_any_work(
     tmp_path: Path, data: list[str], settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(WrongUse, match=message):
-        train.fn(data, str(tmp_path / "out"), settings)
+        train.fn(
+            data,
+            str(tmp_path / "out"),
+            {k: v for k, v in settings.items() if k != "task"},
+            settings.get("task", "clip"),
+        )
     assert not (tmp_path / "out").exists()
