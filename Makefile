@@ -6,7 +6,7 @@ PYTEST ?=
 # compiles again what it imports, for about half of the time that importing takes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test test-slow lint bench lock system
+.PHONY: env demo test test-slow lint bench lock system browser
 
 env: $(VENV)/installed
 
@@ -19,7 +19,7 @@ demo: env
 test: env
 	$(VENV)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
-test-slow: env
+test-slow: env browser
 	$(VENV)/bin/pytest -m "slow and not gpu" -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST)
 
 lint: env
@@ -32,6 +32,10 @@ bench: env
 
 system:
 	bash docker/system_libraries.sh $(PYTHON)
+
+# Debian's Chromium, for tests of the review page; without it these are skipped.
+browser:
+	bash docker/system_libraries.sh $(PYTHON) browser
 
 # requirements.lock is all that gets installed: versions and hashes, no dependency is resolved here.
 $(VENV)/installed: requirements.lock docker/uv.lock pyproject.toml | system

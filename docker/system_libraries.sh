@@ -1,7 +1,20 @@
 #!/usr/bin/env bash
 # Sees to the system libraries that twinset's packages load: installs what is missing when it may, or names the command.
+#   system_libraries.sh PYTHON            the libraries, and PYTHON itself
+#   system_libraries.sh PYTHON browser    Chromium for the tests of the review page, which are skipped without it
 set -euo pipefail
 python=${1:-python3.11}
+
+if [ "${2:-}" = browser ]; then
+    command -v chromium >/dev/null && exit 0
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; then
+        exit 0
+    fi
+    echo "Chromium is not installed: tests in a browser will be skipped. To run them, as root:" >&2
+    echo "    apt-get update && apt-get install -y --no-install-recommends chromium" >&2
+    exit 0
+fi
 
 # Debian package, and what proves that it is there.
 libraries="

@@ -28,7 +28,7 @@ END = "Nothing is left to do. Thank you!"
 def browser() -> Iterator[Browser]:
     """A browser without a window."""
     if CHROMIUM is None:
-        pytest.skip("chromium is not installed; `make system-tests` installs Debian's")
+        pytest.skip("chromium is not installed; `make browser`, as root, installs Debian's")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
