@@ -14,7 +14,6 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
 
 from generators.decisions.answers import Answer
-from generators.decisions.rules import is_tie
 from review.access import Access, Refused
 from review.agreeing import Agreement, agreement_of_stage
 from review.desk import ReviewDesk, StageCounts
@@ -115,8 +114,8 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
 def disagreements(desk: ReviewDesk) -> Iterator[Disagreement]:
     """Tasks whose answers are a tie, in the order of their plans."""
     for task in desk.tasks.now().tasks:
-        if task.open and is_tie(task.candidate, answers := desk.answers_to(task), task.needed):
-            yield _disagreement(desk, task, answers)
+        if desk.is_tied(task):
+            yield _disagreement(desk, task, desk.answers_to(task))
 
 
 def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> Disagreement:

@@ -20,6 +20,7 @@ from review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
 PACE_OF = 50  # last answers that the pace is measured on
 ROUNDING = 1e-6  # 0.1 of 30 tasks is 3.0000000000000004
+DECIDED, TIED = "decided", "tied"
 LONGEST_SECONDS = 86_400.0
 
 logger = logging.getLogger("twinset")
@@ -50,6 +51,7 @@ class ReviewDesk:
         self._announced: dict[str, str] = {}  # the plan, by stage
         self._lock, self._announcing = threading.Lock(), False
         self._to_look_at: set[str] = set()
+        self._states: dict[str, tuple[tuple[Answer, ...], str]] = {}
 
     def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
         """The next tasks of an annotator as the page is told of them."""
@@ -118,14 +120,28 @@ class ReviewDesk:
 
     def stage_counts(self, stage: ReviewStage) -> StageCounts:
         """How far a stage is."""
-        done = tied = 0
-        for task in stage.tasks:
-            answers = self.answers_to(task)
-            if not task.open or decided(task.candidate, answers, task.needed) is not None:
-                done += 1
+        held = self.store.held()
+        states = [self._state(task, tuple(held.get(task.asked, {}).values())) for task in stage.tasks]
+        return StageCounts(len(stage.tasks), states.count(DECIDED), states.count(TIED))
+
+    def _state(self, task: ReviewTask, answers: tuple[Answer, ...]) -> str:
+        """Whether a task is decided or tied; computed again only when its answers changed, since there are many."""
+        if not task.open:
+            return DECIDED
+        if not answers:
+            return ""
+        known = self._states.get(task.id)
+        if known is None or known[0] != answers:
+            if decided(task.candidate, answers, task.needed) is not None:
+                state = DECIDED
             else:
-                tied += is_tie(task.candidate, answers, task.needed)
-        return StageCounts(len(stage.tasks), done, tied)
+                state = TIED if is_tie(task.candidate, answers, task.needed) else ""
+            known = self._states[task.id] = answers, state
+        return known[1]
+
+    def is_tied(self, task: ReviewTask) -> bool:
+        """Whether a task waits for the admin."""
+        return self._state(task, tuple(self.answers_to(task))) == TIED
 
     def answers_to(self, task: ReviewTask) -> list[Answer]:
         """The answers to a task."""

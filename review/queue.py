@@ -82,8 +82,10 @@ class ReviewQueue:
         """How far an annotator is, whoever else was shown what."""
         done = left = waiting = 0
         for task in tasks:
-            answers = held.get(task.asked, {})
-            if annotator in answers:
+            answers = held.get(task.asked)
+            if not answers:  # most of many
+                left += task.open
+            elif annotator in answers:
                 done += 1
                 waiting += task.open and not _settled(answers) and len(answers) < task.needed
             else:

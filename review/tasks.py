@@ -39,7 +39,8 @@ class ReviewTask:
 
     id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
     answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
-    open: whether it is people's to decide; not where an earlier stage has decided it.
+    open: whether it is people's to decide; not where an earlier stage has decided it. asked: what answers to it are
+    found by.
     """
 
     id: str
@@ -49,11 +50,10 @@ class ReviewTask:
     needed: int = 1
     gold: str = ""
     open: bool = True
+    asked: Asked = field(init=False)
 
-    @property
-    def asked(self) -> Asked:
-        """What answers to it are found by."""
-        return self.stage, self.candidate.key, self.binding
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "asked", (self.stage, self.candidate.key, self.binding))
 
     @property
     def question(self) -> Question:
