@@ -40,6 +40,12 @@ def add(commands: Any) -> None:
     reviewing.add_argument(
         "--port", type=between(0, 65535), default=0, metavar="N", help="port (default: 0, any that is free)"
     )
+    reviewing.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="let the flow run that waits for these decisions go on once enough are in (default: yes)",
+    )
     instead = reviewing.add_mutually_exclusive_group()
     instead.add_argument("--export", type=Path, metavar="FILE", help="write tasks and answers into a file")
     instead.add_argument("--import", type=Path, metavar="FILE", dest="import_", help="take answers from a file")
@@ -60,7 +66,12 @@ def review(asked: argparse.Namespace) -> None:
         raise WrongUse("--form: is that of the file of --import or --export; name one")
 
     def on_enough(stage: str) -> None:
-        _tell(f"{stage}: enough decisions are in; run the same build again")
+        from flows.resume import resume_waiting
+
+        if asked.resume and resume_waiting(asked.out, stage):
+            _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
+        else:
+            _tell(f"{stage}: enough decisions are in; run the same build again")
 
     desk = open_desk(asked.out, asked.stage, on_enough)
     if desk is None:

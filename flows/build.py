@@ -7,43 +7,71 @@ here or in the work pool that the stage asks for.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
+from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.artifacts import Artifacts, describe_build
 from flows.build_shards import SHARDS_A_RUN, build_shards
 from flows.pools import Range, run_ranges
 from flows.runners import Runner
-from manifests.errors import BuildFailed, TwinsetError
+from flows.waiting import no_longer_waiting, suspend_until_decided
+from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from manifests.recipe import Recipe, load_recipe
 from shards.storage.store import Store
-from stages.build import MakeShards, build_stage, finish
+from stages.build import MakeShards, build_stage, finish, finish_ready
 from stages.job import Job, check_devices, check_inputs
 from stages.status import StageState
 
-#: What the tasks of a build share. Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What the tasks of a build share. waits: why stages wait for people, by name."""
+
+    job: Job
+    make: MakeShards
+    progress: Artifacts
+    waits: dict[str, DecisionsMissing] = field(default_factory=dict)
+
+
+#: Set by the flow, copied into the threads of its tasks. Ray and Dask pickle the task
 #: that submits shards, with its parameters and, unless it can be imported by name, its function: neither may hold any
 #: of this.
-_build: ContextVar[tuple[Job, MakeShards, Artifacts]] = ContextVar("build")
+_build: ContextVar[Build] = ContextVar("build")
 
 
-def build_one_stage(name: str) -> str:
-    """Plan a stage, have its shards made and write its index."""
-    job, make, progress = _build.get()
-    build_stage(job, name, make, progress)
+def build_one_stage(name: str) -> str | State[Any]:
+    """Plan a stage, have its shards made and write its index; a state of failure where it waits for people."""
+    build = _build.get()
+    try:
+        build_stage(build.job, name, build.make, build.progress)
+    except DecisionsMissing as error:
+        # Returned, since Prefect logs the traceback of what is raised, and this is no mistake.
+        build.waits[name] = error
+        return Failed(name="Waiting", message=str(error))
     return name
 
 
-def finish_all() -> dict[str, Any]:
-    """Duplicates, missing media and the dataset's descriptions, once all stages are done."""
-    return finish(*_build.get())
+def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
+    """Duplicates, missing media and the dataset's descriptions, once all stages are done.
+
+    unfinished: the stages that wait for people, and those that read them; the others are described.
+    """
+    build = _build.get()
+    if unfinished:
+        finish_ready(build.job, build.make, build.progress, unfinished)
+        return {}
+    return finish(build.job, build.make, build.progress)
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)
@@ -59,6 +87,7 @@ def build_recipe(
     runner: Runner | None = None,
     pools: bool = False,
     shards_a_run: int = 100,
+    wait_days: float = 365.0,
 ) -> dict[str, Any]:
     """Build the subsets of a recipe and the stages that they read; whatever is done already stays.
 
@@ -71,6 +100,7 @@ def build_recipe(
         runner: threads by default.
         pools: whether shards go to the deployments ``build-shards/POOL`` of each stage's pool, or are made here.
         shards_a_run: shards of one flow run in a pool.
+        wait_days: how long the run stays suspended for people's decisions, after which it fails.
 
     Returns:
         ``{"subsets": {NAME: counts}}``.
@@ -78,37 +108,55 @@ def build_recipe(
     Raises:
         WrongUse: before any work.
         BuildFailed: after all that could be done was done.
+        DecisionsMissing: as BuildFailed, where people have not decided and no deployment could resume the run.
     """
-    return build_loaded(load_recipe(recipe, settings or ()).only(only or ()), out, workers, runner, pools, shards_a_run)
+    loaded = load_recipe(recipe, settings or ()).only(only or ())
+    return build_loaded(loaded, out, workers, runner, pools, shards_a_run, wait_days)
 
 
 def build_loaded(
-    recipe: Recipe, out: str, workers: int, runner: Runner | None, pools: bool, shards_a_run: int
+    recipe: Recipe,
+    out: str,
+    workers: int,
+    runner: Runner | None,
+    pools: bool,
+    shards_a_run: int,
+    wait_days: float = 365.0,
 ) -> dict[str, Any]:
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
     check_inputs(recipe, ("annotations", "media", "models"))
     if not pools:
         check_devices(recipe)
-    job, progress = Job(recipe, Store(out)), Artifacts()
+    store, progress = Store(out), Artifacts()
+    no_longer_waiting(store)
     make: MakeShards = (
         partial(_make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
         if pools
         else partial(_make_here, workers=workers, runner=runner or "threads")
     )
-    _build.set((job, make, progress))
-    with job.store.tidied():
-        return _run(job)
+    while True:
+        build = Build(Job(recipe, store), make, progress)
+        _build.set(build)
+        with store.tidied():
+            counts = _run(build)
+        if not build.waits:
+            return counts
+        waits = [build.waits[name] for name in recipe.all if name in build.waits]
+        suspend_until_decided(build.job, DecisionsMissing.of_all(waits), wait_days)
 
 
-def _run(job: Job) -> dict[str, Any]:
+def _run(build: Build) -> dict[str, Any]:
     """Submit all stages, each after those that it reads, and what needs all of them."""
+    job, waits = build.job, build.waits
     futures: dict[str, PrefectFuture[Any]] = {}
     for name in job.recipe.all:
         reads = [futures[one] for one in job.recipe.reads(name)]
         futures[name] = stage_task.submit(name, wait_for=reads)  # type: ignore[call-overload]
-    failures = [problem for future in futures.values() if (problem := _problem(future))]
-    if failures:
-        raise BuildFailed("\n".join(failures))
+    problems = {name: problem for name, future in futures.items() if (problem := _problem(future))}
+    if problems.keys() - waits.keys():
+        raise BuildFailed("\n".join(problems.values()))
+    if waits:
+        return finish_task([name for name, future in futures.items() if not future.state.is_completed()])
     counts: dict[str, Any] = finish_task()
     describe_build(job)
     return counts
