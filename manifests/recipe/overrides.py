@@ -123,6 +123,8 @@ def _step(here: Any, part: str, setting: str, where: str) -> Any:
     if isinstance(here, dict):
         if part not in here and where in PARTS:
             raise WrongUse(f"--set {setting!r}: no {where[:-1]} {part!r}; the recipe has: {', '.join(here)}")
+        if part == SCREENING and isinstance(here.get(part), bool):
+            here[part] = {}  # settings of what is just switched on
         return here.setdefault(part, {})
     # Not isdigit: that takes '²' for a digit, and int() does not.
     if isinstance(here, list) and part.isdecimal() and len(part) < 10 and int(part) < len(here):

@@ -35,6 +35,9 @@ def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -
     asks = decisions.source.model_dump()
     assert (asks["overlap"], asks["gold"]) == (0.5, str(tmp_path / "gold.csv"))
     assert screened.origin("eq-gebc") == candidates.source
+    assert recipe(tmp_path, "subsets.eq-gebc.screening.overlap=0.5", screening=True) == recipe(
+        tmp_path, screening={"overlap": 0.5}
+    )
     assert recipe_from_json(screened.model_dump_json().encode()) == screened
     # The name of its samples decides bytes; that of a subset without one leaves digests as they were.
     assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)

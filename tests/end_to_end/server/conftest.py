@@ -21,31 +21,73 @@ from tests.end_to_end.server.prefect_api import Api
 SERVER_SECONDS = 240
 
 
+class PrefectServer:
+    """A Prefect server that can be killed and started again, on the same port and database.
+
+    variables: environment of processes that talk to it.
+    """
+
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self._log = home / "server.log"
+        self.variables = {
+            **environment,
+            "PREFECT_HOME": str(home),
+            "PREFECT_API_URL": f"http://127.0.0.1:{self._port}/api",
+            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+            "PREFECT_CLI_COLORS": "false",
+            "DO_NOT_TRACK": "1",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(self._port), "--no-ui"]
+        with self._log.open("a") as log:
+            self._process = subprocess.Popen(
+                command,
+                env=self.variables,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_default_interrupt,
+            )
+        _wait_for(f"http://127.0.0.1:{self._port}/api/health", self._process, self._log)
+
+    def kill(self) -> None:
+        """Kill -9."""
+        assert self._process is not None
+        kill_group(self._process)
+
+    def end(self) -> None:
+        """End it, if it was started."""
+        if self._process is not None:
+            _end(self._process)
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill -9 of a process that leads its group, and of the group."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(30)
+
+
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Environment of processes that talk to a real Prefect server on a port of its own."""
-    home = tmp_path_factory.mktemp("prefect")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    variables = {
-        **environment,
-        "PREFECT_HOME": str(home),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_CLI_COLORS": "false",
-        "DO_NOT_TRACK": "1",
-    }
-    command = [str(BIN / "prefect"), "server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-ui"]
-    with (home / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, env=variables, stdout=log, stderr=log, start_new_session=True, preexec_fn=_default_interrupt
-        )
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]) -> Iterator[PrefectServer]:
+    """The session's server."""
+    server = PrefectServer(tmp_path_factory.mktemp("prefect"), environment)
     try:
-        _wait_for(f"http://127.0.0.1:{port}/api/health", process, home / "server.log")
-        yield variables
+        server.start()
+        yield server
     finally:
-        _end(process)
+        server.end()
+
+
+@pytest.fixture(scope="session")
+def server(prefect_server: PrefectServer) -> dict[str, str]:
+    """Environment of processes that talk to the session's server."""
+    return prefect_server.variables
 
 
 def _default_interrupt() -> None:
