@@ -53,6 +53,7 @@ class Decisions(Source):
     annotators: Annotators = People()
     licence: str = "the captions stay under the terms of their source"
 
+    execution = ("answers",)  # decisions enter the plan, wherever answers lie
     makes = "table"
     paper = BIVLC
     verb = "asked of"

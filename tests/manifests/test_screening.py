@@ -39,6 +39,9 @@ def test_it_is_short_for_candidates_decisions_and_what_is_kept(tmp_path: Path) -
         tmp_path, screening={"overlap": 0.5}
     )
     assert recipe_from_json(screened.model_dump_json().encode()) == screened
+    # Where answers lie is not part of what is made, also where nothing is said.
+    elsewhere = recipe(tmp_path, screening={"overlap": 0.5, "gold": "gold.csv", "answers": "a"}, split="train")
+    assert content_of(elsewhere["eq-gebc-decisions"], 0) == content_of(decisions, 0)
     # The name of its samples decides bytes; that of a subset without one leaves digests as they were.
     assert "known_as" in content_of(candidates, 0) and "known_as" not in content_of(kept, 0)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -125,10 +127,18 @@ def test_a_suspended_build_outlives_server_worker_and_page(
     assert not (out / "_review/waiting.json").exists()
 
     whole = tmp_path / "whole"
-    answers = ("--set", f"subsets.mine.screening.answers={out / '_review/answers.sqlite'}")
-    unbroken = twinset("build", recipe, "--out", whole, *answers)
+    (whole / "_review").mkdir(parents=True)
+    with (
+        closing(sqlite3.connect(out / "_review/answers.sqlite")) as answers,
+        closing(sqlite3.connect(whole / "_review/answers.sqlite")) as there,
+    ):
+        answers.backup(there)
+    unbroken = twinset("build", recipe, "--out", whole)
     assert unbroken.returncode == 0, unbroken.stderr
-    made = {name: content for name, content in contents(out).items() if not name.startswith("_review/")}
-    assert made == contents(whole)
+    resumed, expected = (
+        {name: content for name, content in contents(root).items() if not name.startswith("_review/")}
+        for root in (out, whole)
+    )
+    assert resumed == expected
     counts = json.loads(twinset("status", whole, "--json").stdout)["subsets"]["mine"]
     assert (counts["kept"], counts["rejected"]) == (PAIRS - 29, {"screened-out": 29})
