@@ -29,7 +29,7 @@ LARGEST_REQUEST = 4096  # bytes of a body; an answer has some 200
 CHANGES, REQUESTS = (20.0, 40), (200.0, 400)
 MOST_CLIENTS = 1000
 
-COOKIES: Mapping[Role, tuple[str, str]] = {"annotator": ("twinset_review", "/"), "admin": ("twinset_admin", "/admin")}
+HOMES: Mapping[Role, str] = {"annotator": "/", "admin": "/admin"}
 CSRF_HEADER = "x-csrf-token"
 
 #: Nothing from another host, no script or style within a page, in nobody's frame.
@@ -109,6 +109,8 @@ class Access:
                 )
         self.annotators = tuple(dict.fromkeys(annotators))
         self._secret = secret
+        # Browsers do not tell ports apart: pages of two datasets on one host would take each other's cookies.
+        self._suffix = hashlib.sha256(b"cookie" + secret).hexdigest()[:8]
         self._signer = URLSafeSerializer(secret, salt="twinset review", signer_kwargs={"digest_method": hashlib.sha256})
         self._clock = clock
         self._spent: dict[tuple[float, int], OrderedDict[str, tuple[float, float]]] = {}
@@ -132,6 +134,10 @@ class Access:
         if role == "annotator" and person.name not in self.annotators:
             raise Refused(403, f"{person.name} has no link to this page any more; ask who sent it.")
         return person
+
+    def cookie(self, role: Role) -> str:
+        """The name of the cookie that holds a role's token."""
+        return f"twinset_{role}_{self._suffix}"
 
     def csrf(self, person: Person) -> str:
         """What a page of this person sends with each change; another site cannot know it."""

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from review.access import CHANGES, COOKIES, CSRF_HEADER, HEADERS, LARGEST_REQUEST, REQUESTS, Access, Refused, Role
+from review.access import CHANGES, CSRF_HEADER, HEADERS, HOMES, LARGEST_REQUEST, REQUESTS, Access, Refused, Role
 
 OPEN = ("/static/", "/favicon.ico")  # the same for everybody, and in every checkout of twinset
 COOKIE_SECONDS = 30 * 86_400
@@ -66,7 +66,7 @@ class Guard:
         if path.startswith(OPEN) and request.method in ("GET", "HEAD"):
             return body
         role: Role = "admin" if path == "/admin" or path.startswith("/admin/") else "annotator"
-        cookie, home = COOKIES[role]
+        cookie, home = access.cookie(role), HOMES[role]
         if path == home and (token := request.query_params.get("token")) is not None:
             access.person(token, role)
             return _entered(request, cookie, token, home)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from fastapi import FastAPI
 
 from manifests.errors import WrongUse
-from review.access import COOKIES, Access, Person
+from review.access import HOMES, Access, Person
 
 MOST_REQUESTS = 200  # at a time; beyond these the server says that it is busy
 GRACE_SECONDS = 5  # for requests under way when it is stopped
@@ -26,7 +26,7 @@ def is_loopback(host: str) -> bool:
 
 def link(access: Access, person: Person, base: str) -> str:
     """The link of a person. base: such as ``http://127.0.0.1:8080``."""
-    return f"{base}{COOKIES[person.role][1]}?token={quote(access.token(person))}"
+    return f"{base}{HOMES[person.role]}?token={quote(access.token(person))}"
 
 
 def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -> None:

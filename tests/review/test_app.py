@@ -160,6 +160,7 @@ def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_pa
     cookie = reply.headers["set-cookie"]
     assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Path=/"))
     assert tokens["anna"] not in reply.text
+    assert Access(bytes(32), []).cookie("annotator") not in cookie, "two datasets on one host need two cookies"
 
 
 def test_a_change_needs_the_pages_own_header(tmp_path: Path, anna: Browser) -> None:
@@ -224,7 +225,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def test_no_path_leaves_the_page(port: int) -> None:
-    cookie = {"Cookie": f"twinset_review={ACCESS.token(Person('anna', 'annotator'))}"}
+    cookie = {"Cookie": f"{ACCESS.cookie('annotator')}={ACCESS.token(Person('anna', 'annotator'))}"}
     for path in (
         "/../../etc/passwd", "/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static//etc/passwd",
         "/static/..%5capp.py", "/image/../../secret", "/image/..%2f..%2fsecret", "/_review/secret",

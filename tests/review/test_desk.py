@@ -64,6 +64,31 @@ def test_nobody_waits_for_what_is_told(tmp_path: Path) -> None:
     assert heard == ["first", "second"]
 
 
+def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Path) -> None:
+    asked = [candidate("s", "best-image", n) for n in range(48)]
+    stage = stage_of("s", asked, tmp_path, Painted(overlap=0.25))
+    desk = painted_desk(tmp_path, [stage])
+    started = threading.Barrier(4)
+
+    def work(name: str) -> None:
+        started.wait(60)
+        while tasks := desk.next(name, 3):
+            for task in tasks:
+                desk.answer(name, task["id"], "o0", "", 1.0)
+
+    people = [threading.Thread(target=work, args=[f"person-{n}"]) for n in range(4)]
+    for one in people:
+        one.start()
+    for one in people:
+        one.join(120)
+    for name in ("person-0", "person-1", "person-2", "person-3"):
+        answer(desk, name, 99)  # what was leased to somebody who had stopped
+    assert {task.id: len(desk.answers_to(task)) for task in stage.tasks} == {
+        task.id: task.needed for task in stage.tasks
+    }
+    assert len({task.needed for task in stage.tasks}) == 2
+
+
 def test_a_task_that_was_planned_again_is_gone(tmp_path: Path) -> None:
     desk = painted_desk(tmp_path, [stage_of("s", [candidate("s", "match", 0)], tmp_path)])
     [old] = desk.next("anna", 1)

@@ -149,7 +149,9 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     assert told.out == "4 answers imported into mine-decisions\n"
     assert told.err == "mine-decisions: enough decisions are in; run the same build again\n"
     assert run(str(out)) == 0
-    assert "nothing waits for people: the decisions are in" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "nothing waits for people: the decisions are in" in told.out
+    assert "enough decisions are in" in told.err, "nobody may have been told before"
     assert run(str(out), "--export", str(tmp_path / "all.parquet")) == 0
     assert capsys.readouterr().out == f"4 answers to 4 tasks in {tmp_path / 'all.parquet'}\n"
     assert run(str(out), "--agreement") == 0
