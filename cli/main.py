@@ -80,7 +80,18 @@ def _log_cause(error: Exception) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
-    from cli import eval_answers, eval_demo, eval_probes, eval_report, eval_run, eval_scores, review, science, train
+    from cli import (
+        eval_answers,
+        eval_demo,
+        eval_human,
+        eval_probes,
+        eval_report,
+        eval_run,
+        eval_scores,
+        review,
+        science,
+        train,
+    )
     from cli.commands import build, export, look, parse, plan, status, verify
     from cli.options import add_command
 
@@ -139,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
-    for module in (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_probes):
+    for module in (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
         module.add(evaluations)
     review.add(commands)
     science.add(commands)

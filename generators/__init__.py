@@ -8,6 +8,7 @@ KINDS = {
     "genecis-attributes": "generators.galleries.source:AttributeTemplates",
     "genecis-objects": "generators.galleries.source:ObjectTemplates",
     "genecis-triplets": "generators.triplets.source:Triplets",
+    "human-baseline": "generators.human_baseline.source:HumanBaseline",
     "image-ambiguity": "generators.decisions.generated_images.ambiguity:ImageAmbiguity",
     "image-choice": "generators.decisions.generated_images.choice:ImageChoice",
     "image-pairs": "generators.image_pairs:ImagePairs",

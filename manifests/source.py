@@ -132,6 +132,7 @@ class SourceSettings(PlacedSettings):
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
     reports: names of the JSON files that its generator writes beside the plan.
+    reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     """
 
     licence: str
@@ -145,6 +146,7 @@ class SourceSettings(PlacedSettings):
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
+    reads_subsets: ClassVar[bool] = False
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""

@@ -6,6 +6,7 @@ import hashlib
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,8 @@ class ReviewQueue:
     """The order of tasks by annotator, and who was shown what lately.
 
     Stages follow one another. Within a stage, tasks of a high verification score come first, in `BANDS` bands; within
-    a band the order is the annotator's own. Gold tasks, and those that verification dropped, are spread over all
+    a band the order is the annotator's own. Several tasks about one subject are as far apart as can be: each subject is
+    asked about once before any is asked about again, in the same order, so that no answer helps with another. Gold tasks, and those that verification dropped, are spread over all
     bands, so that their place does not tell them apart.
 
     Args:
@@ -100,9 +102,13 @@ class ReviewQueue:
             for task in tasks:
                 if not task.spread:
                     bands[task.stage].append(_band(task))
+            turns = _turns(tasks, annotator)
             order = sorted(
                 tasks,
-                key=lambda one: (stages[one.stage], -_band_of(one, bands[one.stage]), _rank(annotator, one)),
+                key=lambda one: (
+                    *(stages[one.stage], -_band_of(one, bands[one.stage])),
+                    *(turns[one.id], _rank(annotator, one.candidate.subject)),
+                ),
             )
             known = self._orders[annotator] = tasks, order
         return known[1]
@@ -126,8 +132,19 @@ def _band_of(task: ReviewTask, bands: Sequence[int]) -> int:
     return bands[int(share_of("band", task.candidate.key) * len(bands))]
 
 
-def _rank(annotator: str, task: ReviewTask) -> bytes:
-    return hashlib.blake2b(f"{annotator}\0{task.candidate.key}".encode(), digest_size=8).digest()
+def _turns(tasks: Sequence[ReviewTask], annotator: str) -> dict[str, int]:
+    """By id: which of the tasks about its subject a task is, from 0, in an order of the annotator's own."""
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = {}
+    for task in sorted(tasks, key=lambda one: _rank(annotator, one.candidate.key)):
+        subject = task.stage, task.candidate.subject
+        turns[task.id] = seen[subject]
+        seen[subject] += 1
+    return turns
+
+
+def _rank(annotator: str, name: str) -> bytes:
+    return hashlib.blake2b(f"{annotator}\0{name}".encode(), digest_size=8).digest()
 
 
 def _is_open(task: ReviewTask, answers: Mapping[str, Answer], annotator: str, leased: int = 0) -> bool:

@@ -160,14 +160,14 @@ def _kind(type_: Any, subtype: Any) -> str:
 
 
 def _pair(subset: str, sample: Stored[PairRecord], pictures: Pictures, where: str) -> Item:
-    record, about = sample.json, sample.json.provenance
+    record = sample.json
     # A video is the same in every subset; scenes and drawings are numbered again in each.
     filmed = record.group in record.source.image0.path
     return Matching(
         key=sample.key,
         subset=subset,
         group=record.group if filmed else f"{subset}/{record.group}",
-        category=_kind(about.get("type"), about.get("subtype")) or record.change,
+        category=record.category,
         images=(pictures["image0"], pictures["image1"]),
         captions=(sample.texts["caption0"], sample.texts["caption1"]),
     )

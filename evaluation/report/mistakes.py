@@ -43,7 +43,12 @@ class Mistake:
 
 
 def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
-    """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups."""
+    """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups.
+
+    None where outcomes alone are known, which do not say how far off an answer is.
+    """
+    if not scored.scores:
+        return []
     pool: list[Mistake] = []
     for batch in pq.ParquetFile(scored.path).iter_batches(columns=SCHEMAS[scored.asked].names):
         wrong = _BY[scored.asked](batch)

@@ -70,7 +70,9 @@ def write_report(
 
 def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributions.Panel]]]:
     """Captions and panels."""
-    scored = [model.scored for model in results.models]
+    scored = [model.scored for model in results.models if model.scored.scores]
+    if not scored:
+        return
     if results.asked == "query":
         yield (
             "Queries with a target among the first K, in percent; a tie counts against it",

@@ -96,7 +96,7 @@ def _benchmark(out: Path, name: str, scored: Sequence[Scored], seed: int, resamp
         asked=scored[0].asked,
         models=models,
         figures=figures,
-        chance=chance(scored[0].path, scored[0].asked, figures),
+        chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
         published=[row for row in published() if row.benchmark == name],
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, scored[0].folder),

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 
-from evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_SCORES, QUERY_RANKS
+from evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
 from evaluation.run import RUN
 from manifests.errors import WrongUse
 
@@ -54,11 +54,12 @@ class About(pydantic.BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A score file: what one model answers to one benchmark."""
+    """A score file: what one model answers to one benchmark. scores: whether it has scores, not outcomes alone."""
 
     path: Path
     asked: Asked
     about: About
+    scores: bool = True
 
     @property
     def folder(self) -> str:
@@ -121,10 +122,11 @@ def _scored(path: Path) -> Scored:
         ) from error
     except (pydantic.ValidationError, json.JSONDecodeError) as error:
         raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
-    for asked, expected in SCHEMAS.items():
+    kinds = [(asked, expected, True) for asked, expected in SCHEMAS.items()]
+    for asked, expected, scores in [*kinds, ("matching", MATCHING_OUTCOMES, False)]:
         if set(expected.names) - OPTIONAL <= set(schema.names):
             for name, kind in IDENTITY:
                 if schema.names.count(name) > 1 or schema.field(name).type not in (kind, pa.large_string()):
                     raise WrongUse(f"{path}: column {name} is not one column of text; write it as {kind}")
-            return Scored(path, asked, about)
+            return Scored(path, asked, about, scores)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")

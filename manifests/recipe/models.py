@@ -155,8 +155,9 @@ class Recipe(Settings):
             raise ValueError(f"{both[0]} is a stage and a subset; rename one")
         for name in (*self.stages, *self.subsets):
             for read in self.reads(name):
-                if read not in self.stages:
-                    listed = ", ".join(self.stages) or "none"
+                readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}
+                if read not in readable:
+                    listed = ", ".join(readable) or "none"
                     raise ValueError(
                         f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or "
                         "write the folder of a stage that was built before, such as ./out/_stages/scene-graphs"

@@ -1,0 +1,129 @@
+"""What people answered, as a finished stage of `human-baseline` reports it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from evaluation.examples import IDENTITY, MATCHING_OUTCOMES
+from generators.decisions.source import REPORT
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+from shards.storage import layout
+from shards.storage.store import Store
+
+KIND = "human-baseline"
+OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the report has the four answers
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Who was right about one pair.
+
+    kind: of the pair, such as ``replace_obj``. annotator: None for what the answers of all came to. right: of both
+    images and both captions as questions, in the order of `OUTCOMES`; None for a question without an answer.
+    """
+
+    pair: str
+    kind: str
+    annotator: str | None
+    right: tuple[bool | None, bool | None, bool | None, bool | None]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all four questions were answered."""
+        return None not in self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A stage in which people were asked.
+
+    where: for messages. root: the dataset that it lies in. stage: name of the stage or subset of the pairs; digest: of
+    its index when they were asked. sampled: pairs that were asked about. simulated: nobody was asked. agreement: as
+    the stage's ``decisions.json`` has it.
+    """
+
+    where: str
+    root: str
+    stage: str
+    digest: str
+    sampled: int
+    simulated: bool
+    outcomes: Sequence[Outcome]
+    agreement: Mapping[str, Any]
+
+    @property
+    def pooled(self) -> list[Outcome]:
+        """What the answers came to, of pairs whose four questions are all decided."""
+        return [one for one in self.outcomes if one.annotator is None and one.whole]
+
+    @property
+    def annotators(self) -> dict[str, list[Outcome]]:
+        """The outcomes of each annotator, by name."""
+        found: dict[str, list[Outcome]] = {}
+        for one in self.outcomes:
+            if one.annotator is not None:
+                found.setdefault(one.annotator, []).append(one)
+        return dict(sorted(found.items()))
+
+
+def read_answered(place: str) -> Answered:
+    """What people answered in a finished stage.
+
+    Args:
+        place: its folder or URL, such as ``out/bivlc/_stages/human-baseline``.
+
+    Raises:
+        WrongUse: there is no finished stage, or one that asks something else.
+    """
+    root, _, name = place.rstrip("/").rpartition("/")
+    store = Store(root or ("/" if place.startswith("/") else "."))
+    stage = Earlier(store, name)
+    other = f"{stage.where}: not a stage of {KIND}; name the folder of one, such as OUT/_stages/{KIND}"
+    try:
+        report = json.loads(store.read(layout.meta(name, REPORT)))
+    except FileNotFoundError as error:
+        raise WrongUse(other) from error
+    if report["rounds"][-1]["kind"] != KIND:
+        raise WrongUse(other)
+    return answered_of(report, stage.where, store.root.removesuffix("/_stages"))
+
+
+def answered_of(report: Mapping[str, Any], where: str, root: str) -> Answered:
+    """What people answered, of a ``decisions.json`` of `human-baseline`; the other arguments as in `Answered`."""
+    told = report["rounds"][-1]
+    rows = [Outcome(one["pair"], one["kind"], one["annotator"], tuple(one["right"])) for one in told["outcomes"]]
+    pairs = told["pairs"]
+    return Answered(
+        where=where,
+        root=root,
+        stage=pairs["stage"],
+        digest=pairs["digest"],
+        sampled=pairs["sampled"],
+        simulated=told["simulated"] is not None,
+        outcomes=rows,
+        agreement=told["agreement"],
+    )
+
+
+def outcome_table(outcomes: Iterable[Outcome], subset: str) -> pa.Table:
+    """Whole outcomes as a table of `MATCHING_OUTCOMES`, for `evaluation.metrics.measure`.
+
+    Four answers are outcomes and no scores: of the 16 ways to be right or wrong, two (right from both captions and
+    wrong from both images, or the reverse) are a circle that no four scores can have.
+    """
+    rows = [
+        {"key": one.pair, "subset": subset, "category": one.kind, "group": one.pair, **_named(one)}
+        for one in outcomes
+        if one.whole
+    ]
+    return pa.Table.from_pylist(rows, MATCHING_OUTCOMES)
+
+
+def _named(one: Outcome) -> dict[str, bool | None]:
+    return dict(zip(OUTCOMES, one.right, strict=True))

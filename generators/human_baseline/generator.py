@@ -1,0 +1,107 @@
+"""Plans four tasks a sampled pair, and reports who was right in which of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from generators.decisions.generator import DecisionGenerator
+from generators.decisions.question import Decision
+from generators.decisions.questions.match import Match
+from generators.decisions.rules import counting, share_of
+from generators.decisions.task import TaskCandidate
+from generators.human_baseline.source import HumanBaseline
+from manifests.canonical import identity_of, sample_key
+from shards.contracts import LeftOut
+from shards.earlier import Earlier
+
+IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
+QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
+PAIR_COLUMNS = ("key", "tar", "split", *CAPTIONS, *(f"{role}_sha256" for role in IMAGES))
+
+
+class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
+    """The tasks of a pair follow each other in the plan; the review page keeps them apart.
+
+    The identity of a task is the key of its pair and one of `QUERIES`; its truth is the number of that query.
+    """
+
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        """As `DecisionGenerator.tasks`; nobody need look to know what is right: caption i belongs to image i."""
+        pairs = self._sampled.to_pylist()
+        kinds = self._kinds(pairs)
+        for row in pairs:
+            for query in QUERIES:
+                number = int(query[-1])
+                roles = (query,) if query in IMAGES else IMAGES
+                captions = CAPTIONS if query in IMAGES else (query,)
+                yield TaskCandidate(
+                    key=sample_key(self.name, row["key"], query),
+                    identity=identity_of(row["key"], query),
+                    group=row["key"],
+                    split=row["split"],
+                    question=Match.name,
+                    texts=tuple(row[caption] for caption in captions),
+                    images=tuple(f"{row['key']}/{role}" for role in roles),
+                    image_tars=(row["tar"],) * len(roles),
+                    image_sha256s=tuple(row[f"{role}_sha256"] for role in roles),
+                    subject=row["key"],
+                    kind_name=kinds[row["key"]],
+                    truth=str(number),
+                )
+
+    def chosen_image(self, task: TaskCandidate, made: Decision) -> int | None:
+        """As `DecisionGenerator.chosen_image`: of two images the one that was taken."""
+        return int(made.choice) if len(task.images) > 1 else None
+
+    def measured(self) -> Mapping[str, Any]:
+        """``pairs``: the stage that was asked about and the digest of its index. ``outcomes``: who was right.
+
+        A row of outcomes: pair, kind; annotator, null for what the answers of all came to; right: of each of `QUERIES`,
+        null where it was not answered. Answers that settled a disagreement count in what all came to alone.
+        """
+        now = self.gathered
+        found: dict[tuple[str, str | None], dict[str, bool]] = {}
+        kinds = {task.subject: task.kind_name for task in now.tasks}
+        for task in now.tasks:
+            query = json.loads(task.identity)[1]
+            given: list[tuple[str | None, str]] = [
+                (one.annotator, one.answer)
+                for one in counting(task, now.answers.get(task.key, ()))
+                if not one.adjudicated
+            ]
+            if (made := now.decisions.get(task.key)) is not None:
+                given.append((None, made.choice))
+            for annotator, choice in given:
+                found.setdefault((task.subject, annotator), {})[query] = choice == task.truth
+        rows = [
+            {"pair": pair, "kind": kinds[pair], "annotator": annotator, "right": [right.get(one) for one in QUERIES]}
+            for (pair, annotator), right in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or ""))
+        ]
+        stage = self.source.pairs.rstrip("/").rpartition("/")[2]
+        return {"pairs": {"stage": stage, "digest": self.pictured.digest, "sampled": len(kinds)}, "outcomes": rows}
+
+    @cached_property
+    def pictured(self) -> Earlier:
+        """As `DecisionGenerator.pictured`."""
+        return self.context.earlier(self.source.pairs)
+
+    @cached_property
+    def _sampled(self) -> pa.Table:
+        """The sampled pairs, in the order of their stage."""
+        pairs = self.pictured.read(PAIR_COLUMNS)
+        keys = pairs["key"].to_pylist()
+        drawn = sorted(range(len(keys)), key=lambda row: (share_of(f"human baseline {self.seed}", keys[row]), keys[row]))
+        return pairs.take(pa.array(sorted(drawn[: self.source.sample]), pa.int64()))
+
+    def _kinds(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Of each pair by key what differs: its index does not say, the JSON beside its images does."""
+        wanted: dict[str, set[str]] = {}
+        for row in pairs:
+            wanted.setdefault(row["tar"], set()).add(row["key"])
+        found = (self.pictured.samples(tar, keys) for tar, keys in wanted.items())
+        return {key: stored.json.category for samples in found for key, stored in samples.items()}

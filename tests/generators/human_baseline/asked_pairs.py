@@ -1,0 +1,78 @@
+"""A built subset of small pairs of two kinds, and stages that ask about them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import twinset
+from generators.decisions.answers import FILE, Answer, insert, schema
+from generators.human_baseline.generator import HumanBaselineGenerator
+from generators.human_baseline.source import HumanBaseline
+from manifests.recipe import Recipe, parse_recipe
+from shards.contracts import Context
+from shards.earlier import Earlier
+from shards.storage.store import Store
+from stages.job import Job
+
+PAIRS, SAMPLE = 240, 6
+
+
+def recipe_of(folder: Path, **settings: Any) -> Recipe:
+    """A subset of pairs, and a stage that asks people about a sample of them."""
+    source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
+    asking = {"kind": "human-baseline", "pairs": "mine", "sample": SAMPLE, **settings}
+    subsets = {"mine": {"source": source, "shard_size": PAIRS, "encoding": {"format": "png"}}}
+    return parse_recipe({"name": "asked", "stages": {"human-baseline": {"source": asking}}, "subsets": subsets})
+
+
+def build_pairs(folder: Path) -> Path:
+    """The subset, built; no card is written. Returns OUT."""
+    records = []
+    for n in range(PAIRS):
+        for side in (0, 1):
+            Image.new("RGB", (8, 8), (n, 90 * side, 40)).save(folder / f"{n}-{side}.png")
+        names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
+        records.append({"id": f"p{n}", **names, "caption0": f"left {n}", "caption1": f"right {n}"})
+    (folder / "pairs.json").write_text(json.dumps(records))
+    out = folder / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cards.describe.describe", lambda store, of: [store.write(f"{n}/README.md", b"") for n in of])
+        assert list(twinset.build(recipe_of(folder), str(out))["subsets"]) == ["mine"]
+    return out
+
+
+def simulated(out: Path, error_rate: float, seed: int, sample: int = PAIRS, **more: Any) -> HumanBaselineGenerator:
+    """A stage whose annotators are simulated, opened without the engine."""
+    annotators = {"kind": "simulated", "number": 2, "error_rate": error_rate}
+    settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "annotators": annotators, **more}
+    source = HumanBaseline.model_validate(settings)
+    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: Earlier(Store(str(out)), name)))
+
+
+def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
+    """One annotator answers everything, and is wrong in some queries, each by place of its pair and name of the query.
+
+    Returns the keys of the pairs.
+    """
+    generator: Any = Job(recipe, Store(str(out))).maker("human-baseline").generator
+    tasks = generator.gathered.tasks
+    pairs = list(dict.fromkeys(task.subject for task in tasks))
+    given = []
+    for task in tasks:
+        missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
+        value = str(1 - int(task.truth)) if missed else task.truth
+        given.append(
+            Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value)
+        )
+    (out / FILE).parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(out / FILE)) as connection:
+        schema(connection)
+        insert(connection, given)
+    return pairs

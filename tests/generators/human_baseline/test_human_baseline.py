@@ -1,0 +1,157 @@
+"""What people are asked for the human baseline, from pairs to the figures beside those of models."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import twinset
+from cli.main import main
+from evaluation.benchmarks.built_dataset import BuiltDataset
+from evaluation.examples import MATCHING_SCORES
+from evaluation.people.answered import Answered, Outcome, answered_of, outcome_table
+from evaluation.people.measured import people
+from generators.contract import check_source
+from generators.human_baseline.generator import HumanBaselineGenerator
+from manifests.errors import DecisionsMissing, WrongUse
+from review.tasks import ReviewTasks
+from shards.read import read_samples
+from shards.storage.store import Store
+from tests.evaluation.report.made_scores import save
+from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, recipe_of, simulated
+
+FIGURES = ("text", "image", "group")
+
+
+def answered(generator: HumanBaselineGenerator) -> Answered:
+    return answered_of(json.loads(generator.reports()["decisions.json"]), "made", "made")
+
+
+def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
+    generator = simulated(out, 0.0, seed=1, sample=SAMPLE)
+    tasks = generator.gathered.tasks
+    assert len(tasks) == 4 * SAMPLE and set(Counter(task.group for task in tasks).values()) == {4}
+    stored = {one.key: one for one in read_samples(Store(str(out)), "mine")}
+    for task in tasks:
+        pair, (_, query) = stored[task.subject], json.loads(task.identity)
+        shown = [hashlib.sha256(generator.picture(task, n).content).hexdigest() for n in range(len(task.images))]
+        images = {role: hashlib.sha256(content).hexdigest() for role, content in pair.images.items()}
+        right = int(task.truth)
+        if query.startswith("image"):
+            assert shown == [images[query]]
+            assert task.texts[right] == pair.texts[f"caption{query[-1]}"] and len(set(task.texts)) == 2
+        else:
+            assert task.texts == (pair.texts[query],)
+            assert shown[right] == images[f"image{query[-1]}"] and len(set(shown)) == 2
+        assert task.kind_name == pair.json.change
+    check_source(generator.source, generator.context)
+
+
+def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:
+    def sampled(seed: int, sample: int) -> set[str]:
+        return {task.subject for task in simulated(out, 0.0, seed, sample).gathered.tasks}
+
+    assert len(sampled(1, 40)) == 40 and sampled(1, 40) < sampled(1, 60)
+    assert len(sampled(1, 40) & sampled(2, 40)) < 20
+    assert len(sampled(1, 10 * PAIRS)) == PAIRS
+
+
+@pytest.mark.parametrize(("error_rate", "expected"), [(0.1, (0.81, 0.81, 0.6561)), (0.5, (0.25, 0.25, 0.0625))])
+def test_simulated_people_get_what_their_error_rate_predicts(
+    out: Path, error_rate: float, expected: tuple[float, ...]
+) -> None:
+    """I2T and T2I are (1 - e)^2, group is (1 - e)^4: of 12 intervals of 95 % at most 3 miss (p < 0.003 for more)."""
+    within, values = 0, []
+    for seed in range(4):
+        found = people(answered(simulated(out, error_rate, seed)), seed, 400).pooled.all
+        assert found.n == found.groups == PAIRS
+        for name, truth in zip(FIGURES, expected, strict=True):
+            figure = found.figures[name]
+            assert figure.low is not None and figure.high is not None
+            within += figure.low <= 100 * truth <= figure.high
+        values.append([found.figures[name].value for name in FIGURES])
+    assert within >= 9
+    error = np.sqrt(np.array(expected) * (1 - np.array(expected)) / (4 * PAIRS))
+    assert (np.abs(np.mean(values, axis=0) / 100 - expected) < 3 * error).all()
+
+
+def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path) -> None:
+    found = people(answered(simulated(out, 0.2, 0, 60, overlap=1.0)), resamples=50)
+    assert found.answered.simulated and found.undecided == 0
+    assert {name: (one.answers.of, one.whole and one.whole.n) for name, one in found.annotators.items()} == {
+        "simulated-0": (240, 60),
+        "simulated-1": (240, 60),
+    }
+    # Two who err in 20 % agree in 68 %, by chance in 50 %.
+    assert found.answered.agreement["mean"] == pytest.approx(0.36, abs=0.15)
+
+
+def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
+    circle = Outcome("a", "swap", None, (True, True, False, False))
+    half = Outcome("b", "swap", None, (True, None, True, True))
+    table = outcome_table([circle, half], "mine")
+    assert table["key"].to_pylist() == ["a"]
+    given = Answered("made", "made", "mine", "", 2, False, [circle, half], {"pairs": [], "mean": None})
+    found = people(given, resamples=0)
+    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
+    assert found.undecided == 1
+    with pytest.raises(WrongUse, match="no pair has all four answers"):
+        people(Answered("made", "made", "mine", "", 2, False, [half], {"pairs": [], "mean": None}))
+
+
+def test_people_are_asked_measured_and_shown_beside_a_model(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, stage = recipe_of(out.parent), str(out / "_stages/human-baseline")
+    with pytest.raises(DecisionsMissing, match="human-baseline: 24 of 24 decisions are missing"):
+        twinset.build(recipe, str(out), only=["human-baseline"])
+    loaded = ReviewTasks(Store(str(out)), b"secret").now()
+    assert [len(task.question.layout(task.candidate).options) for task in loaded.tasks] == [2] * 24
+    assert main(["eval", "human", stage]) == 2
+    assert "not finished" in capsys.readouterr().err
+
+    pairs = answer(recipe, out, {(0, "image1"), (1, "caption0"), (2, "image0"), (2, "caption1")})
+    twinset.build(recipe, str(out), only=["human-baseline"])
+    rows = pq.read_table(out / "_stages/human-baseline/_meta/index.parquet", columns=["right"])
+    assert Counter(rows["right"].to_pylist()) == {True: 20, False: 4}
+    assert main(["eval", "human", stage, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found["all"][name] for name in FIGURES] == pytest.approx([200 / 3, 200 / 3, 50.0])
+    assert found["annotators"]["ann"]["answers"]["count"] == 20
+    assert main(["eval", "human", stage]) == 0
+    said = capsys.readouterr().out
+    for words in ("people", "66.67", "Table 2", "90.40", "93.00", "86.80", "6.25"):
+        assert words in said, words
+
+    run = tmp_path / "run"
+    data = BuiltDataset(out)
+    identity = [
+        {"key": one.key, "subset": one.subset, "category": one.category, "group": one.group}
+        for one in data.examples()
+    ]
+    scores = [{**one, "s00": 0.9, "s01": 0.1, "s10": 0.1, "s11": 0.9} for one in identity]
+    save(run, "twinset", "clip", scores, MATCHING_SCORES, data_digest=data.digest(), left_out={})
+    assert main(["eval", "human", stage, "--out", str(run)]) == 0
+    table = pq.read_table(run / "scores/twinset/people.parquet")
+    assert table["key"].to_pylist() == sorted(pairs)
+    assert table["group"].to_pylist() == [one["group"] for one in sorted(identity, key=str) if one["key"] in pairs]
+    assert main(["eval", "report", str(run)]) == 0
+    results = json.loads((run / "results.json").read_bytes())["benchmarks"]["twinset"]
+    assert results["models"]["people"]["all"]["group"] == 50.0 and results["same_data"]
+    assert results["models"]["people"]["left_out"] == {"people were not asked": PAIRS - SAMPLE}
+    differences = {one["figure"]: (one["n"], one["difference"]) for one in results["differences"]}
+    assert differences["group"] == (SAMPLE, 50.0)
+    assert "people" in (run / "tables/twinset-all.csv").read_text()
+
+    other = tmp_path / "other"
+    save(other, "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
+    assert main(["eval", "human", stage, "--out", str(other)]) == 2
+    assert "scores of another state" in capsys.readouterr().err
+    assert pa.types.is_boolean(table.schema.field("text_score_i0").type)
