@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 IDENTITY = (("key", pa.string()), ("subset", pa.string()), ("category", pa.string()), ("group", pa.string()))
 #: Of matchings: similarity of image i and caption j, float32; s10 and s11 are null where there is one image.
 MATCHING_SCORES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in ("s00", "s01", "s10", "s11"))])
-#: Of matchings answered by people, or by whoever gives no scores: whether the right caption was chosen for either image,
-#: and the right image for either caption, under the first of the names that BiVLC's releases have.
+#: Of matchings that people answered, who give no scores: whether the right caption was chosen for either image, and the
+#: right image for either caption, under the first of the names that BiVLC's releases have.
 _ANSWERS = ("text_score_i0", "text_score_i1", "image_score_c0", "image_score_c1")
 MATCHING_OUTCOMES = pa.schema([*IDENTITY, *((name, pa.bool_()) for name in _ANSWERS)])
 #: Of queries: how many wrong entries score higher than the best target, and how many the same; how many entries are

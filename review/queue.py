@@ -34,9 +34,9 @@ class ReviewQueue:
     """The order of tasks by annotator, and who was shown what lately.
 
     Stages follow one another. Within a stage, tasks of a high verification score come first, in `BANDS` bands; within
-    a band the order is the annotator's own. Several tasks about one subject are as far apart as can be: each subject is
-    asked about once before any is asked about again, in the same order, so that no answer helps with another. Gold tasks, and those that verification dropped, are spread over all
-    bands, so that their place does not tell them apart.
+    a band the order is the annotator's own. Tasks about one subject are as far apart as can be, so that no answer helps
+    with another: all subjects are asked about once before any is asked about again, in the same order. Gold tasks, and
+    those that verification dropped, are spread over all bands, so that their place does not tell them apart.
 
     Args:
         clock: seconds that only grow.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.examples import IDENTITY, MATCHING_OUTCOMES
-from generators.decisions.source import REPORT
+from generators.decisions.report import read_report
 from manifests.errors import WrongUse
+from manifests.recipe import STAGES
 from shards.earlier import Earlier
-from shards.storage import layout
 from shards.storage.store import Store
 
-KIND = "human-baseline"
 OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the report has the four answers
 
 
@@ -84,30 +82,30 @@ def read_answered(place: str) -> Answered:
     root, _, name = place.rstrip("/").rpartition("/")
     store = Store(root or ("/" if place.startswith("/") else "."))
     stage = Earlier(store, name)
-    other = f"{stage.where}: not a stage of {KIND}; name the folder of one, such as OUT/_stages/{KIND}"
     try:
-        report = json.loads(store.read(layout.meta(name, REPORT)))
-    except FileNotFoundError as error:
-        raise WrongUse(other) from error
-    if report["rounds"][-1]["kind"] != KIND:
-        raise WrongUse(other)
-    return answered_of(report, stage.where, store.root.removesuffix("/_stages"))
+        report = read_report(stage)
+    except FileNotFoundError:
+        report = {}
+    if "outcomes" not in report:
+        raise WrongUse(
+            f"{stage.where}: not a stage of human-baseline; name the folder of one, such as OUT/_stages/human-baseline"
+        )
+    return answered_of(report, stage.where, store.root.removesuffix(f"/{STAGES}"))
 
 
 def answered_of(report: Mapping[str, Any], where: str, root: str) -> Answered:
     """What people answered, of a ``decisions.json`` of `human-baseline`; the other arguments as in `Answered`."""
-    told = report["rounds"][-1]
-    rows = [Outcome(one["pair"], one["kind"], one["annotator"], tuple(one["right"])) for one in told["outcomes"]]
-    pairs = told["pairs"]
+    rows = [Outcome(one["pair"], one["kind"], one["annotator"], tuple(one["right"])) for one in report["outcomes"]]
+    pairs = report["pairs"]
     return Answered(
         where=where,
         root=root,
         stage=pairs["stage"],
         digest=pairs["digest"],
         sampled=pairs["sampled"],
-        simulated=told["simulated"] is not None,
+        simulated=report["simulated"] is not None,
         outcomes=rows,
-        agreement=told["agreement"],
+        agreement=report["agreement"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Figures of people: I2T, T2I and group score of all together, by kind of pair and by annotator, and their agreement."""
+"""Figures of people: I2T, T2I and group score of all together, by kind of pair and by annotator."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def people(answered: Answered, seed: int = 0, resamples: int = 2000) -> People:
         WrongUse: no pair has all four answers.
     """
     if not answered.pooled:
-        raise WrongUse(
-            f"{answered.where}: no pair has all four answers; ask more people (settings sample and enough of its source)"
-        )
+        raise WrongUse(f"{answered.where}: no pair has all four answers; have more decided (enough of its source)")
     pooled = measure(outcome_table(answered.pooled, answered.stage), ["category"], seed, resamples)
     annotators = {}
     for name, outcomes in answered.annotators.items():

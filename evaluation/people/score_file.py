@@ -95,9 +95,9 @@ def _write(answered: Answered, model: Scored, run: Path, rows: int, asked: pa.Ta
         "data_digest": model.about.data_digest,
         "left_out": {reason: count for reason, count in left_out.items() if count > 0},
     }
-    told = MATCHING_OUTCOMES.with_metadata({"twinset": json.dumps(about, sort_keys=True)})
+    told = joined.replace_schema_metadata({"twinset": json.dumps(about, sort_keys=True)})
     path = scores_path(run, model.folder, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as beside:
-        pq.write_table(joined.cast(told), beside, store_schema=False)
+        pq.write_table(told, beside)
     return Written(path, joined.num_rows)

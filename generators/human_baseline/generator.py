@@ -95,7 +95,8 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
         """The sampled pairs, in the order of their stage."""
         pairs = self.pictured.read(PAIR_COLUMNS)
         keys = pairs["key"].to_pylist()
-        drawn = sorted(range(len(keys)), key=lambda row: (share_of(f"human baseline {self.seed}", keys[row]), keys[row]))
+        places = {key: share_of(f"human baseline {self.seed}", key) for key in keys}
+        drawn = sorted(range(len(keys)), key=lambda row: (places[keys[row]], keys[row]))
         return pairs.take(pa.array(sorted(drawn[: self.source.sample]), pa.int64()))
 
     def _kinds(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -122,6 +122,19 @@ def test_likely_images_are_asked_first_and_those_that_verification_dropped_are_s
     assert 5 < sum(at < 70 for at in places) < 35
 
 
+def test_questions_about_one_pair_are_far_apart(tmp_path: Path) -> None:
+    asked = [candidate("s", "match", n, subject=f"pair-{n % 25}") for n in range(100)]
+    order = Room(tmp_path, stage_of("s", asked, tmp_path).tasks).next("anna", 100)
+    pairs = [one.candidate.subject for one in order]
+    assert all(len({*pairs[at : at + 25]}) == 25 for at in range(76))
+    firsts = {asked.index(one.candidate) // 25 for one in order[:25]}
+    assert firsts == {0, 1, 2, 3}, "which question of a pair comes first is random"
+    shared = Room(tmp_path / "shared", stage_of("s", asked, tmp_path).tasks).work("anna", "ben")
+    for found in shared.values():
+        mine = [one.candidate.subject for one in found]
+        assert not any(one == after for one, after in zip(mine, mine[1:], strict=False))
+
+
 def test_one_stage_follows_another(tmp_path: Path) -> None:
     stages = [stage_of(name, [candidate(name, "keep-pair", n) for n in range(5)], tmp_path) for name in ("b", "a")]
     room = Room(tmp_path, [task for stage in stages for task in stage.tasks])

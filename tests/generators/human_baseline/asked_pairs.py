@@ -21,7 +21,7 @@ from shards.earlier import Earlier
 from shards.storage.store import Store
 from stages.job import Job
 
-PAIRS, SAMPLE = 240, 6
+PAIRS, SAMPLE = 150, 6
 
 
 def recipe_of(folder: Path, **settings: Any) -> Recipe:
@@ -68,9 +68,7 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
     for task in tasks:
         missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
         value = str(1 - int(task.truth)) if missed else task.truth
-        given.append(
-            Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value)
-        )
+        given.append(Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value))
     (out / FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(out / FILE)) as connection:
         schema(connection)
