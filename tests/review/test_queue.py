@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def test_questions_about_one_pair_are_far_apart(tmp_path: Path) -> None:
     shared = Room(tmp_path / "shared", stage_of("s", asked, tmp_path).tasks).work("anna", "ben")
     for found in shared.values():
         mine = [one.candidate.subject for one in found]
-        assert not any(one == after for one, after in zip(mine, mine[1:], strict=False))
+        assert not any(one == after for one, after in pairwise(mine))
 
 
 def test_one_stage_follows_another(tmp_path: Path) -> None:
