@@ -213,7 +213,7 @@ function showPace() {
   Object.assign($("bar"), { value: done, max: progress.total || 1 });
   const hours = (progress.total - done) / progress.per_hour;
   const left = hours < 1 ? `${Math.ceil(60 * hours)} min` : `${hours.toFixed(1)} h`;
-  const pace = progress.per_hour >= 1 && done ? ` · ${Math.round(progress.per_hour)} an hour · ${left} left` : "";
+  const pace = progress.per_hour && done < progress.total ? ` · ${Math.round(progress.per_hour)} an hour · ${left} left` : "";
   $("pace").textContent = `${done} of ${progress.total}${pace}`;
 }
 
