@@ -98,3 +98,20 @@ def test_focus_is_seen_and_every_button_is_reached_by_tab(open_desk: Open, tmp_p
             reached.add(page.evaluate("[...document.querySelectorAll('button')].indexOf(document.activeElement)"))
             assert outline == "solid", name
     assert len(reached) == buttons
+
+
+def test_nothing_lies_over_anything_else_in_a_window_of_any_size(open_desk: Open, tmp_path: Path) -> None:
+    anna = open_desk(all_kinds(tmp_path, 1)).visit()
+    boxes = "[...document.querySelectorAll('button')].filter(e => e.offsetWidth).map(e => e.getBoundingClientRect())"
+    for _ in SHAPES:
+        anna.ready()
+        for width, height in ((1280, 900), (390, 844), (320, 480), (620, 520), (1000, 380), (1900, 1000)):
+            anna.page.set_viewport_size({"width": width, "height": height})
+            found = [(one["x"], one["y"], one["width"], one["height"]) for one in anna.page.evaluate(boxes)]
+            for number, (x, y, across, down) in enumerate(found):
+                assert x >= 0 and x + across <= width, (anna.question, width, height)
+                for left, top, other_across, other_down in found[number + 1 :]:
+                    beside = x + across <= left + 1 or left + other_across <= x + 1
+                    above = y + down <= top + 1 or top + other_down <= y + 1
+                    assert beside or above, (anna.question, width, height)
+        anna.press("1")
