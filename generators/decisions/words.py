@@ -53,6 +53,8 @@ def _agreement(one: Mapping[str, Any]) -> str:
         return "\nNo two annotators answered the same tasks, or all said the same: agreement is not measured.\n"
     said = [_kappa(pair) for pair in pairs if pair["kappa"] is not None]
     of = " (any image or none)" if one["question"] == "best-image" else ""
+    if len(said) == 1:
+        return f"\nCohen's kappa{of} of the two annotators: {said[0]}.\n"
     return f"\nCohen's kappa{of}: mean {mean:.2f} over {len(said)} pairs of annotators: {'; '.join(said)}.\n"
 
 
@@ -81,12 +83,12 @@ def _recall(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return ""
     text = (
-        f"\nVerification let {found['passed']:,} captions through, of {found['passed_fitting']:,} of which an image "
-        f"fits; it dropped {found['dropped']:,}, of which {found['audited']:,} were asked all the same and "
-        f"{found['audited_fitting']:,} have an image that fits."
+        f"\nVerification let {found['passed']:,} captions through; of {found['passed_fitting']:,} an image fits. It "
+        f"dropped {found['dropped']:,}; {found['audited']:,} of these were asked about all the same, and of "
+        f"{found['audited_fitting']:,} an image fits."
     )
     if found["recall"] is None:
-        return text + " Its recall is not known.\n"
+        return text + " Its recall cannot be told.\n"
     return text + (
         f" Its recall is {_percent(found['recall'])} ({_percent(found['low'])} to {_percent(found['high'])}: Wilson's "
         "interval of the audited share, 95 %).\n"
