@@ -133,6 +133,7 @@ class SourceSettings(PlacedSettings):
     are drawn or rendered; then workers need all inputs that the plan needed.
     reports: names of the JSON files that its generator writes beside the plan.
     reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
+    whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
     """
 
     licence: str
@@ -147,6 +148,7 @@ class SourceSettings(PlacedSettings):
     synthetic: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
     reads_subsets: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""

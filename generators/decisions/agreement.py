@@ -120,6 +120,9 @@ def read_gold(path: Path) -> dict[str, str]:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            return {row["key"]: row["answer"] for row in csv.DictReader(stream)}
-    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
+            rows = csv.DictReader(stream)
+            if lacking := sorted({"key", "answer"} - {*(rows.fieldnames or ())}):
+                raise ValueError(f"no column {lacking[0]}")
+            return {row["key"]: row["answer"] for row in rows}
+    except (OSError, ValueError, csv.Error) as error:
         raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error

@@ -182,15 +182,16 @@ class DecisionGenerator(Generator[D], Generic[D]):
         """The file of answers.
 
         Raises:
-            WrongUse: the dataset lies in a bucket, and no file is named.
+            WrongUse: no file is named, and the dataset lies in a bucket or its stages elsewhere.
         """
         if self.source.answers is not None:
             return self.source.answers
         own = next((one for one in self.source.reads if "/" not in one), None)
         store = None if own is None else self.context.earlier(own).store
         if store is None or store.is_remote:
+            lies = "no stage of this dataset is read" if store is None else "the dataset is not in a local folder"
             raise WrongUse(
-                f"{self.name}: answers are kept in a local file, and the dataset is none; name it with --set "
+                f"{self.name}: where answers are kept is not known, since {lies}; name their file with --set "
                 f"stages.{self.name}.source.answers=FILE"
             )
         return Path(store.root) / FILE

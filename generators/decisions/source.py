@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from generators.papers import BIVLC
+from manifests.errors import WrongUse
 from manifests.locations import Location
-from manifests.source import Place, PlacedSettings
+from manifests.source import Need, Place, PlacedSettings
 from shards.contracts import Source
 
 REPORT = "decisions.json"
@@ -58,6 +60,7 @@ class Decisions(Source):
     paper = BIVLC
     verb = "asked of"
     reports = (REPORT,)
+    whole = True
     reasons: ClassVar[Mapping[str, str]] = {"undecided": "nobody has decided, or a tie was not settled"}
 
     @property
@@ -74,6 +77,14 @@ class Decisions(Source):
                 f"{made.number}; set one of them"
             )
         return self
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also what measures agreement."""
+        super().check_inputs(key, needs)
+        if "annotations" in needs and find_spec("sklearn") is None:
+            raise WrongUse(
+                f"{key}: scikit-learn is not installed; agreement is measured with it: pip install 'twinset[review]'"
+            )
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Who decided, how well they agree, and what they dropped."""

@@ -16,7 +16,8 @@ def words_of(one: Mapping[str, Any]) -> str:
     title = QUESTIONS[one["question"]].title if one["question"] else ""
     answers = sum(one["answers"].values())
     if made is None:
-        who = f"{len(one['answers'])} people gave {answers:,} answers" if answers else "nobody was asked"
+        people = len(one["answers"])
+        who = f"{people} {'person' if people == 1 else 'people'} gave {answers:,} answers"
     else:
         who = (
             f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "

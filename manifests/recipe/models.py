@@ -72,6 +72,10 @@ class Subset(Settings):
     def _fits_its_source(self) -> Subset:
         if self.source.unbounded and self.count is None:
             raise ValueError(f"set count, the number of {self.source.makes}s to sample")
+        if self.source.whole and self.count is not None:
+            raise ValueError(
+                f"{self.source.kind} plans all that it reads; set count on the stage that it reads instead"
+            )
         for chosen in self.filters:
             if self.source.copies is not None:
                 raise ValueError(f"filter {chosen.kind} would judge what is copied; put it on the stage that is copied")

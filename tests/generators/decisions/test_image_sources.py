@@ -213,6 +213,29 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="overlap_answers asks for 2 answers"):
         choice(**simulated(0.1, number=1, overlap=0.5))
     assert choice(truth="verified", verified=None).reads == ("negatives", "images"), "people need no truth"
+    with pytest.raises(ValueError, match="image-choice plans all that it reads; set count on the stage that it reads"):
+        parse_recipe({"name": "x", "stages": {"chosen": {"source": choice().model_dump(mode="json"), "count": 3}}})
+    write_stages(tmp_path, [FITS])
+    with pytest.raises(WrongUse, match="no stage of this dataset is read; name their file with --set"):
+        build_here(recipe_of(tmp_path, {"best": {"kind": "image-choice"}}), str(tmp_path / "out"))
     write_stages(tmp_path, [Caption((1.0,) * 10, (0.0,) * 10)])
     with pytest.raises(WrongUse, match="10 images of a caption"):
         choice().open(context(tmp_path, "chosen")).waiting()
+
+
+def test_answers_lie_beside_the_dataset_and_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, FAILS])
+    source = choice(gold=tmp_path / "gold.csv")
+    (tmp_path / "_review").mkdir()
+    planned = list(source.open(context(tmp_path, "chosen")).plan())
+    (tmp_path / "gold.csv").write_text(f"key,answer\n{planned[0].key},1\n{planned[1].key},none\n")
+    with closing(opened(tmp_path / "_review" / "answers.sqlite")) as connection:
+        insert(connection, [answer(one, "a", "1", stage="chosen") for one in planned])
+    generator = source.open(context(tmp_path, "chosen"))
+    assert generator.waiting() is None
+    report = json.loads(generator.reports()["decisions.json"])
+    assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"], report["simulated"]) == (1, 2, None)
+    assert "was asked of 2; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
+    (tmp_path / "gold.csv").write_text("task,answer\n")
+    with pytest.raises(WrongUse, match=r"gold\.csv: not a CSV file with columns key and answer"):
+        source.open(context(tmp_path, "chosen")).reports()
