@@ -72,7 +72,8 @@ def agreement_of(names: tuple[str, str], first: Sequence[str], second: Sequence[
     if kappa is None:
         return PairAgreement(names, n, None)
     observed = sum(one == other for one, other in zip(first, second, strict=True)) / n
-    by_chance = sum((first.count(one) / n) * (second.count(one) / n) for one in {*first, *second})
+    # Sorted: the last bit of a sum depends on its order, and a report must be the same in every process.
+    by_chance = sum((first.count(one) / n) * (second.count(one) / n) for one in sorted({*first, *second}))
     error = math.sqrt(observed * (1 - observed) / n) / (1 - by_chance)
     return PairAgreement(names, n, kappa, max(kappa - Z * error, -1.0), min(kappa + Z * error, 1.0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,13 +25,9 @@ from tests.generators.decisions.predicted import expected_drop_rate, expected_ka
 CHECKOUT = Path(__file__).parents[2]
 ERROR_RATE = 0.1
 ROUNDS = ("ambiguous-additions", "chosen", "unambiguous")
-#: The build is killed when each of these is there: between images, between questions, between table and pairs.
-MOMENTS = (
-    "_stages/images/_meta/receipts/00000.json",
-    "_stages/chosen/_meta/stage.json",
-    "_stages/unambiguous/_meta/stage.json",
-    "bivlc/_meta/stage.json",
-)
+DRAWN = ("negatives", "prompts", "images", "verified")
+#: The build is killed when each of these is there: at the first, second and last round of questions, and at the pairs.
+MOMENTS = tuple(f"{home}/_meta/stage.json" for home in (*(f"_stages/{name}" for name in ROUNDS), "bivlc"))
 
 
 def building(out: Path) -> subprocess.Popen[bytes]:
@@ -58,6 +55,8 @@ def test_bivlc_with_simulated_people(tmp_path: Path, contents: Callable[[Path], 
     with building(whole) as process:
         pass
     assert process.returncode == 0
+    for name in DRAWN:  # killed while images are drawn: tests/end_to_end/test_kill.py
+        shutil.copytree(whole / "_stages" / name, broken / "_stages" / name)
     assert sum(killed_when(broken, broken / moment) for moment in MOMENTS) >= 3
     with building(broken) as process:
         pass
