@@ -1,6 +1,6 @@
 // How a task is drawn. Nothing here knows a kind of question: a task's JSON says what is shown and what can be chosen.
 
-const IMAGE_ATTEMPTS = 7;
+const IMAGE_ATTEMPTS = 8; // over 13 s: as long as a server may take to start again
 
 export const $ = (id) => document.getElementById(id);
 

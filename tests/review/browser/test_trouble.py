@@ -231,6 +231,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         running.stop()
 
 
+@pytest.mark.timeout(600)  # two to three minutes on two busy cores
 def test_kill_9_of_the_server_after_each_of_200_answers(browser: Browser, tmp_path: Path, server: Server) -> None:
     token = Access(SECRET, ["anna"]).token(Person("anna", "annotator"))
     context = browser.new_context(**DESKTOP)
