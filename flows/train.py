@@ -42,11 +42,8 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
     if not data:
         raise WrongUse("data: name at least one dataset that twinset built")
     found = {"clip": _clip, "combiner": _combiner, "detectors": _detectors}[task](data, out, settings or {})
-    for name in ("README.md", "detectors.json"):
-        if (path := Path(out) / name).is_file():
-            text = path.read_text("utf-8")
-            shown = text if name.endswith(".md") else f"    {text.strip()}".replace("\n", "\n    ")
-            create_markdown_artifact(shown, key="train", description=f"The model in {out}")
+    if (card := Path(out) / "README.md").is_file():
+        create_markdown_artifact(card.read_text("utf-8"), key="train", description=f"The model in {out}")
     if (page := Path(out) / "report.html").is_file():
         create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="train-report")
     return found

@@ -14,6 +14,7 @@ from evaluation.blind_probes.detectors import Detector
 from evaluation.scorers.checkpoints import read_weights
 from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
+from shards.models.loading import saving
 from shards.storage.whole_file import whole_file, write_text
 
 FACTS = "detectors.json"
@@ -67,7 +68,7 @@ def write_detectors(found: Detectors, out: Path) -> dict[str, str]:
         if detector is None:
             path.unlink(missing_ok=True)
             continue
-        with whole_file(path) as temporary:
+        with whole_file(path) as temporary, saving(path):
             save_file({"weight": detector.weight[None], "bias": np.array([detector.bias], np.float32)}, temporary)
         written[path.name] = sha256_of_file(path)[0]
     write_text(out / FACTS, json.dumps({**found.facts, "sha256": written}, indent=1, sort_keys=True) + "\n")

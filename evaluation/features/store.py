@@ -45,6 +45,16 @@ def pair_name(image: bytes, text: bytes) -> bytes:
     return b"p" + image[1:] + text[1:]
 
 
+@contextmanager
+def kept_if_interrupted() -> Iterator[None]:
+    """Ctrl-C while features are computed gets a note: the same command goes on with those that are on disk."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        error.add_note("run the same command again: it goes on with the features that it has")
+        raise
+
+
 def _check(name: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(name + value, digest_size=_CHECK).digest()
 

@@ -1,7 +1,9 @@
-"""Networks of Hugging Face's libraries, loaded whole from files of this machine, or not at all."""
+"""Networks of Hugging Face's libraries, loaded whole from files of this machine, or not at all; tensors, written."""
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +35,23 @@ def loading(place: Path) -> Iterator[None]:
             f"{place}: cannot be loaded ({problem}); get its files again: weights may have been cut short, or belong "
             "to another config.json"
         ) from error
+
+
+@contextmanager
+def saving(place: Path, then: str = "") -> Iterator[None]:
+    """Raise errors of safetensors as OSError: it names the system's error, such as a full disk, only in its text.
+
+    Args:
+        place: of the file, for the message. then: what the message adds.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        said = f"{error}; {then}" if then else str(error)
+        raise OSError(int(number[1]) if number else errno.EIO, said, str(place)) from error
 
 
 def refuse_missing(place: Path, missing: Collection[str]) -> None:

@@ -9,20 +9,19 @@ that resumes on another type of machine may not find that best again.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from manifests.canonical import sha256_of_file
 from manifests.errors import BuildFailed
-from shards.models.loading import loading
+from shards.models.loading import loading, saving
 from shards.storage.whole_file import whole_file, write_text
 
 if TYPE_CHECKING:
@@ -189,20 +188,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
     # Shared storage is refused by safetensors; a copy on the CPU is contiguous and its own.
     held = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     with whole_file(path) as beside:
-        with _disk_errors(path):
+        with saving(path, "the checkpoint before it is intact"):
             save_file(held, beside, metadata={"format": "pt"})
         sha256, _ = sha256_of_file(beside)
     return sha256
-
-
-@contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    """Raise errors of safetensors as OSError: it names the system's error only in its text."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
-        code = int(number[1]) if number else errno.EIO
-        raise OSError(code, f"{error}; the checkpoint before it is intact", str(path)) from error

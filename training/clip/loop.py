@@ -200,4 +200,5 @@ def finished(out: Path, identity: str, history: History) -> dict[str, Any] | Non
         _LOG.warning("%s: %s; the run is repeated", out / RESULT, error)
         return None
     history.cut(steps)
+    Checkpoints(out).clear()  # of a run that was killed while it removed them
     return result

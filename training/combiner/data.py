@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evaluation.benchmarks import open_benchmark
 from evaluation.examples import Benchmark, Picture, Query
 from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from shards.storage.tar_reader import BrokenTar
 from training.combiner.settings import CIRR, CombinerSettings
 from training.examples.contracts import Example
@@ -88,7 +88,7 @@ class HeldOut(Benchmark):
     name, title, citation = "held-out", "Held-out triplets", ""
 
     def __init__(self, triplets: Triplets) -> None:
-        self._triplets = triplets
+        self.triplets = triplets
 
     def examples(self) -> Iterator[Query]:
         """As `evaluation.examples.Benchmark.examples`."""
@@ -97,7 +97,7 @@ class HeldOut(Benchmark):
             for role in (TARGET, DISTRACTOR):
                 if (place := example.images.get(role)) is not None and place.sha256 not in places:
                     places[place.sha256] = len(gallery)
-                    gallery.append(picture(self._triplets, example, role))
+                    gallery.append(picture(self.triplets, example, role))
             asked = example.images[REFERENCE].sha256, example.texts[CONDITION]
             targets.setdefault(asked, set()).add(places[example.images[TARGET].sha256])
         entries: Sequence[Picture] = tuple(gallery)
@@ -107,7 +107,7 @@ class HeldOut(Benchmark):
                 key=example.key,
                 subset=self.name,
                 group=example.group,
-                image=picture(self._triplets, example, REFERENCE),
+                image=picture(self.triplets, example, REFERENCE),
                 text=example.texts[CONDITION],
                 gallery=entries,
                 targets=frozenset(targets[reference, example.texts[CONDITION]]),
@@ -116,10 +116,24 @@ class HeldOut(Benchmark):
 
     def digest(self) -> str:
         """As `evaluation.examples.Benchmark.digest`."""
-        return self._triplets.digest()
+        return self.triplets.digest()
+
+    def check_readable(self) -> None:
+        """Raise `BuildFailed` for an image that cannot be read: all queries share the gallery that it belongs to.
+
+        Without it the recall would be that of other queries, and another best would be chosen than after a repair.
+        """
+        for example in self._all():
+            for role in example.images:
+                try:
+                    self.triplets.read_image(example, role)
+                except BrokenTar as error:
+                    raise BuildFailed(
+                        f"validation: {error}. Fetch this tar again or run its build again, then resume"
+                    ) from error
 
     def _all(self) -> Iterator[Example]:
-        return (self._triplets[number] for number in range(len(self._triplets)))
+        return (self.triplets[number] for number in range(len(self.triplets)))
 
 
 @dataclass(frozen=True, slots=True)

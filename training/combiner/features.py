@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.examples import Query
 from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore, text_name
+from evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
 from evaluation.scorers.composed import Averaged
 from evaluation.scorers.contract import DualEncoder, Floats
 from manifests.errors import BuildFailed, WrongUse
@@ -55,18 +55,20 @@ class FeatureBatches:
         self._triplets, self._store, self._batch, self._seed = triplets, store, batch, seed
         self._names: list[Names] = []
         self._numbers: list[int] = []
-        self._left_out: list[tuple[str, str]] = []
+        #: Where and why, of each triplet that cannot be read.
+        self.left_out: list[tuple[str, str]] = []
         # What prepares queries of an image and a text needs a rule to compose them, though none is composed here.
         similarities = ByFeatures(encoder, store, size, Averaged(encoder.name, encoder, 0.5))
         try:
-            for start in range(0, len(triplets), WINDOW):
-                self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
+            with kept_if_interrupted():
+                for start in range(0, len(triplets), WINDOW):
+                    self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
         finally:
             similarities.close()
-        if len(self._left_out) > max_broken * len(triplets):
-            where, why = self._left_out[0]
+        if len(self.left_out) > max_broken * len(triplets):
+            where, why = self.left_out[0]
             raise BuildFailed(
-                f"{len(self._left_out)} of {len(triplets)} triplets cannot be read, more than {max_broken:.1%}; "
+                f"{len(self.left_out)} of {len(triplets)} triplets cannot be read, more than {max_broken:.1%}; "
                 f"the first is {where}: {why}. Fetch these tars again or run their build again, then resume"
             )
         same = triplets.same
@@ -92,7 +94,7 @@ class FeatureBatches:
             groups=tuple(one.group for one in examples),
             images={REFERENCE: reference, TARGET: target},
             texts={CONDITION: condition},
-            left_out=() if step else tuple(self._left_out),
+            left_out=() if step else tuple(self.left_out),
         )
 
     def stream(self, first_step: int, last_step: int) -> Generator[Batch, None, None]:
@@ -101,6 +103,20 @@ class FeatureBatches:
             if step and step % self.steps_per_epoch == 0:
                 self._triplets.check_unchanged()
             yield self.at(step)
+
+    def check_resumed(self, before: Sequence[Sequence[str]]) -> None:
+        """Raise `BuildFailed` where other triplets cannot be read than when the run began: batches would be others.
+
+        Args:
+            before: what the first batch of the run named as left out.
+        """
+        then, now = ({where for where, *_ in some} for some in (before, self.left_out))
+        for where in sorted(then ^ now):
+            changed = "can be read now, and could not" if where in then else "cannot be read now, and could"
+            raise BuildFailed(
+                f"{where}: {changed} when this run began, so that its batches would be others; put its tar back as it "
+                "was and resume, or train again into a new --out"
+            )
 
     def _in_order(self, epoch: int) -> NDArray[np.int64]:
         if self._order[0] != epoch:
@@ -128,7 +144,7 @@ class FeatureBatches:
             if (problem := unusable.get(query.key)) is not None:
                 where = examples[number].where
                 _LOG.warning("left out of training: %s: %s", where, problem.reason)
-                self._left_out.append((where, problem.reason))
+                self.left_out.append((where, problem.reason))
                 continue
             assert query.image is not None and query.text is not None
             shown = (query.image, *query.gallery)

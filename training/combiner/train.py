@@ -148,6 +148,13 @@ class Run(Loop[Batch]):
         if self._store is not None:
             self._store.close()
 
+    def restore(self, history: History) -> int:
+        """As `Loop.restore`; raises `BuildFailed` where a frozen encoder finds other triplets readable than before."""
+        step = super().restore(history)
+        if not isinstance(self.batches, Batches) and history.rows:
+            self.batches.check_resumed(history.rows[0].get("left_out", ()))
+        return step
+
     def stream(self, first: int) -> Generator[Batch, None, None]:
         """As `Loop.stream`."""
         return self.batches.stream(first, self.steps)

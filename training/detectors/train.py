@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +15,19 @@ from evaluation.benchmarks.built_dataset import BuiltDataset
 from evaluation.blind_probes.detector_files import HALVES, Detectors, write_detectors
 from evaluation.blind_probes.detectors import Detector, detection_accuracy, train_detector
 from evaluation.blind_probes.features import encoded, features_of
-from evaluation.blind_probes.pairs import read_pairs
+from evaluation.blind_probes.pairs import Pairs, read_pairs
 from evaluation.dataset_parts import Part, open_benchmarks
-from evaluation.examples import Benchmark
+from evaluation.examples import Benchmark, Picture
+from evaluation.features.pictures import Pictures, Unusable
 from evaluation.features.similarities import ByFeatures
+from evaluation.features.store import kept_if_interrupted
 from evaluation.report.distributions import Panel
 from evaluation.scorers.contract import Running
 from manifests.canonical import digest
 from manifests.errors import BuildFailed, WrongUse
 from training.clip.identity import SETTINGS, bind, check_folder
 from training.detectors.settings import DetectorSettings
+from training.examples.batches import MAX_BROKEN
 from training.examples.built import BuiltSubset
 from training.examples.held_out import held_out
 from training.examples.places import data_place
@@ -32,6 +36,7 @@ from training.report.write import write_pages
 
 #: Of what is trained: raised when the same settings and features give other detectors.
 VERSION = 1
+_LOG = logging.getLogger("twinset")
 LEAST_GROUPS = 3  # one each to train on, to choose the epoch by, and to test with
 
 
@@ -87,7 +92,8 @@ def train_detectors(
         identity = {"version": VERSION, "settings": chosen, "model": encoder, "data": digests, "runtime": runtime}
         if (out / SETTINGS).exists():  # other detectors are refused before anything is encoded
             bind(out, settings, identity, runtime)
-        texts, images = _halves(benchmarks, similarities)
+        with kept_if_interrupted():
+            texts, images = _halves(benchmarks, similarities)
     finally:
         similarities.close()
     if data != {"data": [fact for _, benchmark in benchmarks for fact in _facts(benchmark)]}:
@@ -174,10 +180,39 @@ def _halves(benchmarks: Sequence[tuple[str, Benchmark]], similarities: ByFeature
         groups = [f"{name} {group}" for group in pairs.groups.tolist()]
         texts.append(_Halves(of_texts, groups))
         if of_images is not None:
-            whole = np.flatnonzero(~np.isnan(of_images).any(axis=(1, 2)))
+            lacking = np.isnan(of_images).any(axis=(1, 2))
+            _check_readable(name, pairs, lacking, similarities)
+            whole = np.flatnonzero(~lacking)
             if len(whole):
                 images.append(_Halves(of_images[whole], [groups[place] for place in whole.tolist()]))
     return _joined(texts), _joined(images) if images else None
+
+
+def _check_readable(name: str, pairs: Pairs, lacking: NDArray[np.bool_], similarities: ByFeatures) -> None:
+    """Warn of images that cannot be read, and raise `BuildFailed` for more than `MAX_BROKEN` of the pairs.
+
+    Args:
+        lacking: which pairs have no features of both images; all of those that have one image.
+    """
+    broken = [place for place in np.flatnonzero(lacking).tolist() if len(pairs.images[place]) == 2]
+    if not broken:
+        return
+    first = _problem(pairs.images[broken[0]], similarities.pictures)
+    said = f"{name}: {len(broken)} of {len(pairs)} pairs have an image that cannot be read; the first is {first}"
+    if len(broken) > MAX_BROKEN * len(pairs):
+        raise BuildFailed(
+            f"{said}. At most {MAX_BROKEN:.1%} may be: fetch these tars again, or run their build again, and train then"
+        )
+    _LOG.warning("left out of training: %s", said)
+
+
+def _problem(shown: Sequence[Picture], pictures: Pictures) -> str:
+    for picture in shown:
+        try:
+            pictures.name(picture)
+        except Unusable as error:
+            return f"{error.where}: {error.reason} ({error.problem})"
+    return ", ".join(picture.where for picture in shown)
 
 
 def _joined(parts: Sequence[_Halves]) -> _Halves:

@@ -23,6 +23,7 @@ from safetensors.numpy import save_file
 from torch import Tensor
 
 from manifests.errors import WrongUse
+from shards.models.loading import saving
 from shards.storage.whole_file import whole_file
 from training.losses.names import HARD, NEGATIVES, NEIGHBOURS
 
@@ -48,7 +49,7 @@ class Neighbours:
 
     def save(self, path: Path) -> None:
         """Write a safetensors file, whole or not at all."""
-        with whole_file(path) as beside:
+        with whole_file(path) as beside, saving(path):
             said = {"examples": self.examples, "left_out": json.dumps(self.left_out)}
             save_file({"places": self.places, "scores": self.scores}, beside, said)
 

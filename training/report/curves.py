@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -21,7 +22,8 @@ class Curves:
     def __init__(self, out: Path, first: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer = SummaryWriter(str(out / "tensorboard"), purge_step=first + 1)
+        self._folder = out / "tensorboard"
+        self._writer = SummaryWriter(str(self._folder), purge_step=first + 1)
 
     def __enter__(self) -> Curves:
         return self
@@ -29,12 +31,22 @@ class Curves:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        with self._explained():
+            self._writer.close()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Write a row of the history."""
-        for name, value in scalars(row).items():
-            self._writer.add_scalar(name, value, row["step"])
+        with self._explained():
+            for name, value in scalars(row).items():
+                self._writer.add_scalar(name, value, row["step"])
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:  # raised by TensorBoard's own thread, which does not name its file
+            error.add_note(f"{self._folder}: free some room and run the same command again, which resumes")
+            raise
 
 
 def scalars(row: Mapping[str, Any]) -> dict[str, float]:

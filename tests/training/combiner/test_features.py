@@ -69,6 +69,9 @@ def test_a_broken_triplet_is_in_no_batch_and_is_named_once(
     assert triplets[3].key not in {key for batch in seen for key in batch.keys}
     assert [len(batch.left_out) for batch in seen] == [1] + 29 * [0]
     assert triplets[3].where in seen[0].left_out[0][0] and seen[0].left_out[0][1] == "unreadable image"
+    batches.check_resumed(batches.left_out)
+    with pytest.raises(BuildFailed, match=r"cannot be read now, and could when this run began.*a new --out"):
+        batches.check_resumed([])
     with pytest.raises(BuildFailed, match="1 of 8 triplets cannot be read"):
         makes(triplets)
 

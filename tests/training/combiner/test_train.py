@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -17,7 +18,10 @@ from evaluation.scorers.kinds import open_model
 from manifests.errors import BuildFailed, WrongUse
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
-from training.combiner.data import open_data
+from training.clip.loop import OnProgress
+from training.combiner import train as of_train
+from training.combiner.data import HeldOut, open_data
+from training.combiner.features import FeatureBatches
 from training.combiner.settings import CombinerSettings
 from training.combiner.train import PASS, TrainedCombiner, train_combiner
 
@@ -58,7 +62,11 @@ def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
     assert ("best_clip.safetensors" in names) is not frozen and not any("checkpoint" in name for name in names)
     assert "3 triplets of its data are held out" in (tmp_path / "run/README.md").read_text()
     assert "recall@1" in (tmp_path / "run/report.html").read_text() and trained.model.startswith("combiner:")
+    left = tmp_path / "run/checkpoints/00000001.safetensors"
+    left.parent.mkdir()
+    left.write_bytes(b"of a run that was killed while it removed its checkpoints")
     again = train(chosen, tmp_path / "run")
+    assert not left.parent.exists()
     assert again.resumed_at == len(trained.history) and again.digest == trained.digest
 
 
@@ -82,6 +90,14 @@ class Stop(Exception):
     """Ends a run in the middle, as a kill does for all that is on disk."""
 
 
+def stopping(after: int) -> OnProgress:
+    def stop(step: int, steps: int, row: Any) -> None:
+        if step == after:
+            raise Stop
+
+    return stop
+
+
 @pytest.mark.parametrize("changes", [{"frozen": True}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16"}])
 def test_a_run_that_was_stopped_ends_with_the_same_bytes(
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path, changes: dict[str, Any]
@@ -89,12 +105,8 @@ def test_a_run_that_was_stopped_ends_with_the_same_bytes(
     chosen = settings(f"{made_triplets.root}:triplets", checkpoint_every=1, epochs=3, **changes)
     whole = train(chosen, tmp_path / "whole")
 
-    def stop(step: int, steps: int, row: Any) -> None:
-        if step == 4:
-            raise Stop
-
     with pytest.raises(Stop):
-        train(chosen, tmp_path / "parts", on_progress=stop)
+        train(chosen, tmp_path / "parts", on_progress=stopping(4))
     resumed = train(chosen, tmp_path / "parts")
     assert resumed.resumed_at == 3 and len(whole.history) == 6
     assert resumed.digest == whole.digest and resumed.history == whole.history
@@ -129,12 +141,35 @@ def test_another_run_in_the_same_folder_is_refused(
         train(settings(data, frozen=True, temperature=0.1), tmp_path / "run")
 
 
-@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(("frozen", "held"), [(True, False), (False, False), (False, True)])
 def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
-    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool, held: bool
 ) -> None:
     chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen, held_out=0.1)
-    example = open_data(chosen).training[0]
+    data = open_data(chosen)
+    assert isinstance(data.validation, HeldOut)
+    example = (data.validation.triplets if held else data.training)[0]
     damage(made_triplets, example, "target")
-    with pytest.raises(BuildFailed, match=f"cannot be read.*{re.escape(example.where)}.*then resume"):
+    said = "^validation: " if held else "cannot be read.*"
+    with pytest.raises(BuildFailed, match=f"{said}{re.escape(example.where)}.*then resume"):
         train(chosen, tmp_path / "run")
+    assert not (tmp_path / "run/history.jsonl").read_bytes()
+
+
+def test_a_frozen_run_whose_tar_was_repaired_meanwhile_is_not_resumed_to_other_bytes(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_train, "FeatureBatches", functools.partial(FeatureBatches, max_broken=0.5))
+    chosen = settings(f"{made_triplets.root}:triplets", frozen=True, checkpoint_every=1)
+    example = open_data(chosen).training[0]
+    tar = made_triplets.root / example.images["target"].tar
+    whole = tar.read_bytes()
+    damage(made_triplets, example, "target")
+    with pytest.raises(Stop):
+        train(chosen, tmp_path / "run", on_progress=stopping(2))
+    broken = tar.read_bytes()
+    tar.write_bytes(whole)
+    with pytest.raises(BuildFailed, match=f"^{re.escape(example.where)}: can be read now, and could not when this run"):
+        train(chosen, tmp_path / "run")
+    tar.write_bytes(broken)
+    assert train(chosen, tmp_path / "run").resumed_at == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from cli.main import main
-from evaluation.blind_probes.detector_files import FACTS, read_detectors
+from evaluation.blind_probes.detector_files import FACTS, Detectors, read_detectors, write_detectors
 from evaluation.blind_probes.detectors import Detector
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from training.detectors import train as of_train
 from training.detectors.settings import DetectorSettings
 from training.detectors.train import TrainedDetectors, train_detectors
 
@@ -67,6 +69,48 @@ def test_what_is_written_is_what_was_trained_and_again_the_same(
     assert weights.read_bytes() == before
     with pytest.raises(WrongUse, match="other settings or data: image_epochs is 3 there and 2 here"):
         trains(str(made_pairs.root), image_epochs=2)
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # Python ignores its signal
+    try:
+        with pytest.raises(OSError, match="File too large") as raised:
+            write_detectors(Detectors(Detector(np.zeros(512, np.float32), 0.0), None, {}), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "text_detector.safetensors: free some room" in raised.value.__notes__[0] and not [*tmp_path.iterdir()]
+
+
+def test_images_that_cannot_be_read_are_named_and_too_many_refused(
+    made_pairs: MadeDataset, trains: Trains, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tar = min(made_pairs.root.glob("eq-ag/*/*.tar"))
+    tar.write_bytes(tar.read_bytes().replace(b"\xff\xd8\xff", bytes(3), 1))
+    with pytest.raises(
+        BuildFailed, match=rf"1 of \d+ pairs have .* the first is .*{tar.name}.*\. At most 1.0% may be: fetch"
+    ):
+        trains(f"{made_pairs.root}:eq-ag")
+    monkeypatch.setattr(of_train, "MAX_BROKEN", 0.5)
+    pairs = len(made_pairs.kept["eq-ag"])
+    halves = trains(f"{made_pairs.root}:eq-ag").detectors.facts["halves"]
+    assert f"left out of training: {made_pairs.root}:eq-ag: 1 of {pairs} pairs" in caplog.text
+    counts = {
+        half: sum(facts[f"{part}_pairs"] for part in ("train", "validation", "test")) for half, facts in halves.items()
+    }
+    assert counts == {"text": pairs, "image": pairs - 1}
+
+
+def test_ctrl_c_while_features_are_computed_says_what_to_do(
+    made_text_pairs: MadeDataset, trains: Trains, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(of_train, "encoded", interrupted)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        trains(f"{made_text_pairs.root}:text")
+    assert raised.value.__notes__ == ["run the same command again: it goes on with the features that it has"]
 
 
 def test_a_folder_of_something_else_is_refused(made_pairs: MadeDataset, trains: Trains, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,16 @@ def test_a_resumed_run_hides_what_a_killed_one_logged_after_its_checkpoint(tmp_p
     assert [event.step for event in read.Scalars("training/loss")] == [1, 2, 3, 4, 5, 6]
     assert [event.value for event in read.Scalars("validation/accuracy")] == [50.0]
     assert "training/left_out" not in read.Tags()["scalars"]
+
+
+def test_a_full_disk_under_the_curves_is_named(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(OSError) as raised, Curves(tmp_path, 0) as curves:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # Python ignores its signal
+        try:
+            for row in rows(3):
+                curves.add(row)
+            curves.__exit__(None, None, None)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert any(f"{tmp_path / 'tensorboard'}: free some room" in note for note in raised.value.__notes__)
