@@ -45,7 +45,9 @@ class Curves:
         try:
             yield
         except OSError as error:  # raised by TensorBoard's own thread, which does not name its file
-            error.add_note(f"{self._folder}: free some room and run the same command again, which resumes")
+            note = f"{self._folder}: free some room and run the same command again, which resumes"
+            if note not in getattr(error, "__notes__", ()):  # closing raises the same one again
+                error.add_note(note)
             raise
 
 
