@@ -153,7 +153,7 @@ def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
     said = "^validation: " if held else "cannot be read.*"
     with pytest.raises(BuildFailed, match=f"{said}{re.escape(example.where)}.*then resume"):
         train(chosen, tmp_path / "run")
-    assert not (tmp_path / "run/history.jsonl").read_bytes()
+    assert not held or not (tmp_path / "run/history.jsonl").read_bytes()  # before the first step
 
 
 def test_a_frozen_run_whose_tar_was_repaired_meanwhile_is_not_resumed_to_other_bytes(
