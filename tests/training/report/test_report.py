@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,8 @@ def test_a_resumed_run_hides_what_a_killed_one_logged_after_its_checkpoint(tmp_p
     assert "training/left_out" not in read.Tags()["scalars"]
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_full_disk_under_the_curves_is_named(tmp_path: Path) -> None:
+def test_a_full_disk_under_the_curves_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)  # of TensorBoard's thread, which ends
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with pytest.raises(OSError) as raised, Curves(tmp_path, 0) as curves:
         resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # Python ignores its signal
