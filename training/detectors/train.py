@@ -180,7 +180,7 @@ def _halves(benchmarks: Sequence[tuple[str, Benchmark]], similarities: ByFeature
         groups = [f"{name} {group}" for group in pairs.groups.tolist()]
         texts.append(_Halves(of_texts, groups))
         if of_images is not None:
-            lacking = np.isnan(of_images).any(axis=(1, 2))
+            lacking = np.asarray(np.isnan(of_images).any(axis=(1, 2)), np.bool_)
             _check_readable(name, pairs, lacking, similarities)
             whole = np.flatnonzero(~lacking)
             if len(whole):
