@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from itsdangerous import BadSignature, URLSafeSerializer
 
+from generators.decisions.answers import NAME
 from manifests.errors import WrongUse
 
 Role = Literal["annotator", "admin"]
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 ADMIN = "admin"  # the name that answers of the admin are stored under; no annotator has it
 SECRET_BYTES = 32
 LARGEST_REQUEST = 4096  # bytes of a body; an answer has some 200

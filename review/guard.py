@@ -45,7 +45,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
-                headers.setdefault("Cache-Control", "no-cache" if request.url.path.startswith(OPEN) else "no-store")
+                headers.setdefault("Cache-Control", "no-cache" if str(scope["path"]).startswith(OPEN) else "no-store")
             await send(message)
 
         try:
@@ -60,7 +60,8 @@ class Guard:
 
     async def _checked(self, request: Request) -> bytes | Response:
         """The body of a request that may pass, or the reply to somebody who comes by a link; raises `Refused`."""
-        path, access = request.url.path, self._access
+        # The path that routes are found by: `request.url` is put together with the Host header, which anybody writes.
+        path, access = str(request.scope["path"]), self._access
         access.admit(request.client.host if request.client else "", REQUESTS)
         body = await _read(request)
         if path.startswith(OPEN) and request.method in ("GET", "HEAD"):
@@ -93,7 +94,7 @@ async def _read(request: Request) -> bytes:
     body = b""
     too_large = Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A request has at most {LARGEST_REQUEST:,} bytes.")
     declared = request.headers.get("content-length", "0")
-    if not declared.isdigit() or int(declared) > LARGEST_REQUEST:
+    if not (declared.isascii() and declared.isdigit()) or int(declared) > LARGEST_REQUEST:
         raise too_large
     async for chunk in request.stream():
         body += chunk

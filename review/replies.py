@@ -39,7 +39,7 @@ def shown(template: str, **values: Any) -> HTMLResponse:
 
 def refusal(request: Request, error: Refused) -> Response:
     """What a request that is refused gets: JSON for the script, a page for people."""
-    if request.url.path.startswith("/api/"):
+    if request.scope["path"].startswith("/api/"):
         reply: Response = JSONResponse({"detail": error.words}, error.status)
     else:
         reply = shown("refused.html.j2", status=error.status, words=error.words)

@@ -183,7 +183,7 @@ class AnswerStore:
             raise BuildFailed(
                 f"{self.path}: {error}; nothing was saved, free the disk or the file and retry"
             ) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValueError) as error:
             raise WrongUse(f"{self.path}: not a file of answers ({error}); move it away or name another") from error
 
 

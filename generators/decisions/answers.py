@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
+import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +24,8 @@ import pyarrow.parquet as pq
 from manifests.errors import WrongUse
 
 FILE = "_review/answers.sqlite"  # below OUT
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
+LONGEST_TEXT = 500  # characters of a key, an answer or a reason
 _VERSION = 1
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
 
@@ -78,6 +83,9 @@ CREATE TABLE IF NOT EXISTS undone (
     undone_at TEXT NOT NULL
 );
 """
+_KEY = ("stage", "task", "binding", "annotator")
+_TEXTS = (*_KEY, "answer", "reason")
+_FLAGS = ("simulated", "adjudicated")
 #: Inserts an answer (`to_row`'s values); the same primary key again changes nothing.
 INSERT = (
     f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -92,7 +100,9 @@ def schema(connection: sqlite3.Connection) -> None:
 
     Raises:
         WrongUse: the file is that of a later version.
+        ValueError: it is one of something else; then it is left as it is.
     """
+    _check_tables(connection)
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > _VERSION:
         raise WrongUse(f"answers: version {found} of the file is newer than this twinset's {_VERSION}; upgrade twinset")
@@ -102,18 +112,68 @@ def schema(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version={_VERSION}")
 
 
+def _check_tables(connection: sqlite3.Connection) -> set[str]:
+    """The names of the tables; raises ValueError where any is not one of `schema`'s.
+
+    A trigger could drop what was committed, and a view say what nobody did; a database of another program is not ours
+    to add tables to.
+    """
+    held = connection.execute("SELECT type, name FROM sqlite_master WHERE type != 'index'").fetchall()
+    for kind, name in held:
+        if (kind, name) not in (("table", "answers"), ("table", "undone")):
+            raise ValueError(f"it holds the {kind} {str(name)[:40]!r}, which twinset did not make")
+    names = {name for _, name in held}
+    if "answers" in names:
+        found = [(row[1], row[5]) for row in connection.execute("PRAGMA table_info(answers)")]
+        if found != [(name, place if place <= len(_KEY) else 0) for place, name in enumerate(COLUMNS, 1)]:
+            raise ValueError("its table of answers has other columns or another key")
+    return names
+
+
 def to_row(answer: Answer) -> dict[str, Any]:
     """Values by column."""
     return {**dataclasses.asdict(answer), "shown": json.dumps(list(answer.shown), ensure_ascii=False)}
 
 
 def from_row(row: dict[str, Any]) -> Answer:
-    """The answer of a row of the file or of an export; raises ValueError when it is not one."""
-    shown = json.loads(row["shown"] or "[]")
+    """The answer of a row of the file or of an export; raises ValueError when it is not one.
+
+    Files come from elsewhere, and what they say goes into reports, cards and spreadsheets: nothing is taken on trust.
+    """
+    for name in _TEXTS:
+        if not isinstance(row[name], str) or len(row[name]) > LONGEST_TEXT or not row[name].isprintable():
+            raise ValueError(f"{name} is {str(row[name])[:40]!r}, not a short text")
+    if not NAME.fullmatch(row["annotator"]):
+        raise ValueError(f"annotator is {row['annotator'][:70]!r}, not a name")
+    if not is_time(row["at"]):
+        raise ValueError(f"at is {str(row['at'])[:40]!r}, not a time in ISO 8601")
+    if not is_position(row["position"]):
+        raise ValueError(f"position is {str(row['position'])[:40]!r}, not a number from -1")
+    if not isinstance(row["seconds"], int | float) or not math.isfinite(row["seconds"]):
+        raise ValueError(f"seconds is {str(row['seconds'])[:40]!r}, not a number")
+    for name in _FLAGS:
+        if row[name] not in (0, 1):
+            raise ValueError(f"{name} is {str(row[name])[:40]!r}, not 0 or 1")
+    try:
+        shown = json.loads(row["shown"] or "[]")
+    except (TypeError, RecursionError) as error:
+        raise ValueError("shown is not JSON") from error
     if not isinstance(shown, list):
-        raise ValueError(f"shown is {row['shown']!r}, not a JSON list")
-    flags = {name: bool(row[name]) for name in ("simulated", "adjudicated")}
-    return Answer(**{**row, **flags, "shown": tuple(map(str, shown))})
+        raise ValueError(f"shown is {row['shown'][:40]!r}, not a JSON list")
+    return Answer(**{**row, **{name: bool(row[name]) for name in _FLAGS}, "shown": tuple(map(str, shown))})
+
+
+def is_time(value: object) -> bool:
+    """Whether a text is a time in ISO 8601, or empty."""
+    try:
+        return value == "" or (isinstance(value, str) and bool(datetime.fromisoformat(value)))
+    except ValueError:
+        return False
+
+
+def is_position(value: object) -> bool:
+    """Whether a number can be that of a shown option, or -1."""
+    return isinstance(value, int) and -1 <= value < 2**31
 
 
 def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
@@ -155,6 +215,8 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
 
 def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
     with closing(sqlite3.connect(f"file:{quote(str(place))}?mode=ro", uri=True, timeout=30)) as connection:
+        if "answers" not in _check_tables(connection):
+            return []
         connection.row_factory = sqlite3.Row
         found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])
         return [dict(row) for row in found]

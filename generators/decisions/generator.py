@@ -216,7 +216,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
         if isinstance(how := self.source.annotators, Simulated):
             given = {one.key: simulated_answers(one, self.source, how, self.seed, self.name) for one in asked}
         else:
-            given = by_task(read_answers(self.answers_place, self.name)) if asked else {}
+            given = by_task(self._said()) if asked else {}
         found = {one.key: decided(one, given.get(one.key, ()), self.needed(one)) for one in asked}
         decisions = {key: made for key, made in found.items() if made is not None}
         decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
@@ -224,6 +224,16 @@ class DecisionGenerator(Generator[D], Generic[D]):
         needed = math.ceil(round(self.source.enough * len(tasks), 6))
         missing = needed - len(decisions)
         return Gathered(tasks, left_out, given, decisions, Waiting(missing, needed) if missing > 0 else None)
+
+    def _said(self) -> list[Answer]:
+        """What people said; raises `WrongUse` where the file has answers of nobody, which no card would tell apart."""
+        said = read_answers(self.answers_place, self.name)
+        if made := next((one for one in said if one.simulated), None):
+            raise WrongUse(
+                f"{self.answers_place}: the answer of {made.annotator} to {made.task} is simulated, and {self.name} "
+                "asks people; remove such answers, or set annotators.kind to simulated"
+            )
+        return said
 
     @cached_property
     def _report(self) -> bytes:

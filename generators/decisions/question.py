@@ -120,7 +120,7 @@ class Question(ABC):
         if len(winners) > 1 and not self.settled:
             return None
         choice = winners[0]
-        why = Counter(one.reason for one in side if one.answer == choice and one.reason)
+        why = Counter(one.reason for one in side if one.answer == choice and one.reason in self.reasons)
         return Decision(
             choice=choice,
             reason=self.drops.get(choice, ""),

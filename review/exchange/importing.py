@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.decisions.answers import Answer
+from generators.decisions.answers import NAME, Answer, is_position, is_time
 from manifests.errors import WrongUse
-from review.access import ADMIN, NAME
+from review.access import ADMIN
 from review.exchange.form import Row
 from review.store import AnswerStore, Asked, utc_now
 from review.tasks import ReviewStage, ReviewTask
@@ -107,6 +107,13 @@ def _answer(
     adjudicated = _flag(values, "adjudicated", key)
     if not NAME.fullmatch(who) or (who == ADMIN) != adjudicated:
         raise _Problem("no annotator", f"{key}: {who[:70]!r} is not an annotator's name; give one with --annotator")
+    at, position = str(values.get("at") or now), int(_number(values, "position", -1, key))
+    if not is_time(at):
+        raise _Problem("not a time", f"{key}: at is {at[:40]!r}, not a time in ISO 8601")
+    if not is_position(position):
+        raise _Problem("not a number", f"{key}: position is {str(position)[:40]}")
+    if _flag(values, "simulated", key):
+        raise _Problem("simulated", f"{key}: nobody gave this answer, and the stage asks people")
     answer = Answer(
         stage=task.stage,
         task=key,
@@ -115,10 +122,9 @@ def _answer(
         answer=value,
         reason=reason,
         shown=_shown(values, options, key),
-        position=int(_number(values, "position", -1, key)),
+        position=position,
         seconds=max(_number(values, "seconds", 0, key), 0.0),
-        at=str(values.get("at") or now)[:40],
-        simulated=_flag(values, "simulated", key),
+        at=at,
         adjudicated=adjudicated,
     )
     return answer, task
@@ -127,7 +133,7 @@ def _answer(
 def _shown(values: Mapping[str, Any], options: tuple[str, ...], key: str) -> tuple[str, ...]:
     try:
         shown = json.loads(values.get("shown") or "[]")
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         shown = None
     if not isinstance(shown, list) or not set(map(str, shown)) <= set(options):
         raise _Problem("unknown answer", f"{key}: shown {str(values.get('shown'))[:40]!r} is not a list of options")

@@ -32,7 +32,7 @@ def admin(tmp_path: Path) -> TestClient:
             store.save(
                 Answer(
                     stage="s", task=task.candidate.key, binding=task.binding, annotator=name, answer=value,
-                    reason=reason, seconds=4.0, at="t",
+                    reason=reason, seconds=4.0, at="2020-01-01",
                 )
             )  # fmt: skip
     store.close()

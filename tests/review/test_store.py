@@ -12,7 +12,9 @@ from generators.decisions.answers import Answer, read_answers
 from manifests.errors import WrongUse
 from review.store import AnsweredOtherwise, AnswerStore
 
-FIRST = Answer(stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="t")
+FIRST = Answer(
+    stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
+)
 ASKED = {("s", "s-a", "b"), ("s", "s-b", "b")}
 
 

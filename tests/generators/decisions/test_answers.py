@@ -5,12 +5,15 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.decisions.answers import COLUMNS, insert, read_answers, schema, table_of
+from generators.decisions.answers import COLUMNS, insert, read_answers, schema, table_of, to_row
 from manifests.errors import WrongUse
+from review.store import AnswerStore
 from tests.generators.decisions.tasks import answer, task
 
 ONE = task()
@@ -61,3 +64,52 @@ def test_an_absent_file_has_no_answers_and_a_strange_one_is_named(tmp_path: Path
         connection.execute("PRAGMA user_version=99")
         with pytest.raises(WrongUse, match="newer"):
             schema(connection)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE TRIGGER forgets AFTER INSERT ON answers BEGIN DELETE FROM answers; END",
+        "CREATE VIEW more AS SELECT * FROM answers",
+        "CREATE TABLE bookmarks (address)",
+        "DROP TABLE answers; CREATE TABLE answers AS SELECT * FROM undone",
+    ],
+)
+def test_a_database_with_more_than_answers_is_neither_read_nor_written(made: str, tmp_path: Path) -> None:
+    path = tmp_path / "answers.sqlite"
+    with closing(opened(path)) as connection:
+        connection.executescript(made)
+    before = path.read_bytes()
+    for use in (lambda: read_answers(path, "people"), lambda: AnswerStore(path)):
+        with pytest.raises(WrongUse, match=r"answers\.sqlite: not a file of answers"):
+            use()
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"annotator": "<script>"},
+        {"annotator": "a\n"},
+        {"annotator": None},
+        {"answer": b"2"},
+        pytest.param({"reason": "x" * 10_000_000}, id="10 MB"),
+        {"reason": "\x1b[2J"},
+        pytest.param({"shown": "[" * 5000}, id="deep"),
+        {"position": 2**31},
+        {"seconds": float("inf")},
+        {"at": "=cmd|' /C calc'!A0"},
+        {"simulated": "no"},
+    ],
+)
+def test_a_row_that_is_no_answer_is_named(wrong: dict[str, Any], tmp_path: Path) -> None:
+    row, [name] = {**to_row(GIVEN[0]), **wrong}, wrong
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "answers.parquet")
+    with pytest.raises(WrongUse, match=rf"answers\.parquet: not a file of answers \({name} is"):
+        read_answers(tmp_path / "answers.parquet", "people")
+    if wrong != {"annotator": None}:
+        with closing(opened(tmp_path / "answers.sqlite")) as connection:
+            connection.execute(f"INSERT INTO answers VALUES ({', '.join('?' * len(row))})", [*row.values()])
+            connection.commit()
+        with pytest.raises(WrongUse, match=rf"answers\.sqlite: not a file of answers \({name} is"):
+            AnswerStore(tmp_path / "answers.sqlite")

@@ -17,7 +17,7 @@ import twinset
 from generators.contract import check_source
 from generators.decisions.answers import FILE, Answer, insert, schema
 from generators.decisions.generator import DecisionGenerator
-from manifests.errors import DecisionsMissing
+from manifests.errors import DecisionsMissing, WrongUse
 from manifests.recipe import Recipe, parse_recipe
 from shards.contracts import Context, Source
 from shards.read import read_samples
@@ -174,3 +174,18 @@ def test_simulated_annotators_wait_for_nobody_and_the_sources_keep_the_contract(
     report = json.loads((tmp_path / "out/mine/_meta/screening.json").read_bytes())
     said = recipe["mine"].source.how_made({"screening.json": report})
     assert report["simulated"] and "Simulated annotators, not people" in said
+
+
+def test_an_answer_that_nobody_gave_is_no_decision_of_people(pairs: Path, tmp_path: Path) -> None:
+    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
+    with pytest.raises(DecisionsMissing):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, {})
+    with closing(sqlite3.connect(out / FILE)) as connection, connection:
+        connection.execute("UPDATE answers SET simulated = 1, reason = '<script>' WHERE rowid = 2")
+    with pytest.raises(WrongUse, match="is simulated, and mine-decisions asks people"):
+        twinset.build(recipe, str(out))
+    with closing(sqlite3.connect(out / FILE)) as connection, connection:
+        connection.execute("UPDATE answers SET simulated = 0, answer = 'drop'")
+    made = asking(recipe, out).gathered.decisions.values()
+    assert {one.detail for one in made} == {""}, "a reason that the question does not have is not on a card"

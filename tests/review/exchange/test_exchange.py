@@ -172,6 +172,26 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    ("column", "value", "kind"),
+    [
+        ("position", "1e300", "not a number"),
+        ("position", str(2**31), "not a number"),
+        ("shown", "[" * 5000, "unknown answer"),
+        ("completed_at", "=cmd|' /C calc'!A0", "not a time"),
+        ("simulated", "1", "simulated"),
+    ],
+)
+def test_a_value_that_no_answer_has_is_named(tmp_path: Path, column: str, value: str, kind: str) -> None:
+    desk = desk_of(tmp_path, "keep-pair")
+    path, key = tmp_path / "decisions.csv", desk.tasks.now().tasks[0].candidate.key
+    with path.open("w", newline="", encoding="utf-8-sig") as stream:
+        csv.writer(stream).writerows([["task_id", "answer", column], [key, "keep", value]])
+    with pytest.raises(WrongUse, match=f"line 2: {kind}: {key}"):
+        imported(desk, path, "anna")
+    assert stored(desk) == []
+
+
+@pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("a.parquet", b"no", "not Parquet"),
