@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from generators.decisions.answers import Answer
-from generators.decisions.rules import decided, is_tie
+from generators.decisions.rules import decided, decisions_needed, is_tie
 from manifests.errors import in_words
 from review.access import ADMIN, Refused
 from review.queue import Counts, ReviewQueue
@@ -19,7 +19,6 @@ from review.store import AnsweredOtherwise, AnswerStore, utc_now
 from review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
 PACE_OF = 50  # last answers that the pace is measured on
-ROUNDING = 1e-6  # 0.1 of 30 tasks is 3.0000000000000004
 DECIDED, TIED = "decided", "tied"
 LONGEST_SECONDS = 86_400.0
 
@@ -184,7 +183,7 @@ class ReviewDesk:
     def has_enough(self, stage: ReviewStage) -> bool:
         """Whether a build would go on with the decisions that are in."""
         counts = self.stage_counts(stage)
-        return counts.decided >= stage.enough * counts.tasks - ROUNDING
+        return counts.decided >= decisions_needed(stage.enough, counts.tasks)
 
     def _task(self, task_id: str) -> ReviewTask:
         task = self.tasks.now().by_id.get(task_id)

@@ -120,13 +120,6 @@ class AnswerStore:
                 self._held.get((taken.stage, taken.task, taken.binding), {}).pop(annotator, None)
         return taken
 
-    def answers_to(self, asked: Asked) -> list[Answer]:
-        """The answers to a task, by annotator."""
-        with self._lock:
-            self._follow()
-            held = self._held.get(asked, {})
-            return [held[name] for name in sorted(held)]
-
     def held(self) -> Mapping[Asked, Mapping[str, Answer]]:
         """All answers by task and annotator: a live view, to look tasks up in, not to go through."""
         with self._lock:

@@ -7,10 +7,10 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from generators.decisions.generator import DecisionGenerator
 from generators.decisions.pictures import Picture
@@ -18,11 +18,11 @@ from generators.decisions.question import Question
 from generators.decisions.questions import QUESTIONS
 from generators.decisions.source import Decisions
 from generators.decisions.task import TaskCandidate
+from generators.decisions.task_plans import planned_tasks
 from manifests.errors import TwinsetError, WrongUse
-from manifests.plan import plan_file, read_slice
 from review.store import Asked
 from shards.contracts import LeftOut
-from shards.records import planned_stage, read_planned, stages_in
+from shards.records import planned_stage, stages_in
 from shards.storage import layout
 from shards.storage.store import Store
 from stages.job import job_of, recorded_recipe
@@ -199,11 +199,11 @@ class ReviewTasks:
         self.answers = self.answers or place
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
-        planned = list(self._planned(home, generator))
+        planned = planned_tasks(self.store, home)
         # Once a build has used people's decisions, they stand in the plan as those of earlier stages do.
         decided = {one.key for one in planned if one.decision}
         carried = {one.key for one in generator.tasks(LeftOut()) if one.decision} if decided else set()
-        gold = generator.gold()
+        gold = generator.gold(planned)
         tasks = tuple(
             ReviewTask(
                 id=self._opaque("task", name, one.key, binding := one.binding),
@@ -219,12 +219,6 @@ class ReviewTasks:
         return ReviewStage(
             name, f"{record.content} {record.plan}", generator, place, tasks, source.enough, decided > carried
         )
-
-    def _planned(self, home: str, generator: DecisionGenerator[Any]) -> Iterator[TaskCandidate]:
-        for shard in read_planned(self.store, home):
-            file, group = plan_file(shard.shard)
-            with self.store.open(layout.plan(home, file)) as stream:
-                yield from cast(list[TaskCandidate], read_slice(stream, group, generator.candidate))
 
     def _collected(self) -> Loaded:
         stages = {seen.stage.name: seen.stage for seen in self._seen.values() if seen.stage is not None}

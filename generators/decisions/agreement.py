@@ -11,6 +11,8 @@ from itertools import combinations
 from pathlib import Path
 
 from generators.decisions.answers import Answer
+from generators.decisions.questions import QUESTIONS
+from generators.decisions.task import TaskCandidate
 from manifests.errors import WrongUse
 
 Z = 1.959963984540054  # of the normal distribution: 95 % lie within ± Z standard deviations
@@ -113,17 +115,32 @@ def gold_accuracy(answers: Iterable[Answer], gold: Mapping[str, str]) -> dict[st
     return {name: share(sum(found), len(found)) for name, found in sorted(right.items())}
 
 
-def read_gold(path: Path) -> dict[str, str]:
+def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
     """Right answers by key of the task, of gold tasks: a CSV file with columns ``key`` and ``answer``.
 
+    Args:
+        tasks: of the stage; keys of the file that are not among them are ignored.
+
     Raises:
-        WrongUse: it cannot be read, or lacks a column.
+        WrongUse: the file cannot be read, lacks a column, names none of the tasks, or an answer that a task does not
+            have.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream)
             if lacking := sorted({"key", "answer"} - {*(rows.fieldnames or ())}):
                 raise ValueError(f"no column {lacking[0]}")
-            return {row["key"]: row["answer"] for row in rows}
+            gold = {row["key"]: row["answer"] for row in rows}
     except (OSError, ValueError, csv.Error) as error:
         raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error
+    asked = {one.key: one for one in tasks if one.key in gold}
+    if gold and not asked:
+        raise WrongUse(
+            f"{path}: {next(iter(gold))!r} and the other keys are not tasks of this stage; write those that "
+            "twinset review OUT --export FILE.csv lists as task_id"
+        )
+    for key, task in asked.items():
+        values = QUESTIONS[task.question].layout(task).values
+        if gold[key] not in values:
+            raise WrongUse(f"{path}: the answer {gold[key]!r} to {key} is none of {', '.join(values)}; correct it")
+    return gold

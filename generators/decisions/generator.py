@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +16,7 @@ from generators.decisions.agreement import read_gold
 from generators.decisions.answers import FILE, Answer, read_answers
 from generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from generators.decisions.question import Decision
-from generators.decisions.rules import answers_needed, by_task, decided
+from generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed
 from generators.decisions.simulated import simulated_answers
 from generators.decisions.source import REPORT, Decisions, Simulated
 from generators.decisions.task import TaskCandidate
@@ -47,11 +46,13 @@ COLUMNS = pa.schema(
 class Gathered:
     """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
 
-    answers: those given to the tasks as they are shown now, by task. decisions: by task, those that were made.
+    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
+    right answers by task, where they are known.
     """
 
     tasks: Sequence[TaskCandidate]
     left_out: LeftOut
+    gold: Mapping[str, str]
     answers: Mapping[str, Sequence[Answer]]
     decisions: Mapping[str, Decision]
     waiting: Waiting | None
@@ -169,13 +170,13 @@ class DecisionGenerator(Generator[D], Generic[D]):
         """``decisions.json`` (`generators.decisions.report`); nothing while decisions are missing."""
         return {REPORT: self._report} if self.gathered.waiting is None else {}
 
-    def gold(self) -> Mapping[str, str]:
+    def gold(self, tasks: Iterable[TaskCandidate]) -> Mapping[str, str]:
         """Right answers by key of the task, of the CSV file of gold tasks.
 
         Raises:
-            WrongUse: it lacks a column.
+            WrongUse: it lacks a column, or is not about these tasks.
         """
-        return {} if self.source.gold is None else read_gold(self.source.gold)
+        return {} if self.source.gold is None else read_gold(self.source.gold, tasks)
 
     @property
     def answers_place(self) -> Path:
@@ -216,14 +217,16 @@ class DecisionGenerator(Generator[D], Generic[D]):
         if isinstance(how := self.source.annotators, Simulated):
             given = {one.key: simulated_answers(one, self.source, how, self.seed, self.name) for one in asked}
         else:
-            given = by_task(self._said()) if asked else {}
-        found = {one.key: decided(one, given.get(one.key, ()), self.needed(one)) for one in asked}
+            read = by_task(self._said()) if asked else {}
+            given = {one.key: counting(one, read.get(one.key, ())) for one in asked}
+        found = {one.key: decided(one, given[one.key], self.needed(one)) for one in asked}
         decisions = {key: made for key, made in found.items() if made is not None}
         decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
-        # Of 0.1 * 30 = 3.0000000000000004 decisions three are enough.
-        needed = math.ceil(round(self.source.enough * len(tasks), 6))
+        needed = decisions_needed(self.source.enough, len(tasks))
         missing = needed - len(decisions)
-        return Gathered(tasks, left_out, given, decisions, Waiting(missing, needed) if missing > 0 else None)
+        return Gathered(
+            tasks, left_out, self.gold(tasks), given, decisions, Waiting(missing, needed) if missing > 0 else None
+        )
 
     def _said(self) -> list[Answer]:
         """What people said; raises `WrongUse` where the file has answers of nobody, which no card would tell apart."""

@@ -23,7 +23,8 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
     """What was asked and decided.
 
     question; simulated: settings of annotators who are no people, null for people; tasks, how many of them were
-    decided before anybody was asked (carried), undecided and adjudicated; answers by annotator; by kind of subject how
+    decided before anybody was asked (carried), undecided and adjudicated; answers by annotator, without those that
+    settled a disagreement; by kind of subject how
     many were asked and dropped, by reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked;
     what `DecisionGenerator.measured` gives.
     """
@@ -40,10 +41,10 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
         "carried": len(now.tasks) - len(asked),
         "undecided": len(now.tasks) - len(now.decisions),
         "adjudicated": sum(now.decisions[one.key].adjudicated for one in asked if one.key in now.decisions),
-        "answers": dict(sorted(Counter(one.annotator for one in answers).items())),
+        "answers": dict(sorted(Counter(one.annotator for one in answers if not one.adjudicated).items())),
         "kinds": _by_kind(generator, asked),
         "agreement": {"pairs": [asdict(one) for one in pairs], "mean": mean_kappa(pairs)},
-        "gold": {name: asdict(one) for name, one in gold_accuracy(answers, generator.gold()).items()},
+        "gold": {name: asdict(one) for name, one in gold_accuracy(answers, now.gold).items()},
         "left_out": dict(sorted((+now.left_out).items())),
         **generator.measured(),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -56,6 +57,12 @@ def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> b
 def answers_needed(key: str, overlap: float, several: int) -> int:
     """How many people answer a task: ``several`` for a share ``overlap`` (0-1) of tasks by the hash of their keys."""
     return several if share_of("overlap", key) < overlap else 1
+
+
+def decisions_needed(enough: float, tasks: int) -> int:
+    """How many decisions a build waits for: the share ``enough`` (0-1) of its tasks, rounded up."""
+    # In floating point 0.1 * 30 is 3.0000000000000004, and three are enough.
+    return math.ceil(round(enough * tasks, 6))
 
 
 def share_of(purpose: str, key: str) -> float:

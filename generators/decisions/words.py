@@ -17,20 +17,20 @@ def words_of(one: Mapping[str, Any]) -> str:
     answers = sum(one["answers"].values())
     if made is None:
         people = len(one["answers"])
-        who = f"{people} {'person' if people == 1 else 'people'} gave {answers:,} answers"
+        who = f"{people} {'person' if people == 1 else 'people'} gave {answers:,} answer{'' if answers == 1 else 's'}"
     else:
         who = (
             f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "
             f"know the truth and err in {_percent(made['error_rate'])} of answers"
         )
     text = f"“{title}” was asked of {asked:,}; {who}."
-    for count, words in (
-        (one["carried"], "were decided in an earlier round and not asked again"),
-        (one["adjudicated"], "disagreements were settled by one more answer"),
-        (one["undecided"], "were left undecided, and dropped"),
+    for count, was, were, what in (
+        (one["carried"], "was", "were", "decided in an earlier round and not asked again"),
+        (one["adjudicated"], "disagreement was", "disagreements were", "settled by one more answer"),
+        (one["undecided"], "was", "were", "left undecided, and dropped"),
     ):
         if count:
-            text += f" {count:,} {words}."
+            text += f" {count:,} {was if count == 1 else were} {what}."
     if asked:
         text += f"\n\n{_dropped(one['kinds'])}"
     return text + _agreement(one) + _gold(one["gold"]) + _recall(one.get("verification")) + "\n"

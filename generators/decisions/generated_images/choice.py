@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -102,7 +103,8 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
         """``verification``: its recall, the share it let through of the captions that have an image that fits.
 
         Of n audited captions k have one, so that of all d dropped captions d k / n have. The interval of the recall is
-        that which Wilson's of k / n leaves: those that were let through were all asked.
+        that which Wilson's of k / n leaves: those that were let through were all asked. Undecided captions count as
+        the decided ones of their side do.
         """
         if self.source.least is None:
             return {}
@@ -112,11 +114,14 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             if one.key in now.decisions:
                 fits[one.audit].append(now.decisions[one.key].kept)
         passed, audited = len(fits[False]), share(sum(fits[True]), len(fits[True]))
-        dropped, kept = now.left_out["not-verified"] + audited.of, sum(fits[False])
+        asked = Counter(one.audit for one in now.tasks)
+        dropped, fitting = now.left_out["not-verified"] + asked[True], sum(fits[False])
+        # Where some were left undecided: of all that were let through as large a share fits as of those decided.
+        kept = fitting * asked[False] / max(passed, 1)
         known = kept > 0 and (audited.of > 0 or dropped == 0)
         missed = (audited.count / max(audited.of, 1), audited.high, audited.low)
         recall, low, high = (kept / (kept + dropped * rate) if known else None for rate in missed)
-        counts = {"passed": passed, "passed_fitting": kept, "dropped": dropped}
+        counts = {"passed": passed, "passed_fitting": fitting, "dropped": dropped}
         counts |= {"audited": audited.of, "audited_fitting": audited.count}
         return {"verification": {**counts, "recall": recall, "low": low, "high": high}}
 

@@ -169,6 +169,50 @@ def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_pat
     build_here(recipe, str(out))
     changed = [task for task, row in tables(out).items() if before.get(task) != row]
     assert changed == [stale.key], "the other decisions are the same rows"
+    report = json.loads((out / "_stages/best/_meta/decisions.json").read_bytes())
+    assert report["answers"] == {"a": 2, "b": 1}, "the answer to the image before is not counted"
+    assert "2 people gave 3 answers" in choice().how_made({"decisions.json": report})
+
+
+def test_undecided_captions_count_in_the_recall_as_the_decided_ones_do(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS] * 4 + [LOW] * 4)
+    people = {"answers": str(tmp_path / "answers.sqlite"), "least": 0.5, "audit": 1.0, "enough": 0.5}
+    generator = choice(**people).open(context(tmp_path, "best"))
+    planned = list(generator.plan())
+    said = {True: ("none", "2"), False: ("1", "none")}  # two answers a side: half of each fits, half is undecided
+    given = [
+        answer(one, "a", value, stage="best")
+        for audit, values in said.items()
+        for one, value in zip([one for one in planned if one.audit == audit], values, strict=False)
+    ]
+    with closing(opened(tmp_path / "answers.sqlite")) as connection:
+        insert(connection, given)
+    made_of(generator)
+    found = json.loads(generator.reports()["decisions.json"])["verification"]
+    assert (found["passed_fitting"], found["passed"]) == (1, 2)
+    assert (found["audited_fitting"], found["audited"], found["dropped"]) == (1, 2, 4)
+    assert found["recall"] == 0.5, "two of four on either side"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["key,right"], "not a CSV file with columns key and answer"),
+        (["elsewhere,0"], "'elsewhere' and the other keys are not tasks of this stage"),
+        (["elsewhere,0", "{key},first"], "the answer 'first' to .* is none of 0, 1, 2, none"),
+    ],
+)
+def test_gold_tasks_that_cannot_be_right_are_refused_before_people_are_asked(
+    lines: list[str], words: str, tmp_path: Path
+) -> None:
+    write_stages(tmp_path, [FITS])
+    gold = tmp_path / "gold.csv"
+    settings = {"answers": str(tmp_path / "answers.sqlite"), "gold": str(gold)}
+    [task] = choice(answers=settings["answers"]).open(context(tmp_path, "best")).gathered.tasks
+    head = [] if "right" in lines[0] else ["key,answer"]
+    gold.write_text("\n".join([*head, *(line.format(key=task.key) for line in lines), "last,0"]))
+    with pytest.raises(WrongUse, match=words):
+        choice(**settings).open(context(tmp_path, "best")).waiting()
 
 
 def tasks_of_plan(out: Path) -> list[TaskCandidate]:

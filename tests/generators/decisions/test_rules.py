@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from generators.decisions.questions import QUESTIONS
-from generators.decisions.rules import answers_needed, decided, is_tie
+from generators.decisions.rules import answers_needed, decided, decisions_needed, is_tie
 from tests.generators.decisions.tasks import answer, task
 
 
@@ -75,6 +75,24 @@ def test_overlap_waits_for_enough_people() -> None:
     assert 0.25 < share < 0.35
     assert {answers_needed(f"people-{n}", 0.0, 3) for n in range(100)} == {1}
     assert {answers_needed(f"people-{n}", 1.0, 3) for n in range(100)} == {3}
+
+
+def test_of_several_who_settle_a_tie_the_last_word_counts_unless_it_is_stale() -> None:
+    one = task()
+    again = replace(one, images=one.images[::-1])
+    tie = [answer(one, "a", "none"), answer(one, "b", "2")]
+    settled = [
+        answer(one, "admin", "2", adjudicated=True, at="1"),
+        answer(one, "boss", "none", adjudicated=True, at="2"),
+    ]
+    found = decided(one, [*tie, *settled[::-1]], 2)
+    assert found is not None and (found.choice, found.reason, found.agreement) == ("none", "none-fits", 0.5)
+    stale = answer(again, "admin", "2", adjudicated=True)
+    assert decided(one, [*tie, stale], 2) is None and is_tie(one, [*tie, stale], 2)
+
+
+def test_a_share_of_decisions_is_enough_whatever_rounding_does() -> None:
+    assert [decisions_needed(*of) for of in ((0.1, 30), (0.1, 31), (1.0, 7), (0.001, 5), (1.0, 0))] == [3, 4, 7, 1, 0]
 
 
 def test_the_reason_most_people_gave_is_told() -> None:
