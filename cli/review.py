@@ -112,6 +112,7 @@ def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     told = [f"{found.new:,} answers imported into {stage.name}"]
     told += [f"{found.known:,} were there"] if found.known else []
     told += [f"{found.others:,} of other stages left out"] if found.others else []
+    told += [f"{found.unanswered:,} without an answer left out"] if found.unanswered else []
     print("; ".join(told))
     desk.announce()
 
@@ -121,9 +122,12 @@ def _agreement(desk: ReviewDesk) -> None:
 
     for name, stage in desk.tasks.now().stages.items():
         found = agreement_of_stage(desk, stage)
-        rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
-        rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
-        print_columns(("stage", "annotators", "tasks", "kappa", "95 % interval"), rows)
+        if found.pairs:
+            rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
+            rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
+            print_columns(("stage", "annotators", "tasks", "kappa", "95 % interval"), rows)
+        else:
+            print(f"{name}: no task has answers of two annotators; agreement is not measured")
         if found.gold:
             golds = [
                 [name, who, str(one.of), f"{one.count / one.of:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
@@ -157,7 +161,8 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     def on_ready(base: str) -> None:
         for stage in stages:
             counts = desk.stage_counts(stage)
-            print(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in")
+            ties = f"; ties that wait for the admin: {counts.tied:,}" if counts.tied else ""
+            print(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         for name in access.annotators:
             print(f"{name}: {link(access, Person(name, 'annotator'), base)}")
         print(f"admin: {link(access, Person(ADMIN, 'admin'), base)}")

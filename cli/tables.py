@@ -42,7 +42,7 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
         for number, why in row.get("stale", {}).items():
             print(f"{name} shard {number}: stale, {why}")
         if waiting := row.get("waiting"):
-            print(f"{name}: {missing_words(**waiting)}; ask people with twinset review")
+            print(f"{name}: {missing_words(**waiting)}; ask people with twinset review OUT")
         if spent := row.get("spent"):
             cost = "" if spent["cost"] is None else f", cost {spent['cost']:,.2f}"
             tokens = f"{spent['prompt_tokens']:,} tokens read, {spent['completion_tokens']:,} written"

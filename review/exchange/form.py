@@ -15,7 +15,8 @@ from review.tasks import ReviewTask
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An answer as a file has it. place: where it stands. values: by column of `Answer`; columns may be absent."""
+    """An answer as a file has it. place: where it stands. values: by column of `Answer`; columns may be absent;
+    empty for a task that nobody answered."""
 
     place: str
     values: Mapping[str, Any] = field(default_factory=dict)

@@ -21,11 +21,13 @@ NAMED = 20  # problems that are named
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """new: answers that were stored; known: those that were there; others: rows of other stages, left out."""
+    """new: answers that were stored; known: those that were there; others: rows of other stages, left out; unanswered:
+    rows without an answer, left out."""
 
     new: int
     known: int
     others: int
+    unanswered: int = 0
 
 
 class _Problem(Exception):
@@ -55,9 +57,12 @@ def import_answers(
     problems: Counter[str] = Counter()
     named: list[str] = []
     found: dict[tuple[Asked, str], Answer] = {}
-    others = known = 0
+    others = unanswered = 0
     now, held = utc_now(), store.held()
     for row in rows:
+        if not row.values:
+            unanswered += 1
+            continue
         if row.values.get("stage") not in (None, "", stage.name):
             others += 1
             continue
@@ -75,7 +80,6 @@ def import_answers(
             if len(named) < NAMED:
                 named.append(f"{row.place}: {problem.kind}: {problem}")
             continue
-        known += before is not None
         found[task.asked, answer.annotator] = answer
     if problems:
         counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(problems.items()))
@@ -84,7 +88,7 @@ def import_answers(
         lines = [f"{origin}: {counts}; nothing was imported. Correct or remove these rows:", *named, *more]
         raise WrongUse("\n".join(lines))
     new = store.save_all(found.values())
-    return Imported(new, len(found) - new, others)
+    return Imported(new, len(found) - new, others, unanswered)
 
 
 def _answer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from shards.storage.whole_file import whole_file
 #: Columns of `Answer` by their name in the file; others keep theirs.
 RENAMED = {"participant_id": "annotator", "task_id": "task", "time_taken": "seconds", "completed_at": "at"}
 REQUIRED = ("task_id", "answer")
+SHOWN = ("subject", "texts")  # of the task, for who reads the file; ignored when it is read back
 STATUS = "status"  # of a submission; one that was returned or rejected is not counted
 COUNTED = ("", "APPROVED", "AWAITING REVIEW")
 
@@ -33,13 +35,19 @@ class Prolific(Form):
         answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
         picture: Callable[[ReviewTask, int], Picture],
     ) -> None:
-        """As `Form.write`; images are not part of it."""
+        """As `Form.write`; a task without an answer has a row to fill in. Images are not part of it."""
         with whole_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
-            writer.writerow([_NAMES.get(column, column) for column in COLUMNS])
-            for _, answers in answered:
+            writer.writerow([*(_NAMES.get(column, column) for column in COLUMNS), *SHOWN])
+            for task, answers in answered:
+                shown = (task.candidate.subject, json.dumps(task.candidate.texts, ensure_ascii=False))
+                if not answers:
+                    blank = dict.fromkeys(COLUMNS, "")
+                    asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
+                    writer.writerow([*(blank | asked).values(), *shown])
                 for one in answers:
-                    writer.writerow(int(value) if isinstance(value, bool) else value for value in to_row(one).values())
+                    values = to_row(one).values()
+                    writer.writerow([*(int(value) if isinstance(value, bool) else value for value in values), *shown])
 
     def read(self, path: Path) -> Iterator[Row]:
         """As `Form.read`; submissions that were returned or rejected are left out."""
@@ -51,16 +59,11 @@ class Prolific(Form):
                         f"{path}: no column {lacking[0]!r}; the first line names columns, {REQUIRED} at least"
                     )
                 for row in reader:
-                    if (row.get(STATUS) or "").strip().upper() in COUNTED:
-                        named = {RENAMED.get(name, name): value for name, value in row.items() if name is not None}
-                        yield Row(
-                            f"line {reader.line_num}",
-                            {
-                                name: value
-                                for name, value in named.items()
-                                if name in COLUMNS and value not in (None, "")
-                            },
-                        )
+                    if (row.get(STATUS) or "").strip().upper() not in COUNTED:
+                        continue
+                    named = {RENAMED.get(name, name): value for name, value in row.items() if name is not None}
+                    values = {name: value for name, value in named.items() if name in COLUMNS and value}
+                    yield Row(f"line {reader.line_num}", values if "answer" in values else {})
         except (csv.Error, UnicodeDecodeError) as error:
             raise WrongUse(
                 f"{path}: not CSV in UTF-8 ({error}); export it again, or name its form with --form"

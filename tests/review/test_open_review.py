@@ -155,7 +155,13 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     assert run(str(out), "--export", str(tmp_path / "all.parquet")) == 0
     assert capsys.readouterr().out == f"4 answers to 4 tasks in {tmp_path / 'all.parquet'}\n"
     assert run(str(out), "--agreement") == 0
-    assert "mean" in capsys.readouterr().out
+    assert "no task has answers of two annotators" in capsys.readouterr().out
+    assert run(str(out), "--import", str(tmp_path / "given.csv"), "--annotator", "ben") == 0
+    capsys.readouterr()
+    assert run(str(out), "--agreement") == 0
+    kappa, mean = capsys.readouterr().out.splitlines()[1:]
+    assert kappa.split() == "mine-decisions anna and ben 4 - both said the same of all".split()
+    assert mean.split() == ["mine-decisions", "mean", "-"]
 
 
 @pytest.mark.parametrize(

@@ -120,4 +120,4 @@ def test_the_command_ends_with_a_code_of_its_own(recipe: Any, tmp_path: Path, ca
     assert main(["build", str(path), "--out", str(tmp_path / "out")]) == 3
     assert capsys.readouterr().err.endswith("run the same build again\n")
     assert main(["status", str(tmp_path / "out")]) == 0
-    assert "judged: 4 of 4 decisions are missing; ask people with twinset review\n" in capsys.readouterr().out
+    assert "judged: 4 of 4 decisions are missing; ask people with twinset review OUT\n" in capsys.readouterr().out

@@ -70,9 +70,10 @@ def test_answers_come_back_as_they_were(
     path = tmp_path / f"answers{FORMS[form].suffix}"
     exported(before, path, form)
     after = desk_of(tmp_path / "other", shape)
-    assert imported(after, path) == Imported(8, 0, 0)
+    blank = int(form == "prolific")  # a row for the task that nobody answered
+    assert imported(after, path) == Imported(8, 0, 0, blank)
     assert stored(after) == stored(before)
-    assert imported(after, path) == Imported(0, 8, 0)
+    assert imported(after, path) == Imported(0, 8, 0, blank)
 
 
 def test_label_studio_shows_no_value_and_names_every_image(
@@ -134,6 +135,28 @@ def test_a_short_csv_is_enough(tmp_path: Path) -> None:
     assert imported(desk, path, "anna") == Imported(2, 0, 0)
     found = {one.task: (one.answer, one.reason, one.annotator) for one in stored(desk)}
     assert found == {keys[0]: ("keep", "", "anna"), keys[1]: ("drop", "bad-image", "anna")}
+
+
+def test_an_exported_csv_lists_what_nobody_answered_and_can_be_filled_in(tmp_path: Path) -> None:
+    desk, path = desk_of(tmp_path, "keep-pair"), tmp_path / "tasks.csv"
+    exported(desk, path, "prolific")
+    rows = list(csv.DictReader(path.open(encoding="utf-8", newline="")))
+    tasks = desk.tasks.now().tasks
+    assert [(row["task_id"], row["binding"], row["answer"]) for row in rows] == [
+        (task.candidate.key, task.binding, "") for task in tasks
+    ]
+    assert [(row["subject"], json.loads(row["texts"])) for row in rows] == [
+        (task.candidate.subject, [*task.candidate.texts]) for task in tasks
+    ]
+    rows[2] |= {"answer": "drop", "reason": "fits-both"}
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert imported(desk, path, "anna") == Imported(1, 0, 0, unanswered=5)
+    assert [(one.task, one.answer, one.reason) for one in stored(desk)] == [
+        (tasks[2].candidate.key, "drop", "fits-both")
+    ]
 
 
 def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> None:
