@@ -160,7 +160,7 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     capsys.readouterr()
     assert run(str(out), "--agreement") == 0
     kappa, mean = capsys.readouterr().out.splitlines()[1:]
-    assert kappa.split() == "mine-decisions anna and ben 4 - both said the same of all".split()
+    assert " ".join(kappa.split()) == "mine-decisions anna and ben 4 - both said the same of all"
     assert mean.split() == ["mine-decisions", "mean", "-"]
 
 

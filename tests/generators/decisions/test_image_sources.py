@@ -271,7 +271,7 @@ def test_answers_lie_beside_the_dataset_and_gold_tasks_tell_how_careful_people_a
     write_stages(tmp_path, [FITS, FAILS])
     source = choice(gold=tmp_path / "gold.csv")
     (tmp_path / "_review").mkdir()
-    planned = list(source.open(context(tmp_path, "chosen")).plan())
+    planned = list(choice().open(context(tmp_path, "chosen")).plan())
     (tmp_path / "gold.csv").write_text(f"key,answer\n{planned[0].key},1\n{planned[1].key},none\n")
     with closing(opened(tmp_path / "_review" / "answers.sqlite")) as connection:
         insert(connection, [answer(one, "a", "1", stage="chosen") for one in planned])
