@@ -120,13 +120,17 @@ class Question(ABC):
         if len(winners) > 1 and not self.settled:
             return None
         choice = winners[0]
-        why = Counter(one.reason for one in side if one.answer == choice and one.reason in self.reasons)
         return Decision(
             choice=choice,
             reason=self.drops.get(choice, ""),
-            detail=min(why, key=lambda code: (-why[code], code), default=""),
+            detail=self.why(choice, side),
             votes=len(answers),
             agreement=most / len(answers),
             annotators=tuple(sorted(one.annotator for one in answers)),
             simulated=any(one.simulated for one in answers),
         )
+
+    def why(self, choice: str, answers: Sequence[Answer]) -> str:
+        """The reason given most often by those who chose a value, of equal ones the first by code; empty without one."""
+        given = Counter(one.reason for one in answers if one.answer == choice and one.reason in self.reasons)
+        return min(given, key=lambda code: (-given[code], code), default="")

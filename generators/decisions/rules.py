@@ -22,7 +22,8 @@ def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
 def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> Decision | None:
     """The decision on a task.
 
-    An adjudicated answer alone decides. Otherwise the majority does, as `Question.decide` has it.
+    An adjudicated answer alone decides; where it gives no reason, the reason is that of the others who chose the same.
+    Otherwise the majority decides, as `Question.decide` has it.
 
     Args:
         answers: of the stage; those that do not count for this task are ignored.
@@ -43,7 +44,13 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> 
         simulated = found.simulated or any(one.simulated for one in votes)
         people = tuple(sorted(voters))
         return replace(
-            found, votes=len(votes), agreement=share, annotators=people, simulated=simulated, adjudicated=True
+            found,
+            detail=found.detail or question.why(last.answer, votes),
+            votes=len(votes),
+            agreement=share,
+            annotators=people,
+            simulated=simulated,
+            adjudicated=True,
         )
     return question.decide(votes) if len(votes) >= max(needed, 1) else None
 

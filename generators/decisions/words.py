@@ -23,7 +23,7 @@ def words_of(one: Mapping[str, Any]) -> str:
             f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "
             f"know the truth and err in {_percent(made['error_rate'])} of answers"
         )
-    text = f"“{title}” was asked of {asked:,}; {who}."
+    text = f"“{title}” was asked in {asked:,} {'task' if asked == 1 else 'tasks'}; {who}."
     for count, was, were, what in (
         (one["carried"], "was", "were", "decided in an earlier round and not asked again"),
         (one["adjudicated"], "disagreement was", "disagreements were", "settled by one more answer"),

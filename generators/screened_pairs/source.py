@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from generators.decisions.questions.keep_pair import DROP, KeepPair
 from generators.screened_pairs.asking import SCREENED_OUT
 from manifests.markdown import table
 from manifests.source import Reference, SourceSettings, StageName
@@ -61,7 +62,11 @@ class ScreenedPairs(Source):
         )
         if not lost:
             return text
-        rows = [[why, f"{count:,}", f"{count / found['shown']:.1%}"] for why, count in found["dropped"].items()]
+        said = {**KeepPair.reasons, DROP: "no reason given"}
+        rows = [
+            [said.get(why, why), f"{count:,}", f"{count / found['shown']:.1%}"]
+            for why, count in found["dropped"].items()
+        ]
         return f"{text}\n{table(['dropped because', 'pairs', 'of those shown'], rows)}"
 
     def open(self, context: Context) -> ScreenedPairGenerator:

@@ -279,7 +279,7 @@ def test_answers_lie_beside_the_dataset_and_gold_tasks_tell_how_careful_people_a
     assert generator.waiting() is None
     report = json.loads(generator.reports()["decisions.json"])
     assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"], report["simulated"]) == (1, 2, None)
-    assert "was asked of 2; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
+    assert "was asked in 2 tasks; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
     (tmp_path / "gold.csv").write_text("task,answer\n")
     with pytest.raises(WrongUse, match=r"gold\.csv: not a CSV file with columns key and answer"):
         source.open(context(tmp_path, "chosen")).reports()

@@ -100,6 +100,10 @@ def test_the_reason_most_people_gave_is_told() -> None:
     why = ("fits-both", "bad-image", "fits-both")
     found = decided(one, [answer(one, f"person-{n}", "drop", reason=code) for n, code in enumerate(why)])
     assert found is not None and found.detail == "fits-both"
+    tie = [answer(one, "a", "drop", reason="bad-image"), answer(one, "b", "keep")]
+    settled = {"annotator": "admin", "value": "drop", "adjudicated": True}
+    details = [decided(one, [*tie, answer(one, **settled, reason=reason)], 2) for reason in ("", "offensive")]
+    assert [made and made.detail for made in details] == ["bad-image", "offensive"], "the admin's own comes first"
 
 
 @pytest.mark.parametrize("name", sorted(QUESTIONS))
