@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -50,6 +51,7 @@ class AnswerStore:
             try:
                 schema(self._connection)
                 self._follow()
+                self._file = path.stat()
             except BaseException:
                 self._connection.close()
                 raise
@@ -159,6 +161,7 @@ class AnswerStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._lock, self._explained():
+            self._still_there()
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -167,6 +170,18 @@ class AnswerStore:
                 if self._connection.in_transaction:  # a full disk can end it
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _still_there(self) -> None:
+        """Raise `BuildFailed` when the file was removed or replaced: SQLite would write into what no name leads to."""
+        try:
+            same = os.path.samestat(self._file, self.path.stat())
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise BuildFailed(
+                f"{self.path}: was moved, removed or replaced while it was open; nothing was saved, put it back, or "
+                "start twinset review again"
+            )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from generators.papers import BIVLC
 from manifests.errors import WrongUse
@@ -67,6 +67,13 @@ class Decisions(Source):
     def simulated(self) -> bool:
         """Whether nobody answers."""
         return isinstance(self.annotators, Simulated)
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _file(cls, value: Any) -> Any:
+        if isinstance(value, str) and "://" in value:
+            raise ValueError("is a URL, and SQLite needs a file of this machine; name one, or copy an export there")
+        return value
 
     @model_validator(mode="after")
     def _enough_annotators(self) -> Decisions:

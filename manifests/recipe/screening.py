@@ -41,6 +41,10 @@ def expanded(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         if taken := next((one for one in (candidates, decisions) if one in added or one in subsets), ""):
             raise _wrong(name, asked, f"it adds a stage {taken!r}, and the recipe has one; rename that")
         settings = asked if isinstance(asked, Mapping) else {}
+        if own := next((key for key in ("kind", "pairs") if key in settings), ""):
+            raise _wrong(
+                name, asked, f"{own!r} cannot be set: people are asked about the pairs of this subset; remove it"
+            )
         shared = {key: plain[key] for key in ("shard_size", "split") if key in plain}
         stored = {"encoding": plain["encoding"]} if "encoding" in plain else {}
         added[candidates] = {**plain, "known_as": name}

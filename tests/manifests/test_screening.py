@@ -63,6 +63,12 @@ def test_the_shipped_recipe_offers_it(name: str) -> None:
         ([], {"screening": 3}, "subsets.eq-gebc.screening: write true, false, or settings of pair-screening"),
         ([], {"screening": {"overlap": 2}}, "subsets.eq-gebc.screening.overlap: Input should be less than or equal"),
         ([], {"screening": {"overlp": 1}}, "screening.overlp: unknown key; did you mean 'overlap'?"),
+        (
+            [],
+            {"screening": {"pairs": "/out/b"}},
+            "'pairs' cannot be set: people are asked about the pairs of this subset",
+        ),
+        ([], {"screening": {"answers": "https://a.example/x"}}, "screening.answers: Value error, is a URL, and SQLite"),
         ([], {"screenin": True}, "subsets.eq-gebc.screenin: unknown key; did you mean 'screening'?"),
         ([], {"screening": True, "stages": {"eq-gebc-decisions": GEBC}}, "adds a stage 'eq-gebc-decisions', and the"),
         ([], {"screening": True, "shard_size": 0}, "subsets.eq-gebc.shard_size: Input should be greater"),

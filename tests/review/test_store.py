@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generators.decisions.answers import Answer, read_answers
-from manifests.errors import WrongUse
+from manifests.errors import BuildFailed, WrongUse
 from review.store import AnsweredOtherwise, AnswerStore
 
 FIRST = Answer(
@@ -90,3 +90,14 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"not a database, but long enough to be looked at as one" * 40)
     with pytest.raises(WrongUse, match=r"answers\.sqlite: not a file of answers"):
         AnswerStore(path)
+
+
+def test_nothing_is_saved_into_a_file_that_was_taken_away(store: AnswerStore) -> None:
+    store.save(FIRST)
+    away = store.path.with_name("away.sqlite")
+    store.path.rename(away)
+    for act in (lambda: store.save(replace(FIRST, task="s-b")), lambda: store.undo("anna", ASKED)):
+        with pytest.raises(BuildFailed, match="was moved, removed or replaced while it was open; nothing was saved"):
+            act()
+    away.rename(store.path)
+    assert store.save(replace(FIRST, task="s-b"))
