@@ -131,6 +131,6 @@ class Question(ABC):
         )
 
     def why(self, choice: str, answers: Sequence[Answer]) -> str:
-        """The reason given most often by those who chose a value, of equal ones the first by code; empty without one."""
+        """The reason given most often by those who chose a value, of equal ones the first by code; empty if none."""
         given = Counter(one.reason for one in answers if one.answer == choice and one.reason in self.reasons)
         return min(given, key=lambda code: (-given[code], code), default="")
