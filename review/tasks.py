@@ -21,6 +21,7 @@ from generators.decisions.task import TaskCandidate
 from generators.decisions.task_plans import planned_tasks
 from manifests.errors import TwinsetError, WrongUse
 from review.store import Asked
+from review.unmarked import unmarked
 from shards.contracts import LeftOut
 from shards.records import planned_stage, stages_in
 from shards.storage import layout
@@ -151,11 +152,14 @@ class ReviewTasks:
             return self._loaded
 
     def picture(self, task: ReviewTask, number: int) -> Picture:
-        """An image of a task; raises what `DecisionGenerator.picture` raises, and `WrongUse` when the stage is gone."""
+        """An image of a task as people see it: without its metadata.
+
+        Raises what `DecisionGenerator.picture` raises, and `WrongUse` when the stage is gone.
+        """
         stage = self._loaded.stages.get(task.stage)
         if stage is None:
             raise WrongUse(f"{self.store.root}: {task.stage} is being planned again; reload the page")
-        return stage.generator.picture(task.candidate, number)
+        return unmarked(stage.generator.picture(task.candidate, number))
 
     def image_id(self, task: ReviewTask, number: int) -> str:
         """What the page calls an image: it tells nothing of its number or content."""
