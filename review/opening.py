@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from generators.decisions.answers import form_of
 from manifests.canonical import digest
 from manifests.errors import WrongUse
 from manifests.locations import cache_folder
@@ -27,7 +28,8 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
         on_enough: as for `ReviewDesk`.
 
     Raises:
-        WrongUse: nothing was planned below OUT, a named stage asks nobody, or a stage cannot be read.
+        WrongUse: nothing was planned below OUT, a named stage asks nobody, a stage cannot be read, or its answers lie
+            in a Parquet file.
     """
     store = Store(out)
     if not stages_in(store):
@@ -43,6 +45,11 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
     tasks.now()
     if tasks.answers is None:
         raise WrongUse("; ".join(f"{name}: {problem}" for name, problem in tasks.problems.items()))
+    if form_of(tasks.answers) == "parquet":
+        raise WrongUse(
+            f"{tasks.answers}: is an exported file, to which no answers can be added; leave out the setting answers, "
+            "build again, and import the file with --import"
+        )
     return ReviewDesk(tasks, AnswerStore(tasks.answers), on_enough)
 
 

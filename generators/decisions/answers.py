@@ -187,6 +187,21 @@ def table_of(answers: Iterable[Answer]) -> pa.Table:
     return pa.Table.from_pylist([to_row(one) for one in answers], SCHEMA)
 
 
+def form_of(place: Path) -> str | None:
+    """``sqlite`` or ``parquet``; None where the file is absent or empty. Raises `WrongUse` where it is neither."""
+    try:
+        with place.open("rb") as stream:
+            begin = stream.read(16)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WrongUse(f"{place}: cannot be read ({error.strerror}); name a file of answers") from error
+    form = next((form for magic, form in _MAGIC.items() if begin.startswith(magic)), None)
+    if form is None and begin:
+        raise WrongUse(f"{place}: neither the review page's SQLite file nor a Parquet file of answers; name one")
+    return form
+
+
 def read_answers(place: Path, stage: str) -> list[Answer]:
     """Answers to the tasks of a stage, in the order of task, binding and annotator; none where the file is absent.
 
@@ -196,16 +211,7 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
     Raises:
         WrongUse: the file is neither of these, or damaged.
     """
-    try:
-        with place.open("rb") as stream:
-            begin = stream.read(16)
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise WrongUse(f"{place}: cannot be read ({error.strerror}); name a file of answers") from error
-    form = next((form for magic, form in _MAGIC.items() if begin.startswith(magic)), None)
-    if form is None and begin:
-        raise WrongUse(f"{place}: neither the review page's SQLite file nor a Parquet file of answers; name one")
+    form = form_of(place)
     try:
         rows = [] if form is None else _from_sqlite(place, stage) if form == "sqlite" else _from_parquet(place, stage)
         return sorted(map(from_row, rows), key=lambda one: (one.task, one.binding, one.annotator))

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 import twinset
 from cli.main import main
+from generators.decisions.answers import table_of
 from manifests.errors import DecisionsMissing, WrongUse
 from manifests.recipe import Recipe, parse_recipe
 from review.access import read_secret
@@ -180,6 +182,16 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
 def test_wrong_use_is_told(out: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
     assert run(str(out), *options) == 2
     assert words in capsys.readouterr().err
+
+
+def test_an_exported_file_takes_no_answers(drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exported = tmp_path / "answers.parquet"
+    pq.write_table(table_of([]), exported)
+    waiting(drawn, tmp_path / "new", answers=str(exported))
+    before = exported.read_bytes()
+    assert run(str(tmp_path / "new")) == 2
+    assert "no answers can be added; leave out the setting answers" in capsys.readouterr().err
+    assert exported.read_bytes() == before
 
 
 def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
