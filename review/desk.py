@@ -53,7 +53,7 @@ class ReviewDesk:
         self._states: dict[str, tuple[tuple[Answer, ...], str]] = {}
 
     def next(self, annotator: str, count: int) -> list[dict[str, Any]]:
-        """The next tasks of an annotator as the page is told of them."""
+        """The next tasks of an annotator, as JSON for the page."""
         loaded, held = self.tasks.now(), self.store.held()
         progress = self.progress(annotator)
         found = self.queue.next(loaded.tasks, held, annotator, count)

@@ -47,7 +47,7 @@ def chosen(task: ReviewTask, annotator: str, name: str) -> Chosen | None:
 
 
 def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, int], str]) -> dict[str, Any]:
-    """What the page is told of a task: neither which option is right nor what any of them is.
+    """A task as JSON for the page. It says neither which option is right nor what any of them is.
 
     Args:
         image_url: of an image of a task.

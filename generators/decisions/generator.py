@@ -91,7 +91,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
         return None
 
     def measured(self) -> Mapping[str, Any]:
-        """What its report has besides (`generators.decisions.report.report_of`)."""
+        """Further entries of its report (`generators.decisions.report.report_of`)."""
         return {}
 
     def inputs(self) -> str:
