@@ -84,4 +84,6 @@ def test_bivlc_with_simulated_people(tmp_path: Path, contents: Callable[[Path], 
             len(asked),
         )
         (pair,) = report["agreement"]["pairs"]
-        assert pair["tasks"] == len(asked) and pair["low"] <= expected_kappa(asked, ERROR_RATE) <= pair["high"], name
+        assert pair["tasks"] == len(asked), name
+        if name == "chosen" or pair["kappa"] is not None:  # of a round in which all agreed there is none
+            assert pair["low"] <= expected_kappa(asked, ERROR_RATE) <= pair["high"], name

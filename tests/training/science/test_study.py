@@ -79,7 +79,7 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
     for run in (*studies[0].bases(), *studies[0].after_base()):
         done = [study.done(run) for study in studies]
         assert done[0] is not None and done[1] is not None and done[0].weights == done[1].weights, run.name
-    assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out"}
+    assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out", "shifted"}
     # Nothing in a study names the place where it lies.
     moved = killed.rename(tmp_path / "moved")
     (moved / "results.json").unlink()
