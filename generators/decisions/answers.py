@@ -176,12 +176,6 @@ def is_position(value: object) -> bool:
     return isinstance(value, int) and -1 <= value < 2**31
 
 
-def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
-    """Add answers and commit them; one whose primary key is there is left out."""
-    with connection:
-        connection.executemany(INSERT, ([*to_row(one).values()] for one in answers))
-
-
 def table_of(answers: Iterable[Answer]) -> pa.Table:
     """Answers as a table, for exports."""
     return pa.Table.from_pylist([to_row(one) for one in answers], SCHEMA)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
-from generators.decisions.answers import Answer
+from generators.decisions.answers import INSERT, Answer, to_row
 from generators.decisions.task import TaskCandidate
 
 
@@ -29,3 +31,9 @@ def answer(to: TaskCandidate, annotator: str, value: str, **fields: Any) -> Answ
     """What an annotator says to a task."""
     given = {"stage": "people", "task": to.key, "binding": to.binding, "annotator": annotator, "answer": value}
     return Answer(**{**given, **fields})
+
+
+def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
+    """Commit answers to a file, as people give them on the page; one whose primary key is there is left out."""
+    with connection:
+        connection.executemany(INSERT, ([*to_row(one).values()] for one in answers))

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.decisions.answers import COLUMNS, insert, read_answers, schema, table_of, to_row
+from generators.decisions.answers import COLUMNS, read_answers, schema, table_of, to_row
 from manifests.errors import WrongUse
 from review.store import AnswerStore
-from tests.generators.decisions.tasks import answer, task
+from tests.generators.decisions.tasks import answer, insert, task
 
 ONE = task()
 GIVEN = [

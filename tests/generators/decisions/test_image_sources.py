@@ -14,7 +14,6 @@ import pytest
 import twinset
 from generators.contract import check_source
 from generators.decisions.agreement import share
-from generators.decisions.answers import insert
 from generators.decisions.generated_images.ambiguity import ImageAmbiguity
 from generators.decisions.generated_images.choice import ImageChoice
 from generators.decisions.generator import DecisionGenerator
@@ -29,7 +28,7 @@ from stages.job import Job
 from stages.run_here import build_here
 from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
 from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
-from tests.generators.decisions.tasks import answer
+from tests.generators.decisions.tasks import answer, insert
 from tests.generators.decisions.test_answers import opened
 
 STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}

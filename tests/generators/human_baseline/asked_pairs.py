@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import twinset
-from generators.decisions.answers import FILE, Answer, insert, schema
+from generators.decisions.answers import FILE, Answer, schema
 from generators.human_baseline.generator import HumanBaselineGenerator
 from generators.human_baseline.source import HumanBaseline
 from manifests.recipe import Recipe, parse_recipe
@@ -20,6 +20,7 @@ from shards.contracts import Context
 from shards.earlier import Earlier
 from shards.storage.store import Store
 from stages.job import Job
+from tests.generators.decisions.tasks import insert
 
 PAIRS, SAMPLE = 150, 6
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 import twinset
 from generators.contract import check_source
-from generators.decisions.answers import FILE, Answer, insert, schema
+from generators.decisions.answers import FILE, Answer, schema
 from generators.decisions.generator import DecisionGenerator
 from manifests.errors import DecisionsMissing, WrongUse
 from manifests.recipe import Recipe, parse_recipe
@@ -23,6 +23,7 @@ from shards.contracts import Context, Source
 from shards.read import read_samples
 from shards.storage.store import Store
 from stages.job import Job
+from tests.generators.decisions.tasks import insert
 
 PAIRS = 6
 DROPPED = {"p1": "not-visible", "p4": "fits-both"}
