@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 import sqlite3
 from collections.abc import Iterable
@@ -214,7 +215,10 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
 
 
 def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(f"file:{quote(str(place))}?mode=ro", uri=True, timeout=30)) as connection:
+    # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
+    fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
+    how = "immutable=1" if fixed else "mode=ro"
+    with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
         if "answers" not in _check_tables(connection):
             return []
         connection.row_factory = sqlite3.Row

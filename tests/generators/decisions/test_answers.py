@@ -113,3 +113,15 @@ def test_a_row_that_is_no_answer_is_named(wrong: dict[str, Any], tmp_path: Path)
             connection.commit()
         with pytest.raises(WrongUse, match=rf"answers\.sqlite: not a file of answers \({name} is"):
             AnswerStore(tmp_path / "answers.sqlite")
+
+
+def test_answers_in_a_folder_that_cannot_be_written_to_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "answers.sqlite"
+    with closing(opened(path)) as connection:
+        insert(connection, GIVEN)
+    before = tmp_path.stat().st_mtime_ns
+    monkeypatch.setattr("os.access", lambda place, mode: Path(place) != tmp_path)
+    assert read_answers(path, "people") == GIVEN
+    assert tmp_path.stat().st_mtime_ns == before, "SQLite made files in it"
