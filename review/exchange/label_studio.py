@@ -75,7 +75,12 @@ class LabelStudio(Form):
                 raise WrongUse(f"{path}: {place} has no data and annotations; export it as JSON, not as JSON-MIN")
             for annotation in annotations:
                 if isinstance(annotation, Mapping) and not annotation.get("was_cancelled"):
-                    yield Row(place, _values(data, annotation))
+                    try:
+                        yield Row(place, _values(data, annotation))
+                    except (TypeError, ValueError, AttributeError) as error:
+                        raise WrongUse(
+                            f"{path}: {place}: an annotation is not Label Studio's ({error}); export it again"
+                        ) from error
 
 
 def _shape(task: ReviewTask) -> tuple[int, ...]:

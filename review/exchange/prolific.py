@@ -58,6 +58,8 @@ class Prolific(Form):
                     raise WrongUse(
                         f"{path}: no column {lacking[0]!r}; the first line names columns, {REQUIRED} at least"
                     )
+                if len(set(reader.fieldnames or ())) < len(reader.fieldnames or ()):
+                    raise WrongUse(f"{path}: two columns have one name; keep the one that is meant")
                 for row in reader:
                     if (row.get(STATUS) or "").strip().upper() not in COUNTED:
                         continue

@@ -220,6 +220,8 @@ def test_a_value_that_no_answer_has_is_named(tmp_path: Path, column: str, value:
         ("a.parquet", b"no", "not Parquet"),
         ("a.json", b"{", "not JSON"),
         ("a.json", b'[{"id": 1}]', "no data and annotations"),
+        ("a.json", b'[{"data": {}, "annotations": [{"result": [{"from_name": []}]}]}]', "task 1: an annotation is not"),
+        ("a.csv", b"task_id,answer,answer\nx,keep,drop\n", "two columns have one name"),
         ("a.csv", b"key,answer\n", "no column 'task_id'"),
         ("a.csv", b"task_id,answer\n\xff,keep\n", "not CSV in UTF-8"),
         ("a.txt", b"", "its form is not known"),
