@@ -18,7 +18,7 @@ from evaluation.scorers.contract import NotApplicable, Running
 from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import winoground
 from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, drawn, matchings
-from tests.evaluation.features.test_score_table import queries
+from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 
