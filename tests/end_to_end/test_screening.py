@@ -70,8 +70,8 @@ def test_decisions_from_a_csv_make_the_final_set(
     lost, left = len(dropped), count - len(dropped)
     for words in (
         f"{count} were made. People judged {count} of them and kept {left}; {lost} were dropped and 0 left undecided.",
-        f"| not-visible | {lost} | {lost / count:.1%} |",
-        "1 people gave",
+        f"| the difference cannot be seen | {lost} | {lost / count:.1%} |",
+        "1 person gave",
         "made from [Kinetics-GEB+ (GEBC)](https://github.com/showlab/geb-plus) following [EqBen]",
         "people looked at the pair and dropped it",
         "known_as: eq-gebc",
