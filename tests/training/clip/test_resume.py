@@ -15,22 +15,11 @@ from manifests.errors import BuildFailed
 from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
+from tests.training.clip.killed_runs import Killed, killed_after
 from training.clip import train
 from training.clip.checkpoints import Checkpoints, Receipt
 from training.clip.train import train_clip
 from training.clip.validation import Validation
-
-
-class Killed(Exception):
-    """Instead of SIGKILL: nothing of the run catches it."""
-
-
-def killed_after(step: int) -> train.OnProgress:
-    def stop(done: int, steps: int, row: dict[str, Any]) -> None:
-        if done == step:
-            raise Killed
-
-    return stop
 
 
 def last_receipt(out: Path) -> Receipt:

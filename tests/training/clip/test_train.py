@@ -18,6 +18,7 @@ from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import images
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
+from tests.training.clip.killed_runs import Killed, killed_after
 from training.clip import history, train
 from training.clip.checkpoints import Checkpoints
 from training.clip.history import History
@@ -27,18 +28,6 @@ FILES = {
     *("README.md", "best.safetensors", "data.json", "history.jsonl", "last.safetensors", "open_clip_config.json"),
     *("open_clip_model.safetensors", "report.html", "result.json", "settings.json", "tensorboard"),
 }
-
-
-class Killed(Exception):
-    """Instead of SIGKILL: nothing of the run catches it."""
-
-
-def killed_after(step: int) -> train.OnProgress:
-    def stop(done: int, steps: int, row: dict[str, Any]) -> None:
-        if done == step:
-            raise Killed
-
-    return stop
 
 
 def sha256(path: Path) -> str:
