@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-EMBEDDED = "en_captions_sm"  # the pipeline that comes with twinset: CREDITS.md
+EMBEDDED = "en_captions_sm"  # the default
+ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
 LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser")  # what the relations depend on, besides pyarrow
 
 _REMEDY = (
-    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or "
-    f"{EMBEDDED}, which comes with twinset"
+    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
+    f"that comes with twinset: {', '.join(ALL_EMBEDDED)}"
 )
 
 BATCH = 128  # captions a call of the network
@@ -53,12 +54,12 @@ class Pipeline:
 
 
 def find_pipeline(name: str = EMBEDDED) -> Pipeline:
-    """The pipeline called so: `EMBEDDED`, an installed package, or a folder, in this order.
+    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
 
     Raises `WrongUse` when there is none.
     """
-    if name == EMBEDDED:
-        folder = Path(__file__).parent / EMBEDDED
+    if name in ALL_EMBEDDED:
+        folder = Path(__file__).parent / name
         return _pipeline(name, str(folder), folder)
     if name.isidentifier() and (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None:
         return _pipeline(name, name, Path(spec.origin).parent)

@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from generators.scene_graphs.relations import EMBEDDED, SceneGraphParser, find_pipeline
+from generators.scene_graphs.relations import ALL_EMBEDDED, EMBEDDED, SceneGraphParser, find_pipeline
 from manifests.errors import WrongUse
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_embedded_pipeline_is_whole() -> None:
-    found = find_pipeline()
-    assert found.digest == "88e132622f21c63afc67d9bdd7f150c2"  # its relations change with it
-    assert not found.torch
+def test_the_embedded_pipelines_are_whole() -> None:
+    digests = {
+        "en_captions_sm": "88e132622f21c63afc67d9bdd7f150c2",
+        "en_ewt_sm": "209a4735bf250717cb5329781b20b22e",
+    }
+    assert {name: find_pipeline(name).digest for name in ALL_EMBEDDED} == digests  # relations change with them
+    assert find_pipeline() == find_pipeline(EMBEDDED)
+    assert not any(find_pipeline(name).torch for name in ALL_EMBEDDED)
     credits = (ROOT / "generators/scene_graphs/CREDITS.md").read_text()
     assert "CC BY-SA 4.0" in credits and "English\nEWT" in credits
+    assert all(f"## {name}" in credits for name in ALL_EMBEDDED)
 
 
 def test_a_pipeline_by_path_is_told_by_its_files(tmp_path: Path) -> None:
