@@ -26,9 +26,12 @@ the sampling:
     python -m evaluation.caption_statistics > docs/eq_kubric_statistics.md
 
 Relations are sampled evenly, and so are the phrases of one relation: "in front of" has no synonym and is said more
-often than "on the left hand of". Attribute sets are sampled evenly, and so are the members of one set. Two fifths of
-the location pairs have something on top, and only things that can carry it can be their subjects: those come a little
-more often.
+often than "on the left hand of". Attribute sets are sampled evenly, and so are the members of one set.
+
+No two location pairs show the same, except for those with something on top. They are two fifths of the pairs, but there
+are only 512 of them: an object lies on another in 128 ways, and each has four other relations. When all 512 were used,
+some are used again with the two images in the other order. Objects that can carry many others are therefore subjects
+half as often again as the rest.
 """
 
 

@@ -42,7 +42,7 @@ class KubricCandidate(CaptionedCandidate):
 class KubricGenerator(Generator[Kubric]):
     """Pairs of scenes, drawn from the vocabulary, rendered and proved."""
 
-    version = 1
+    version = 2
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")

@@ -5,12 +5,15 @@ Captions are the templates of EqBen in right English.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, count, permutations, product
-from typing import Literal
+from typing import Literal, TypeVar
 
-from generators.even_sampling import Balance
+import numpy as np
+from numpy.typing import NDArray
+
+from generators.even_sampling import Balance, Rounds
 from generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary
 from generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
 from manifests.canonical import generator_for
@@ -30,6 +33,7 @@ VERBS = ("is", "is located", "is placed")
 PLACES = ("in the scene", "on the platform")
 COUNTS = (1, 2, 3, 4, 5)
 SIZES: tuple[Size, ...] = ("small", "", "large")  # in order; empty: ordinary, and not said
+T = TypeVar("T")
 
 RELATION_TEMPLATE = "The {object} {verb} {place} the {subject}."
 COUNTING_TEMPLATES = ("There {verb} {object} {place}.", "{object} {verb} {place}.")
@@ -126,18 +130,22 @@ def draw_pairs(
 
 
 class _Drawing:
-    """One draw after another. What is constrained most is drawn first, so that what follows can make up for it."""
+    """One draw after another. What is constrained most is drawn first, so that what follows can make up for it.
+
+    No fact comes again before all facts that share its relations (or what is counted, or its members and relation).
+    """
 
     def __init__(self, vocabulary: Vocabulary, names: Usable, available: Collection[str], balance: Balance) -> None:
         self._vocabulary = vocabulary
         self._names = names
         self._available = available
         self._pick = balance.pick
-        self._carried = {
-            subject: [name for name in names.objects if name != subject and self._fits(name, subject)]
-            for subject in names.objects
-        }
-        self._carriers = [subject for subject, carried in self._carried.items() if carried]
+        self._rounds = Rounds()
+        objects = names.objects
+        # (subject, object): which are two things, and of which the second can lie on the first.
+        self._others = ~np.eye(len(objects), dtype=bool)
+        fits = [[self._fits(name, subject) for name in objects] for subject in objects]
+        self._carried = self._others & np.array(fits, dtype=bool).reshape(self._others.shape)
 
     def planned(self, index: int, drawn: Drawn) -> Planned:
         """What is drawn, with a wording for each of its images."""
@@ -148,21 +156,26 @@ class _Drawing:
 
     def location(self) -> Drawn:
         """One object at two places around one subject."""
-        possible = [relation for relation in RELATIONS if relation != "on-top" or self._carriers]
+        names = self._names.objects
+        possible = [relation for relation in RELATIONS if relation != "on-top" or self._carried.any()]
         relations = self._pick("relations", list(permutations(possible, 2)))
-        if "on-top" in relations:
-            subject = self._pick("subject", self._carriers, relations)
-            others = self._carried[subject]
-        else:
-            subject = self._pick("subject", self._names.objects, relations)
-            others = [name for name in self._names.objects if name != subject]
-        thing = self._thing(self._pick("object", others, subject, relations))
+        open_pairs = self._carried if "on-top" in relations else self._others
+        ranks = self._rounds.ranks(relations, relations[::-1], open_pairs.shape)
+        due = open_pairs & (ranks == ranks[open_pairs].min())
+        subject = self._pick("subject", _where(names, due.any(axis=1)), relations)
+        row = due[names.index(subject)]
+        name = self._pick("object", _where(names, row), subject, relations)
+        self._rounds.use(relations, (names.index(subject), names.index(name)))
+        thing = self._thing(name)
         return Drawn("location", thing, thing, self._thing(subject), *relations, 1, 1)
 
     def counting(self) -> Drawn:
         """One kind of thing, two counts of it."""
         name = self._pick("object", self._names.objects)
-        counts = self._pick("counts", list(permutations(COUNTS, 2)), name)
+        ranks = {counts: self._rounds.ranks((name, counts), (name, counts[::-1])) for counts in permutations(COUNTS, 2)}
+        due = [counts for counts, rank in ranks.items() if rank == min(ranks.values())]
+        counts = self._pick("counts", due, name)
+        self._rounds.use((name, counts))
         thing = self._thing(name)
         return Drawn("counting", thing, thing, None, "", "", *counts)
 
@@ -172,15 +185,21 @@ class _Drawing:
         members = self._names.sets[kind]
         name0 = self._pick("member0", members)
         name1 = self._pick("member1", [name for name in members if told_apart(name, name0)], name0)
-        subjects = [name for name in self._names.objects if self._vocabulary.objects[name].kind != kind]
-        carriers = [name for name in subjects if self._fits(name0, name) and self._fits(name1, name)]
-        relation = self._pick("relation", [r for r in RELATIONS if r != "on-top" or carriers], kind)
+        objects = self._names.objects
+        subjects = np.array([self._vocabulary.objects[name].kind != kind for name in objects])
+        carriers = subjects & [self._fits(name0, name) and self._fits(name1, name) for name in objects]
+        relation = self._pick("relation", [r for r in RELATIONS if r != "on-top" or carriers.any()], kind)
         # Nothing large is put on something smaller, where it would not lie.
         both = combinations_with_replacement(SIZES, 2) if relation == "on-top" else product(SIZES, repeat=2)
-        size, subject_size = self._pick("sizes", list(both), relation)
-        subject = self._pick("subject", carriers if relation == "on-top" else subjects, relation, kind)
-        object0, object1 = self._thing(name0, size), self._thing(name1, size)
-        return Drawn("attribute", object0, object1, self._thing(subject, subject_size), relation, relation, 1, 1)
+        sizes = list(both)
+        open_subjects = carriers if relation == "on-top" else subjects
+        ranks = self._rounds.ranks((relation, name0, name1), (relation, name1, name0), (len(sizes), len(objects)))
+        due = open_subjects & (ranks == ranks[:, open_subjects].min())
+        picked = self._pick("sizes", _where(sizes, due.any(axis=1)), relation)
+        subject = self._pick("subject", _where(objects, due[sizes.index(picked)]), relation, kind)
+        self._rounds.use((relation, name0, name1), (sizes.index(picked), objects.index(subject)))
+        object0, object1 = self._thing(name0, picked[0]), self._thing(name1, picked[0])
+        return Drawn("attribute", object0, object1, self._thing(subject, picked[1]), relation, relation, 1, 1)
 
     def _wording(self, which: Literal[0, 1], drawn: Drawn) -> Wording:
         relation = (drawn.relation0, drawn.relation1)[which]
@@ -197,6 +216,10 @@ class _Drawing:
 
     def _fits(self, name: str, under: str) -> bool:
         return self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
+
+
+def _where(options: Sequence[T], wanted: NDArray[np.bool_]) -> list[T]:
+    return [option for option, one in zip(options, wanted, strict=True) if one]
 
 
 def caption(drawn: Drawn, which: Literal[0, 1], wording: Wording, vocabulary: Vocabulary) -> str:
