@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class IndexSummary:
 
     rejected: by reason. by_filter: by the filter that rejected (``generator`` where nothing was made), then reason.
     kept_by_split: samples a split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles
-    that some sample has a picture for.
+    that some sample has a picture for. flagged: kept samples by the flag that they have.
     """
 
     planned: int
@@ -24,3 +24,4 @@ class IndexSummary:
     tars: Mapping[str, int]
     bytes: int
     images: tuple[str, ...] = ()
+    flagged: Mapping[str, int] = field(default_factory=dict)

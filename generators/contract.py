@@ -123,6 +123,8 @@ def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[
             kind = type(one).kind.name
             _expect(kind == source.makes, f"{one.key}: a {kind} from a source that makes {source.makes}s")
     samples = [one for one in made if not isinstance(one, Rejected | TableRows)]
+    for sample in samples:
+        _check_explained(source, sample.flags)
     _check_forms((one.key, one.provenance) for one in samples)
 
 

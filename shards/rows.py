@@ -42,7 +42,8 @@ class Row:
     """Verdict on one candidate for a sample.
 
     identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
-    when it could not be made; empty when kept.
+    when it could not be made; empty when kept. reason: why it was rejected; of a kept one its flags, with spaces
+    between them.
     words: by column (`shards.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
     encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,8 @@ from stages.status import StageState
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
 
+FLAGGED = "flagged.parquet"
+_FLAGGED = pa.schema([(name, pa.string()) for name in ("key", "identity", "tar", "split", "group", "reason")])
 _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
 
 
@@ -57,16 +60,23 @@ def is_indexed(store: Store, state: StageState) -> bool:
 def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
-    The bytes depend on the rows alone. Raises `BuildFailed` when rows and receipt of a shard disagree.
+    Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the rows alone.
+    Raises `BuildFailed` when rows and receipt of a shard disagree.
     """
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
     store.remove(place)
     kept_schema, rejected_schema = index_schemas(makes, columns)
     sizes: dict[str, int] = {}
-    count = 0
+    count = flags = 0
     with store.spool() as spool:
-        kept_file, rejected_file = spool / "index.parquet", spool / "rejections.parquet"
-        with _streamed(kept_file, kept_schema) as add, _streamed(rejected_file, rejected_schema) as add_rejected:
+        kept_file, rejected_file, flagged_file = (
+            spool / name for name in ("index.parquet", "rejections.parquet", FLAGGED)
+        )
+        with (
+            _streamed(kept_file, kept_schema) as add,
+            _streamed(rejected_file, rejected_schema) as add_rejected,
+            _streamed(flagged_file, _FLAGGED) as add_flagged,
+        ):
             for number, split, planned, kept, tar_size in state.done.columns("split", "planned", "kept", "tar_size"):
                 table = _rows_of(store, home, number)
                 good = table.filter(pc.equal(table["verdict"], rows.KEPT))
@@ -82,10 +92,17 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
                 if tar:
                     sizes[tar] = kept
                 count += len(good)
-                add(good.append_column("tar", pa.array([tar] * len(good), pa.string())))
+                good = good.append_column("tar", pa.array([tar] * len(good), pa.string()))
+                add(good)
                 add_rejected(bad)
-        files = {path.name: sha256_of_file(path) for path in (kept_file, rejected_file)}
-        for path in (kept_file, rejected_file):
+                flagged = _flagged(good)
+                flags += len(flagged)
+                add_flagged(flagged)
+        written = [kept_file, rejected_file, *([flagged_file] if flags else [])]
+        files = {path.name: sha256_of_file(path) for path in written}
+        if not flags:
+            store.remove(layout.meta(home, FLAGGED))
+        for path in written:
             store.move_in(path, layout.meta(home, path.name))
     listed = canonical_json(sizes) + b"\n"
     files["sizes.json"] = sha256_of(BytesIO(listed))
@@ -112,11 +129,10 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         if tar_size:
             tars[layout.tar_name(split, number)] = kept
     by_filter: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    with store.open(layout.meta(state.home, "rejections.parquet")) as stream:
-        rejected = read_parquet(stream, ["filter", "reason"])
-    counted = rejected.group_by(["filter", "reason"], use_threads=False).aggregate([([], "count_all")])
-    for row in sorted(counted.to_pylist(), key=lambda row: (row["filter"], row["reason"])):
+    for row in _counted(store, layout.meta(state.home, "rejections.parquet"), ["filter", "reason"]):
         by_filter[row["filter"]][row["reason"]] = row["count_all"]
+    record, flagged = read_index_record(store, state.home), layout.meta(state.home, FLAGGED)
+    flags = _counted(store, flagged, ["reason"]) if record is not None and FLAGGED in record.files else []
     images: tuple[str, ...] = ()
     if state.makes != "table":
         kind = KINDS[state.makes]
@@ -137,7 +153,23 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         tars=tars,
         bytes=sum(state.done.column("tar_size")),
         images=images,
+        flagged={row["reason"]: row["count_all"] for row in flags},
     )
+
+
+def _counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]:
+    """How often each combination of words occurs in columns of a Parquet file, in order, as ``count_all``."""
+    with store.open(path) as stream:
+        table = read_parquet(stream, columns)
+    counted = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+    return sorted(counted.to_pylist(), key=lambda row: [row[name] for name in columns])
+
+
+def _flagged(kept: pa.Table) -> pa.Table:
+    """A row for each flag of each row of kept samples."""
+    rows_of = kept.filter(pc.not_equal(kept["reason"], "")).select(_FLAGGED.names).to_pylist()
+    one_each = [{**row, "reason": reason} for row in rows_of for reason in row["reason"].split(" ")]
+    return pa.Table.from_pylist(one_each, _FLAGGED)
 
 
 def receipts_digest(receipts: Receipts) -> str:

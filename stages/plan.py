@@ -26,7 +26,7 @@ logger = logging.getLogger("twinset")
 #: Which shards the card describes; without it the card is written again.
 DESCRIBED = "log/described.json"
 #: What describes the shards of a plan, and is removed when they are planned again; with all pictures, ``*.png``.
-DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "sizes.json", "croissant.json")
+DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "flagged.parquet", "sizes.json", "croissant.json")
 
 
 def count_plan(maker: Maker) -> dict[str, Any]:

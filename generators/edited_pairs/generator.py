@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.edited_pairs.source import StableDiffusion
+from generators.edited_pairs.source import EVERYWHERE, StableDiffusion
 from generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
 from generators.text_to_image.diffusion.model_files import model_digest
 from manifests.candidate import Candidate, CaptionedCandidate
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from generators.edited_pairs.painter import Painted, Painter
 
 LEVELS = 255  # of a colour channel
+#: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
+#: field from the first samples, and fail at a number where those were null.
+NO_SIMILARITY = -1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class EditedCandidate(CaptionedCandidate):
 class EditedPairGenerator(Generator[StableDiffusion]):
     """Pairs of images that one noise and two captions give, the second under the attention of the first."""
 
-    version = 2
+    version = 3
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
     isolation = "process"
     candidate = EditedCandidate
@@ -119,6 +122,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
             provenance=self._provenance(candidate, painted),
             scores=similarity(image0, image1, painted.region),
             sources=files[1:],
+            flags=(EVERYWHERE,) if candidate.region0 and painted.region.all() else (),
         )
 
     def _provenance(self, candidate: EditedCandidate, painted: Painted) -> dict[str, Json]:
@@ -165,13 +169,13 @@ def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dic
     region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
     the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
     ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
-    is equal; 1 also where there is nothing to compare. A good edit of a thing is less alike inside than outside; an
-    edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for the same
-    images.
+    is equal; `NO_SIMILARITY` where there is nothing to compare. A good edit of a thing is less alike inside than
+    outside; an edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for
+    the same images.
     """
     differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
     inside, outside = (
-        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else 1.0
+        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else NO_SIMILARITY
         for part in (differences[region], differences[~region])
     )
     return {"region": float(region.mean()), "similarity_inside": inside, "similarity_outside": outside}

@@ -18,6 +18,8 @@ from shards.media.media_folder import Media, MediaFolder
 if TYPE_CHECKING:
     from generators.edited_pairs.generator import EditedPairGenerator
 
+EVERYWHERE = "region-everywhere"  # a flag
+
 
 class StableDiffusion(DiffusionModel, Source):
     """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
@@ -82,6 +84,8 @@ class StableDiffusion(DiffusionModel, Source):
         "not-finite": "numbers of the network overflowed, and a picture has none",
         "identical": "not one pixel of the two pictures differs",
         "blank": "all pixels of a picture are equal",
+        EVERYWHERE: "the words of the edited object have attention in the whole picture: nothing was kept from the "
+        "other image by local blend, and there is no `similarity_outside`",
     }
 
     @model_validator(mode="after")
@@ -128,7 +132,8 @@ _NOTES = """\
   right. The filter `directional-similarity` measures one and rejects nothing.
 * `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
   model's attention for the words of the edited object (1: an edit of the whole picture), `similarity_inside` and
-  `similarity_outside` say how alike the two pictures are within and without it (1: equal).
+  `similarity_outside` say how alike the two pictures are within and without it (1: equal; −1: there is no outside,
+  and so no score).
 * One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
   from the same noise. Which of the two it is changes from pair to pair.
 * Some pairs are with and without {phrase}: the shorter caption does not mention it, and is true of both.

@@ -92,7 +92,7 @@ class Sample(ABC):
     """One sample in memory.
 
     provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
-    frames' own that pixels came from.
+    frames' own that pixels came from. flags: reasons to look at it, short and countable; it is kept all the same.
     """
 
     kind: ClassVar[SampleKind]
@@ -103,6 +103,7 @@ class Sample(ABC):
     provenance: Mapping[str, Json]
     scores: dict[str, float] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+    flags: tuple[str, ...] = ()
 
     @abstractmethod
     def pictures(self) -> dict[str, Frame]:

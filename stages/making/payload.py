@@ -171,21 +171,30 @@ def _judge_pixels(samples: Sequence[Sample], maker: Maker, rows: dict[str, Row])
                 _reject(rows[sample.key], name, verdict)
                 continue
             if isinstance(verdict, Score):
-                sample = replace(sample, scores={**sample.scores, verdict.name: verdict.value})
+                sample = replace(
+                    sample,
+                    scores={**sample.scores, verdict.name: verdict.value},
+                    flags=_with_flag(sample.flags, verdict),
+                )
             samples.append(sample)
     return {sample.key: sample for sample in samples}
 
 
 def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Verdict]:
     """A sample's verdict from those on its frames: any can drop it; scores are told apart by image (`name0`)."""
-    scores = dict(sample.scores)
+    scores, flags = dict(sample.scores), sample.flags
     for role, frame in sample.pictures().items():
         verdict = verdicts[frame.id]
         if isinstance(verdict, Drop):
             return sample, verdict
         if isinstance(verdict, Score):
             scores[f"{verdict.name}{role.removeprefix('image')}"] = verdict.value
-    return replace(sample, scores=scores), Keep()
+            flags = _with_flag(flags, verdict)
+    return replace(sample, scores=scores, flags=flags), Keep()
+
+
+def _with_flag(flags: tuple[str, ...], score: Score) -> tuple[str, ...]:
+    return (*flags, score.flag) if score.flag and score.flag not in flags else flags
 
 
 def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedImage]) -> Fields | None:
@@ -197,6 +206,7 @@ def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedIm
         images[role] = encoded[frame.id]
     row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
     row.content = content_digest(sample, row.images)
+    row.reason = " ".join(sample.flags)
     row.numbers = {name: sample.scores[name] for name in sample.kind.numbers if name in sample.scores}
     if copy is not None:
         return list(copy.fields.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,10 +39,16 @@ def described(dataset: MadeDataset, name: str) -> str:
     return dataset.text(f"{name}/README.md")
 
 
-def small_card(dataset: MadeDataset, kept: int = 1, **record: Any) -> str:
+def small_card(dataset: MadeDataset, kept: int = 1, flagged: Mapping[str, int] | None = None, **record: Any) -> str:
     recipe, _ = read_settings(dataset.store, "eq-ag")
     stage = dataset.stages["eq-ag"].model_copy(update=record)
-    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0), NUMBERS)
+    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0, (), flagged or {}), NUMBERS)
+
+
+def test_flags_are_counted_and_explained(made_pairs: MadeDataset) -> None:
+    text = small_card(made_pairs, 8, {"missing-media": 3})
+    assert "| missing-media | 3 | 37.5 % |\n\n* `missing-media`: " in text and "_meta/flagged.parquet" in text
+    assert "Flagged" not in small_card(made_pairs)
 
 
 def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:

@@ -11,10 +11,12 @@ import pytest
 
 from manifests.errors import BuildFailed
 from manifests.receipt import IndexRecord, parsed
+from shards.kinds.samples import Score
 from shards.storage.store import Store
 from stages.finalise import disagreeing
-from stages.index import is_indexed, receipts_digest, summarise, write_index
+from stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index
 from stages.overview import stage_verdict
+from tests.stages.drawn_sources import DarkFilter
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")
@@ -68,6 +70,30 @@ def test_what_a_subset_holds_in_numbers(built: Any) -> None:
     }
     assert summary.tars == {"test/00000.tar": 1, "test/00002.tar": 1} and summary.images == ("image0", "image1")
     assert summary.bytes == sum(built.store.size(f"eq-x/{tar}") for tar in summary.tars)
+
+
+def test_flags_of_what_is_kept_are_listed_and_counted(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flags(_: Any, frames: Any) -> list[Score]:
+        greys = [int(frame.pixels[0, 0, 0]) for frame in frames]
+        return [Score("grey", grey, "odd" if grey % 2 else "") for grey in greys]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DarkFilter, "__call__", flags)
+        build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 3), ("a", 2, 8)], 2, ["test-dark"])
+        build.make_all()
+    write_index(build.store, build.state(), "pair")
+    (row,) = pq.read_table(tmp_path / "out/eq-x/_meta" / FLAGGED).to_pylist()
+    assert (row["identity"], row["tar"], row["reason"]) == ('["a",1,3]', "test/00000.tar", "odd")
+    summary = summarise(build.store, build.state())
+    assert summary.flagged == {"odd": 1} and summary.kept == 2
+    # Made again without flags, there is no list of them either.
+    build.store.remove("eq-x/_meta/receipts/00000.json")
+    build.make(0)
+    write_index(build.store, build.state(), "pair")
+    assert summarise(build.store, build.state()).flagged == {}
+    assert build.store.size(f"eq-x/_meta/{FLAGGED}") is None
 
 
 def test_the_index_has_the_same_bytes_every_time(built: Any, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.edited_pairs.generator import broken, similarity
+from generators.edited_pairs.generator import NO_SIMILARITY, broken, similarity
 
 NOISE = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
 
@@ -40,7 +40,9 @@ def test_similarity_is_measured_within_and_without() -> None:
     assert similarity(changed, black, region) == found
 
 
-def test_without_an_outside_it_is_alike() -> None:
+def test_without_an_outside_it_has_no_score() -> None:
     first, second = NOISE
     found = similarity(first, second, np.ones((8, 8), np.bool_))
-    assert found["region"] == 1 and found["similarity_outside"] == 1 and 0.5 < found["similarity_inside"] < 0.8
+    assert (
+        found["region"] == 1 and found["similarity_outside"] == NO_SIMILARITY and 0.5 < found["similarity_inside"] < 0.8
+    )

@@ -48,6 +48,18 @@ def test_every_candidate_gets_its_pair_in_order(drawing_with: Any) -> None:
     assert all(0 < one.scores["region"] <= 1 and 0 <= one.scores["similarity_inside"] <= 1 for one in made)
     whole = [one for one in candidates if not one.region0]
     assert whole and all(made[candidates.index(one)].scores["region"] == 1 for one in whole)
+    # Where the whole picture changes by design there is nothing to look at.
+    assert all(made[candidates.index(one)].scores["similarity_outside"] == -1 for one in whole)
+    assert not any(made[candidates.index(one)].flags for one in whole)
+
+
+def test_an_edit_with_attention_everywhere_is_flagged(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_blend, "THRESHOLD", -1.0)
+    generator = drawing_with(micro_batch=4, blend=True)
+    candidates = planned(generator, 4)
+    made = list(generator.make(candidates))
+    assert [one.flags for one in made] == [("region-everywhere",) if one.region0 else () for one in candidates]
+    assert any(one.flags for one in made) and all(one.scores["similarity_outside"] == -1 for one in made)
     canonical_json([one.provenance for one in made])
 
 
