@@ -28,6 +28,7 @@ from shards.storage import layout
 from shards.storage.store import Entry, Store
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
+BATCH = 4096  # receipts that memory holds as objects, a hundred times the size of their columns
 LEDGER = "log/ledger.parquet"
 
 #: Mappings, kept as JSON.
@@ -66,7 +67,7 @@ class Receipts(Mapping[int, Receipt]):
 
     def receipts(self) -> Iterator[Receipt]:
         """All receipts in order, some thousand at a time."""
-        for batch in self.table.to_batches(max_chunksize=4096):
+        for batch in self.table.to_batches(max_chunksize=BATCH):
             yield from map(_receipt, batch.to_pylist())
 
     def column(self, name: str) -> list[Any]:
@@ -161,17 +162,20 @@ def _read(store: Store, home: str, numbers: list[int], entries: Mapping[int, Ent
             return store.read(layout.receipt(home, number))
         return None
 
-    rows, unreadable = [], []
+    tables, unreadable = [SCHEMA.empty_table()], []
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        # Few are read one after the other, so that a worker with one shard starts no threads.
-        contents = pool.map(read, numbers) if len(numbers) > PARALLEL_READS else map(read, numbers)
-        for number, content in zip(numbers, contents, strict=True):
-            receipt = parse_receipt(content) if content is not None else None
-            if receipt is not None and receipt.shard == number:
-                rows.append(row_of(receipt, entries[number].stamp))
-            elif content is not None:
-                unreadable.append(number)
-    return pa.Table.from_pylist(rows, SCHEMA), unreadable
+        for first in range(0, len(numbers), BATCH):
+            batch, rows = numbers[first : first + BATCH], []
+            # Few are read one after the other, so that a worker with one shard starts no threads.
+            contents = pool.map(read, batch) if len(numbers) > PARALLEL_READS else map(read, batch)
+            for number, content in zip(batch, contents, strict=True):
+                receipt = parse_receipt(content) if content is not None else None
+                if receipt is not None and receipt.shard == number:
+                    rows.append(row_of(receipt, entries[number].stamp))
+                elif content is not None:
+                    unreadable.append(number)
+            tables.append(pa.Table.from_pylist(rows, SCHEMA))
+    return pa.concat_tables(tables).combine_chunks(), unreadable
 
 
 def row_of(receipt: Receipt, stamp: str = "") -> dict[str, Any]:

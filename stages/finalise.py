@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from manifests.plan import SHARDS_A_FILE, plan_file
@@ -15,6 +16,7 @@ from shards.storage.store import Store
 from stages.status import StageState
 
 PARALLEL_HASHES = 4
+AT_ONCE = 1024  # files that wait to be hashed: a hundred thousand would take more memory than anything else
 
 
 def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
@@ -22,9 +24,6 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
 
     Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
     """
-    todo = list(_changed_files(state))
-    if not todo:
-        return state, []
 
     def agrees(one: _ChangedFile) -> bool:
         try:
@@ -32,9 +31,16 @@ def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]
         except FileNotFoundError:
             return False
 
+    bad: set[int] = set()
+    stamps: dict[tuple[str, int], str] = {}
     with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
-        bad = {one.number for one, right in zip(todo, pool.map(agrees, todo), strict=True) if not right}
-    done = state.done.hashed({(one.column, one.number): one.stamp for one in todo if one.number not in bad})
+        changed = _changed_files(state)
+        while files := list(islice(changed, AT_ONCE)):
+            bad |= {one.number for one, right in zip(files, pool.map(agrees, files), strict=True) if not right}
+            stamps |= {(one.column, one.number): one.stamp for one in files}
+    if not stamps:
+        return state, []
+    done = state.done.hashed({place: stamp for place, stamp in stamps.items() if place[1] not in bad})
     keep(store, state.home, done)
     return replace(state, done=done), sorted(bad)
 
