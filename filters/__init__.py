@@ -4,6 +4,7 @@ KINDS = {
     "blank": "filters.blank:Blank",
     "directional-similarity": "filters.directional_similarity:DirectionalSimilarity",
     "equal-captions": "filters.equal_captions:EqualCaptions",
+    "equal-lemmas": "filters.equal_lemmas:EqualLemmas",
     "faces": "filters.faces:Faces",
     "motion-words": "filters.motion_words:MotionWords",
     "near-identical": "filters.near_identical:NearIdentical",

@@ -40,7 +40,7 @@ class EqualCaptionsFilter(CaptionFilter):
         if not differing:
             return Drop("equal-captions")
         i, j = min(differing, key=lambda pair: (words0[pair[0]] in words1) + (words1[pair[1]] in words0))
-        return replace(candidate, captions0=_led_by(candidate.captions0, i), captions1=_led_by(candidate.captions1, j))
+        return replace(candidate, captions0=led_by(candidate.captions0, i), captions1=led_by(candidate.captions1, j))
 
 
 def words(caption: str) -> tuple[str, ...]:
@@ -51,5 +51,5 @@ def words(caption: str) -> tuple[str, ...]:
     return tuple("".join(spaced).split())
 
 
-def _led_by(captions: tuple[str, ...], first: int) -> tuple[str, ...]:
+def led_by(captions: tuple[str, ...], first: int) -> tuple[str, ...]:
     return (captions[first], *captions[:first], *captions[first + 1 :])

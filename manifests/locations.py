@@ -42,6 +42,11 @@ def relations_model_folder() -> Path:
     return small_model_folder().with_name("relations_model")
 
 
+def parsers_folder() -> Path:
+    """Folder of the spaCy pipelines that come with twinset."""
+    return Path(__file__).parents[1] / "generators" / "scene_graphs"
+
+
 def built_in_models() -> dict[str, Path]:
     """Folders of the models that come with twinset, by their names in recipes."""
     return {SMALL: small_model_folder(), SMALL_RELATIONS: relations_model_folder()}

@@ -3,72 +3,29 @@
 GeneCIS (section 5.2) takes "subject -> predicate -> object" from captions with an off-the-shelf parser, `sng_parser`.
 Its release 0.1.0 runs spaCy on one caption at a time, which is most of its time. Here `nlp.pipe` parses them in batches
 and the rules are given ready documents; the relations are those of ``sng_parser.parse(caption)``, caption by caption.
-
-Pipelines are found by name or path, without any download.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from manifests.canonical import sha256_of_file
 from manifests.errors import WrongUse
+from shards.models.spacy_pipelines import ALL_EMBEDDED as ALL_EMBEDDED
+from shards.models.spacy_pipelines import EMBEDDED as EMBEDDED
+from shards.models.spacy_pipelines import REMEDY, import_spacy_alone
+from shards.models.spacy_pipelines import Pipeline as Pipeline
+from shards.models.spacy_pipelines import find_pipeline as find_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-EMBEDDED = "en_captions_sm"  # the default
-ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
 LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser")  # what the relations depend on, besides pyarrow
-
-_REMEDY = (
-    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
-    f"that comes with twinset: {', '.join(ALL_EMBEDDED)}"
-)
 
 BATCH = 128  # captions a call of the network
 ZONE = 4096  # captions after which spaCy forgets the words that it met, which would fill the memory
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: blake2b over
-    names and sha256 of all files below its folder, in order.
-
-    torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
-    """
-
-    name: str
-    source: str
-    digest: str
-    torch: bool
-
-
-def find_pipeline(name: str = EMBEDDED) -> Pipeline:
-    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
-
-    Raises `WrongUse` when there is none.
-    """
-    if name in ALL_EMBEDDED:
-        folder = Path(__file__).parent / name
-        return _pipeline(name, str(folder), folder)
-    if name.isidentifier() and (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None:
-        return _pipeline(name, name, Path(spec.origin).parent)
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
-            raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {_REMEDY}")
-        return _pipeline(name, str(folder.resolve()), folder)
-    raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {_REMEDY}")
 
 
 def check_pipeline(name: str, nlp: Language) -> None:
@@ -79,31 +36,7 @@ def check_pipeline(name: str, nlp: Language) -> None:
     if nlp.vocab.get_noun_chunks is None:
         missing.append(f"noun chunks of its language, {nlp.lang}")
     if missing:
-        raise WrongUse(f"pipeline {name}: gives no {', no '.join(missing)}; {_REMEDY}")
-
-
-def import_spacy_alone() -> None:
-    """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
-    which costs 3 s and 500 MB a process."""
-    if "torch" in sys.modules or "spacy" in sys.modules:
-        return
-    modules = cast(dict[str, Any], sys.modules)
-    modules["torch"] = None
-    try:
-        import spacy  # noqa: F401
-    finally:
-        del modules["torch"]
-
-
-def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
-    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
-    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
-    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
-    hashed = hashlib.blake2b(digest_size=16)
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
-            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
-    return Pipeline(name, source, hashed.hexdigest(), torch)
+        raise WrongUse(f"pipeline {name}: gives no {', no '.join(missing)}; {REMEDY}")
 
 
 class Relation(NamedTuple):

@@ -1,0 +1,135 @@
+"""Pairs that are said alike but for the forms of their verbs: "turning his head" beside "turn his head".
+
+Opt-in: no paper asks for it. EqBen (B.2) had people look at EQ-GEBC instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from filters.equal_captions import led_by, words
+from manifests.candidate import CaptionedCandidate
+from manifests.errors import WrongUse
+from manifests.source import Need, Place
+from shards.contracts import CaptionFilter, Filter, Isolation
+from shards.kinds.samples import Drop
+from shards.models.spacy_pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+LIBRARIES = ("spacy", "thinc", "blis", "numpy")
+REMEMBERED = 100_000  # captions: those of a video come in many pairs
+
+#: A word as what it can be a form of.
+Forms = frozenset[str]
+
+
+class EqualLemmas(Filter):
+    """Drops pairs whose captions all say the same in some form of their verbs; leads with the first two that do not.
+
+    Nouns keep their number: one pancake and two pancakes are two pictures.
+
+    pipeline: spaCy's, by name or folder; ``en_captions_sm`` comes with twinset.
+    """
+
+    kind: Literal["equal-lemmas"]
+    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
+
+    judges = "captions"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "equal-lemmas": "no caption of one image differs from those of the other in more than forms of verbs"
+    }
+
+    def open(self) -> EqualLemmasFilter:
+        """As `shards.contracts.Filter.open`."""
+        return EqualLemmasFilter(self)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Filter.check_inputs`: spaCy and its pipeline."""
+        if "models" not in needs:
+            return
+        try:
+            version("spacy")
+            find_pipeline(self.pipeline)
+        except PackageNotFoundError as error:
+            raise WrongUse(
+                f"{key}: spacy is not installed; lemmas come from it: pip install 'twinset[text]'"
+            ) from error
+        except WrongUse as error:
+            raise WrongUse(f"{key}.pipeline: {error}") from error
+
+
+class EqualLemmasFilter(CaptionFilter):
+    """As `filters.equal_captions.EqualCaptionsFilter`, for captions that `say_alike`."""
+
+    version: ClassVar[int] = 1
+    isolation: ClassVar[Isolation] = "process"  # spaCy holds the interpreter's lock
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def __init__(self, settings: EqualLemmas) -> None:
+        self.settings = settings
+
+    def device(self) -> str:
+        """The tagger is a neural network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> dict[str, str]:
+        """The pipeline's digest."""
+        return {"pipeline": self._pipeline.digest}
+
+    def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
+        sides = candidate.captions0, candidate.captions1
+        forms0, forms1 = ([forms(caption, self._pipeline) for caption in side] for side in sides)
+        alike = [[say_alike(one, other) for other in forms1] for one in forms0]
+        differing = [(i, j) for i, row in enumerate(alike) for j, same in enumerate(row) if not same]
+        if not differing:
+            return Drop("equal-lemmas")
+        # Rather captions that the other picture does not have, too.
+        i, j = min(differing, key=lambda pair: any(alike[pair[0]]) + any(row[pair[1]] for row in alike))
+        return replace(candidate, captions0=led_by(candidate.captions0, i), captions1=led_by(candidate.captions1, j))
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.settings.pipeline)
+
+
+def say_alike(one: Sequence[Forms], other: Sequence[Forms]) -> bool:
+    """Whether two captions have words of the same forms in the same order."""
+    return len(one) == len(other) and all(map(frozenset.intersection, one, other))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
+    """The words of a caption as `words` tells them apart; a verb also as its lemma.
+
+    The pipeline ends lemmas of rare verbs wrongly ("tapp", "twiste"), so that a verb is them without this letter too.
+    """
+    found, nlp = list[Forms](), _loaded(pipeline)
+    with nlp.memory_zone():
+        for token in nlp(caption):
+            own = words(token.text)
+            if token.pos_ in ("VERB", "AUX") and len(own) == 1 and (lemma := token.lemma_.casefold()) != own[0]:
+                ends_wrongly = lemma[-1:] == "e" or lemma[-1:] == lemma[-2:-1]
+                found.append(frozenset({*own, lemma, lemma[:-1] if ends_wrongly else lemma}))
+            else:
+                found += [frozenset({word}) for word in own]
+    return tuple(found)
+
+
+@cache
+def _loaded(pipeline: Pipeline) -> Language:
+    if not pipeline.torch:
+        import_spacy_alone()
+    import spacy
+
+    try:
+        return spacy.load(pipeline.source)
+    except (ImportError, OSError, ValueError) as error:
+        raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error

@@ -1,0 +1,79 @@
+"""spaCy's pipelines, found by name or path without any download; those that come with twinset are known by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from manifests.canonical import sha256_of_file
+from manifests.errors import WrongUse
+from manifests.locations import parsers_folder
+
+EMBEDDED = "en_captions_sm"  # the default
+ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
+
+REMEDY = (
+    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
+    f"that comes with twinset: {', '.join(ALL_EMBEDDED)}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: blake2b over
+    names and sha256 of all files below its folder, in order.
+
+    torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
+    """
+
+    name: str
+    source: str
+    digest: str
+    torch: bool
+
+
+def find_pipeline(name: str = EMBEDDED) -> Pipeline:
+    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
+
+    Raises `WrongUse` when there is none.
+    """
+    if name in ALL_EMBEDDED:
+        folder = parsers_folder() / name
+        return _pipeline(name, str(folder), folder)
+    if name.isidentifier() and (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None:
+        return _pipeline(name, name, Path(spec.origin).parent)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
+            raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
+        return _pipeline(name, str(folder.resolve()), folder)
+    raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+
+
+def import_spacy_alone() -> None:
+    """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
+    which costs 3 s and 500 MB a process."""
+    if "torch" in sys.modules or "spacy" in sys.modules:
+        return
+    modules = cast(dict[str, Any], sys.modules)
+    modules["torch"] = None
+    try:
+        import spacy  # noqa: F401
+    finally:
+        del modules["torch"]
+
+
+def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
+    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
+    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
+    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
+            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
+    return Pipeline(name, source, hashed.hexdigest(), torch)
