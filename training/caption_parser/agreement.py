@@ -1,0 +1,64 @@
+"""Captions on whose whole tree two pipelines agree: more sentences to learn from, of which few are wrong.
+
+Labels and parts of speech that the two schemes of annotation tell apart differently count as the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from training.caption_parser.trees import Sentence, Token
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+SHORTEST, LONGEST = 5, 25  # tokens
+_LABELS = {
+    "attr": "object", "dobj": "object", "acomp": "object", "amod": "modifier", "compound": "modifier",
+    "nmod": "modifier", "nummod": "modifier", "prt": "advmod", "npadvmod": "advmod", "agent": "prep",
+    "xcomp": "clause", "ccomp": "clause", "advcl": "clause", "aux": "aux", "auxpass": "aux", "nsubjpass": "nsubj",
+    "predet": "det", "relcl": "acl",
+}  # fmt: skip
+_POS = {"PROPN": "NOUN", "AUX": "VERB", "SCONJ": "ADP", "ADV": "ADP", "PART": "ADP", "NUM": "DET", "ADJ": "DET", "PRON": "DET"}
+
+
+def agreed(captions: Iterable[str], first: Language, second: Language) -> Iterator[Sentence]:
+    """The trees of the first pipeline, of the captions on which the second agrees."""
+    texts = list(captions)
+    for one, other in zip(first.pipe(texts), second.pipe(texts), strict=True):
+        if SHORTEST <= len(one) <= LONGEST and is_plausible(one) and same_tree(one, other):
+            yield [
+                Token(
+                    token.text, token.lemma_, token.tag_, token.pos_, token.head.i, token.dep_, bool(token.whitespace_)
+                )
+                for token in one
+            ]  # fmt: skip
+
+
+def same_tree(one: Doc, other: Doc) -> bool:
+    """Whether two documents of one caption have the same words, heads and labels; punctuation may hang elsewhere."""
+    if [token.text for token in one] != [token.text for token in other]:
+        return False
+    there = any(token.dep_ == "expl" for token in one)  # "there is a dog": subject in one scheme, object in the other
+    for token, twin in zip(one, other, strict=True):
+        if token.dep_ == "punct" and twin.dep_ == "punct":
+            continue
+        labels = {_LABELS.get(label, label) for label in (token.dep_, twin.dep_)}
+        if token.head.i != twin.head.i or (len(labels) > 1 and not (there and labels == {"nsubj", "object"})):
+            return False
+        if _POS.get(token.pos_, token.pos_) != _POS.get(twin.pos_, twin.pos_):
+            return False
+    return True
+
+
+def is_plausible(doc: Doc) -> bool:
+    """Whether a parse has one root and no mistake that shows by itself: ``a`` before a plural, as where *pounces* was
+    taken for a noun, or two finite verbs side by side."""
+    if sum(token.head == token for token in doc) != 1:
+        return False
+    return not any(
+        token.dep_ == "det" and token.lower_ in ("a", "an") and token.head.tag_ in ("NNS", "NNPS", "VBZ", "VBP")
+        for token in doc
+    ) and not any(token.is_space or token.dep_ == "dep" for token in doc)

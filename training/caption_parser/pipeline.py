@@ -1,0 +1,77 @@
+"""Trains a pipeline with spaCy's own loop, and measures pipelines."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from generators.scene_graphs.relations import find_pipeline
+from training.caption_parser.trees import Sentence, as_doc, documents
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+SETTINGS = Path(__file__).with_name("settings.cfg")
+MEASURES = ("tag_acc", "pos_acc", "lemma_acc", "dep_uas", "dep_las")
+
+
+def train(
+    sentences: Mapping[str, Sequence[Sentence]],
+    dev: Sequence[Sentence],
+    scratch: Path,
+    steps: int,
+    seed: int,
+    start: str | None,
+) -> Language:
+    """A pipeline after its last step, with averaged weights.
+
+    Args:
+        sentences: to learn from, by where they come from; all weigh the same.
+        dev: measured on the way, which decides nothing.
+        scratch: folder for spaCy's files of sentences.
+        steps: batches of about 1,000 words.
+        start: a pipeline to go on from, by name or folder; None begins with random weights.
+    """
+    import spacy
+    from spacy.tokens import DocBin
+    from spacy.training.initialize import init_nlp
+    from spacy.training.loop import train as spacy_train
+    from spacy.util import fix_random_seed, load_config
+
+    blank = spacy.blank("en")
+    rng = random.Random(seed)
+    docs = [doc for part in sentences.values() for doc in documents(blank.vocab, part, rng)]
+    rng.shuffle(docs)
+    DocBin(docs=docs).to_disk(scratch / "train.spacy")
+    DocBin(docs=[as_doc(blank.vocab, [sentence]) for sentence in dev]).to_disk(scratch / "dev.spacy")
+    overrides = {
+        "paths.train": str(scratch / "train.spacy"),
+        "paths.dev": str(scratch / "dev.spacy"),
+        "training.max_steps": steps,
+        "system.seed": seed,
+    }
+    config = load_config(SETTINGS, overrides=overrides, interpolate=False)
+    if start is not None:
+        source = find_pipeline(start).source
+        config["components"] = {name: {"source": source} for name in config["nlp"]["pipeline"]}
+    (scratch / "out").mkdir()
+    fix_random_seed(seed)
+    nlp = init_nlp(config)
+    spacy_train(nlp, scratch / "out")
+    return spacy.load(scratch / "out" / "model-last")
+
+
+def measure(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, float]:
+    """Accuracy of tags, parts of speech and lemmas, UAS and LAS, with the words as given, each in 0 to 1."""
+    from spacy.tokens import Doc
+    from spacy.training import Example
+
+    examples = []
+    for sentence in sentences:
+        gold = as_doc(nlp.vocab, [sentence])
+        words = Doc(nlp.vocab, [token.text for token in gold], [bool(token.whitespace_) for token in gold])
+        examples.append(Example(words, gold))
+    scores = nlp.evaluate(examples)
+    return {name: float(scores[name]) for name in MEASURES}
