@@ -1,6 +1,6 @@
 """Trains a small pipeline for captions.
 
-    python -m training.caption_parser UD_English-EWT --captions captions.json --parsers en_ewt_sm en_core_web_sm --to OUT
+python -m training.caption_parser UD_English-EWT --captions captions.json --parsers en_ewt_sm en_core_web_sm --to OUT
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from generators.scene_graphs.relations import find_pipeline
 from manifests.errors import TwinsetError, WrongUse
 from training.caption_parser.corpus import CorpusSettings, part, training_sentences
 
+_PARSERS = ("en_ewt_sm", "en_core_web_sm")
+
 
 def main() -> int:
     """Train, save and measure."""
@@ -21,8 +23,10 @@ def main() -> int:
     parser.add_argument("treebank", type=Path, help="folder of Universal Dependencies' English EWT")
     parser.add_argument("--to", type=Path, required=True, help="folder of the new pipeline")
     parser.add_argument("--captions", type=Path, nargs="*", default=[], help="captions that two parsers may agree on")
-    parser.add_argument("--parsers", nargs=2, default=CorpusSettings.parsers, help="those two, by name or folder")
-    parser.add_argument("--grammar", type=int, default=CorpusSettings.grammar, help="captions of the grammar")
+    parser.add_argument(
+        "--parsers", nargs=2, default=("en_ewt_sm", "en_core_web_sm"), help="those two, by name or folder"
+    )
+    parser.add_argument("--grammar", type=int, default=18_000, help="captions of the grammar")
     parser.add_argument("--start", help="pipeline to go on from, by name or folder; without it from random weights")
     parser.add_argument("--steps", type=int, default=6_000, help="batches of about 1,000 words")
     parser.add_argument("--seed", type=int, default=0)

@@ -13,6 +13,7 @@ from training.caption_parser.trees import Sentence, Token
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
+    from spacy.tokens import Token as Word
 
 SHORTEST, LONGEST = 5, 25  # tokens
 _LABELS = {
@@ -21,19 +22,28 @@ _LABELS = {
     "xcomp": "clause", "ccomp": "clause", "advcl": "clause", "aux": "aux", "auxpass": "aux", "nsubjpass": "nsubj",
     "predet": "det", "relcl": "acl",
 }  # fmt: skip
-_POS = {"PROPN": "NOUN", "AUX": "VERB", "SCONJ": "ADP", "ADV": "ADP", "PART": "ADP", "NUM": "DET", "ADJ": "DET", "PRON": "DET"}
+_POS = {
+    "PROPN": "NOUN",
+    "AUX": "VERB",
+    "SCONJ": "ADP",
+    "ADV": "ADP",
+    "PART": "ADP",
+    "NUM": "DET",
+    "ADJ": "DET",
+    "PRON": "DET",
+}
 
 
 def agreed(captions: Iterable[str], first: Language, second: Language) -> Iterator[Sentence]:
-    """The trees of the first pipeline, of the captions on which the second agrees."""
+    """The trees of the first pipeline, of the captions on which the second agrees; lemmas are the second's."""
     texts = list(captions)
     for one, other in zip(first.pipe(texts), second.pipe(texts), strict=True):
         if SHORTEST <= len(one) <= LONGEST and is_plausible(one) and same_tree(one, other):
             yield [
                 Token(
-                    token.text, token.lemma_, token.tag_, token.pos_, token.head.i, token.dep_, bool(token.whitespace_)
+                    token.text, _lemma(twin), token.tag_, token.pos_, token.head.i, token.dep_, bool(token.whitespace_)
                 )
-                for token in one
+                for token, twin in zip(one, other, strict=True)
             ]  # fmt: skip
 
 
@@ -41,16 +51,34 @@ def same_tree(one: Doc, other: Doc) -> bool:
     """Whether two documents of one caption have the same words, heads and labels; punctuation may hang elsewhere."""
     if [token.text for token in one] != [token.text for token in other]:
         return False
+    trees = [_normalised(doc) for doc in (one, other)]
     there = any(token.dep_ == "expl" for token in one)  # "there is a dog": subject in one scheme, object in the other
-    for token, twin in zip(one, other, strict=True):
-        if token.dep_ == "punct" and twin.dep_ == "punct":
+    for token, twin, (head, label), (its_head, its_label) in zip(one, other, *trees, strict=True):
+        if label == its_label == "punct":
             continue
-        labels = {_LABELS.get(label, label) for label in (token.dep_, twin.dep_)}
-        if token.head.i != twin.head.i or (len(labels) > 1 and not (there and labels == {"nsubj", "object"})):
+        labels = {_LABELS.get(name, name) for name in (label, its_label)}
+        if head != its_head or (len(labels) > 1 and not (there and labels == {"nsubj", "object"})):
             return False
         if _POS.get(token.pos_, token.pos_) != _POS.get(twin.pos_, twin.pos_):
             return False
     return True
+
+
+def _normalised(doc: Doc) -> list[tuple[int, str]]:
+    """Head and label of each token as the treebank's conversion has them: all conjuncts and the conjunction hang on
+    the first one, and a noun with a participle is the head of it ("a dog running")."""
+    found = []
+    for token in doc:
+        head = token.head
+        while token.dep_ in ("conj", "cc") and head.dep_ == "conj":
+            head = head.head
+        found.append((head.i, token.dep_))
+    for root in (token for token in doc if token.head == token and token.tag_ in ("VBG", "VBN")):
+        labels = [child.dep_ for child in root.children]
+        if labels.count("nsubj") == 1 and not {"aux", "auxpass"} & set(labels):
+            subject = next(child for child in root.children if child.dep_ == "nsubj")
+            found[subject.i], found[root.i] = (subject.i, "ROOT"), (subject.i, "acl")
+    return found
 
 
 def is_plausible(doc: Doc) -> bool:
@@ -62,3 +90,7 @@ def is_plausible(doc: Doc) -> bool:
         token.dep_ == "det" and token.lower_ in ("a", "an") and token.head.tag_ in ("NNS", "NNPS", "VBZ", "VBP")
         for token in doc
     ) and not any(token.is_space or token.dep_ == "dep" for token in doc)
+
+
+def _lemma(token: Word) -> str:
+    return "a" if token.lower_ == "an" else token.lemma_

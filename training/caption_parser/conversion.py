@@ -188,7 +188,7 @@ def _preposition(words: list[_Word], noun: int) -> None:
 
 
 def _preposition_of_clause(words: list[_Word], verb: int) -> None:
-    """"by doing", "without going": the preposition heads the clause."""
+    """ "by doing", "without going": the preposition heads the clause."""
     word = words[verb]
     if word.label not in ("advcl", "acl") or word.pos not in ("VERB", "AUX") or word.tag != "VBG":
         return

@@ -27,10 +27,10 @@ class CorpusSettings:
     """
 
     treebank: Path
-    grammar: int = 15_000
-    captions: tuple[Path, ...] = ()
-    parsers: tuple[str, str] = ("en_ewt_sm", "en_core_web_sm")
-    seed: int = 0
+    grammar: int
+    captions: tuple[Path, ...]
+    parsers: tuple[str, str]
+    seed: int
 
 
 def part(treebank: Path, name: str) -> list[Sentence]:

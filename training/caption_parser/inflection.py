@@ -68,8 +68,6 @@ def _doubles(verb: str) -> bool:
     """Whether its last consonant is doubled: one syllable, one vowel before one consonant."""
     if len(verb) < 3 or verb[-1] in _VOWELS or verb[-1] in _NOT_DOUBLED or verb[-2] not in _VOWELS:
         return False
-    syllables = sum(
-        letter in _VOWELS and (at == 0 or verb[at - 1] not in _VOWELS) for at, letter in enumerate(verb)
-    )
+    syllables = sum(letter in _VOWELS and (at == 0 or verb[at - 1] not in _VOWELS) for at, letter in enumerate(verb))
     qu = verb[-3] == "u" and verb[-4:-3] == "q"
     return (verb[-3] not in _VOWELS or qu) and (syllables == 1 or qu or verb in _DOUBLED)

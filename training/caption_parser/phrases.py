@@ -1,78 +1,16 @@
-"""Phrases as trees that are put together from the head: nodes with what stands before and after them."""
+"""Noun and prepositional phrases of the caption grammar."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from training.caption_parser import lexicon as words
 from training.caption_parser.inflection import article, plural
-from training.caption_parser.trees import Sentence, Token
+from training.caption_parser.nodes import Node, word
 
-_POS = {
-    "NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "JJ": "ADJ", "RB": "ADV", "IN": "ADP", "DT": "DET", "CD": "NUM",
-    "PRP": "PRON", "PRP$": "PRON", "WP": "PRON", "WDT": "PRON", "EX": "PRON", "CC": "CCONJ", "TO": "PART", "POS": "PART",
-    "RP": "ADP", ".": "PUNCT", ",": "PUNCT", "HYPH": "PUNCT",
-}  # fmt: skip
 _PREPOSITIONAL_NOUNS = {"front", "top", "side", "middle", "edge"}
-
-
-@dataclass(slots=True)
-class Node:
-    """A word with its dependents, in the order in which they stand."""
-
-    form: str
-    tag: str
-    lemma: str
-    pos: str
-    label: str = ""
-    before: list[Node] = field(default_factory=list)
-    after: list[Node] = field(default_factory=list)
-
-    def add(self, label: str, node: Node) -> Node:
-        """Put a dependent behind what is there, and return self."""
-        node.label = label
-        self.after.append(node)
-        return self
-
-    def add_before(self, label: str, node: Node) -> Node:
-        """Put a dependent first, and return self."""
-        node.label = label
-        self.before.insert(0, node)
-        return self
-
-
-def word(form: str, tag: str, lemma: str = "", pos: str = "") -> Node:
-    """A node without dependents."""
-    return Node(form, tag, lemma or form.lower(), pos or _POS.get(tag, "VERB"))
-
-
-def sentence_of(root: Node) -> Sentence:
-    """The words of a tree in order."""
-    found: Sentence = []
-    places: dict[int, int] = {}
-
-    def visit(node: Node) -> None:
-        for child in node.before:
-            visit(child)
-        places[id(node)] = len(found)
-        found.append(Token(node.form, node.lemma, node.tag, node.pos, -1, node.label))
-        for child in node.after:
-            visit(child)
-
-    def link(node: Node) -> None:
-        for child in (*node.before, *node.after):
-            found[places[id(child)]].head = places[id(node)]
-            link(child)
-
-    visit(root)
-    link(root)
-    at = places[id(root)]
-    found[at].head, found[at].label = at, "ROOT"
-    for before, after in zip(found, found[1:], strict=False):
-        before.space = after.tag not in (".", ",", "POS", "HYPH") and before.tag != "HYPH"
-    return found
+_NUMERALS = ("two", "two", "three", "four", "five", "several", "many", "some", "six", "2", "3")
 
 
 class Phrases:
@@ -98,7 +36,9 @@ class Phrases:
         for one in hyphenated:
             node.add_before("compound", word(one, "NN").add("punct", word("-", "HYPH")))
         for one in reversed(before):
-            node.add_before("compound" if one not in ("hot", "polar", "hard", "wooden", "golden") else "amod", self._modifier(one))
+            node.add_before(
+                "compound" if one not in ("hot", "polar", "hard", "wooden", "golden") else "amod", self._modifier(one)
+            )
         return node
 
     def thing(self, names: Sequence[str], adjectives: Sequence[str], many: bool | None = None) -> Node:
@@ -124,20 +64,32 @@ class Phrases:
                 modifier.add("punct", word(",", ","))
                 node.before.insert(0, _labelled("amod", modifier))
                 continue
+            if len(chosen) == 1 and self.chance(0.06):
+                modifier.add("cc", word("and", "CC")).add("conj", word(self.rng.choice(words.COLOURS[:9]), "JJ"))
             node.before.insert(at, _labelled("amod", modifier))
+        if self.chance(0.03):  # "a water filled vase"
+            form = self.rng.choice(("filled", "covered", "drawn", "lined"))
+            stem = {"drawn": "draw", "lined": "line"}.get(form, form.removesuffix("ed"))
+            stuff = self.rng.choice(("water", "snow", "horse", "tree", "dust", "leaf", "graffiti", "food", "grass"))
+            made = word(form, "VBN", stem).add_before("npadvmod", word(stuff, "NN"))
+            node.before.append(_labelled("amod", made))
 
     def determined(self, node: Node, many: bool) -> Node:
         """A noun phrase with its article, numeral or possessive, or none."""
         roll = self.rng.random()
         if many:
             if roll < 0.45:
-                numeral = self.rng.choice("two two three four five several many some six 2 3".split())
+                numeral = self.rng.choice(_NUMERALS)
                 tag = "CD" if numeral not in ("several", "many", "some") else "DT" if numeral == "some" else "JJ"
-                return node.add_before("nummod" if tag == "CD" else "det" if tag == "DT" else "amod", word(numeral, tag))
+                return node.add_before(
+                    "nummod" if tag == "CD" else "det" if tag == "DT" else "amod", word(numeral, tag)
+                )
             if roll < 0.55:
                 return node.add_before("det", word("the", "DT"))
             if roll < 0.65:
-                return node.add_before("poss", word(*self.rng.choice((("his", "PRP$"), ("their", "PRP$"), ("her", "PRP$")))))
+                return node.add_before(
+                    "poss", word(*self.rng.choice((("his", "PRP$"), ("their", "PRP$"), ("her", "PRP$"))))
+                )
             return node
         if self.telegraphic and roll < 0.85:
             return node
@@ -194,7 +146,12 @@ class Phrases:
     def described(self, node: Node) -> None:
         """``in a red shirt``, ``with long hair``, ``wearing a hat``, ``in jeans and a cap``."""
         roll = self.rng.random()
-        if roll < 0.45:
+        if roll < 0.1:
+            colour = word(self.rng.choice(words.COLOURS[:9]), "NN")
+            dressed = word("dressed", "VBN", "dress").add("prep", word("in", "IN").add("pobj", colour))
+            label, phrase = ("acl", dressed) if self.chance(0.3) else self.preposition("in", colour)
+            node.add(label, phrase)
+        elif roll < 0.45:
             label, phrase = self.preposition("in", self.clothes())
             node.add(label, phrase)
         elif roll < 0.65:
@@ -214,6 +171,8 @@ class Phrases:
         """``a red shirt and jeans``."""
         node = self._garment()
         if self.chance(0.2):
+            if self.chance(0.25):
+                node.add("punct", word(",", ",")).add("conj", self._garment())
             node.add("cc", word("and", "CC")).add("conj", self._garment())
         return node
 

@@ -38,7 +38,8 @@ def train(
     from spacy.tokens import DocBin
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import train as spacy_train
-    from spacy.util import fix_random_seed, load_config
+    from spacy.util import load_config
+    from thinc.api import fix_random_seed
 
     blank = spacy.blank("en")
     rng = random.Random(seed)
@@ -55,7 +56,9 @@ def train(
     config = load_config(SETTINGS, overrides=overrides, interpolate=False)
     if start is not None:
         source = find_pipeline(start).source
-        config["components"] = {name: {"source": source} for name in config["nlp"]["pipeline"]}
+        # The lemmatiser begins again: one that was loaded takes every word's lemma for an unknown one in training.
+        begun = {name: {"source": source} for name in config["nlp"]["pipeline"] if name != "trainable_lemmatizer"}
+        config["components"] = {**config["components"], **begun}
     (scratch / "out").mkdir()
     fix_random_seed(seed)
     nlp = init_nlp(config)

@@ -1,6 +1,7 @@
 """Sentences of a treebank rewritten into captions: in the present tense, of people that are not named, or as fragments.
 
-"They walked through the old town." becomes "two men walk through the old town" or "Two men walking through the old town."
+"They walked through the old town." becomes "two men walk through the old town" or "Two men walking through the old
+town."
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from training.caption_parser.inflection import participle, third_person
 from training.caption_parser.trees import Sentence, Token, is_tree, without
@@ -33,7 +35,11 @@ def rewrite(sentence: Sentence, rng: random.Random) -> Sentence | None:
     """One sentence as a caption, or None where it is too long or has no verb with a subject before it."""
     root = next(at for at, token in enumerate(sentence) if token.head == at)
     subject = next(
-        (at for at, token in enumerate(sentence[:root]) if token.head == root and token.label in ("nsubj", "nsubjpass")),
+        (
+            at
+            for at, token in enumerate(sentence[:root])
+            if token.head == root and token.label in ("nsubj", "nsubjpass")
+        ),
         None,
     )
     if not 4 <= len(sentence) <= LONGEST or sentence[root].pos not in ("VERB", "AUX") or subject is None:
@@ -92,7 +98,7 @@ def _without_pronouns(sentence: Sentence, singular: dict[int, bool], rng: random
     heads = {id(found[place]): places[sentence[at].head] for at, place in enumerate(places)}
     for at, token in enumerate(found):
         token.head = heads[id(token)] if id(token) in heads else at + 1
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         if after.form in ("is", "are") or before.form in ("is", "are"):  # it may have been contracted
             before.space = after.pos != "PUNCT" and after.form.lower() not in ("n't", "n’t")
     return found
@@ -102,7 +108,9 @@ def _as_fragment(sentence: Sentence) -> Sentence:
     """``a man is walking``, ``a man walks`` as ``a man walking``, where nothing stands before the subject."""
     root = next(at for at, token in enumerate(sentence) if token.head == at)
     subject = next(at for at, token in enumerate(sentence) if token.head == root and token.label.startswith("nsubj"))
-    helpers = [at for at, token in enumerate(sentence) if token.head == root and token.label in ("aux", "auxpass", "neg")]
+    helpers = [
+        at for at, token in enumerate(sentence) if token.head == root and token.label in ("aux", "auxpass", "neg")
+    ]
     verb = sentence[root]
     before = [at for at, token in enumerate(sentence[:root]) if token.head == root and at not in (subject, *helpers)]
     if before or sentence[subject].pos != "NOUN" or verb.pos != "VERB":
