@@ -15,6 +15,7 @@ from pydantic_core import ErrorDetails
 from manifests.errors import WrongUse
 from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
+from manifests.recipe.references import dereferenced
 from manifests.recipe.screening import SCREENING, as_written, expanded
 from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 
@@ -59,8 +60,8 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         if not isinstance(name, str) or not SUBSET_NAME.fullmatch(name):
             shown, most = repr(name)[: LONGEST_NAME + 20], f"at most {LONGEST_NAME} characters"
             raise WrongUse(f"{path}: subset name {shown} must be lowercase words joined by dashes, {most}")
-    if not raw.get("subsets"):
-        raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets")
+    if not raw.get("subsets") and not raw.get("stages"):
+        raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets, or a stage under stages")
     try:
         return parse_recipe(raw)
     except InvalidRecipe as error:
@@ -79,10 +80,11 @@ def recipe_from_json(content: bytes) -> Recipe:
 def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
     """A recipe of plain values, sources and filters checked against their classes; raises `InvalidRecipe`.
 
-    ``screening`` of a subset is written out as stages (`manifests.recipe.screening`).
+    References are followed (`manifests.recipe.references`), and ``screening`` of a subset is written out as stages
+    (`manifests.recipe.screening`).
     """
     try:
-        return Recipe.model_validate(expanded(raw))
+        return Recipe.model_validate(expanded(dereferenced(raw)))
     except ValidationError as error:
         raise InvalidRecipe(error, raw) from error
 

@@ -86,7 +86,7 @@ def override(raw: dict[str, Any], setting: str) -> None:
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"--set {cut(repr(setting))}: {cut(repr(value))} is not a YAML value ({error})") from error
     if what and parsed is not None:
-        parsed = _located(within, last, parsed if isinstance(parsed, list) else value, Path.cwd())
+        parsed = _located(within, last, parsed if isinstance(parsed, list | dict) else value, Path.cwd())
     if isinstance(here, list):
         _step(here, last, setting, ".".join(where))
         here[int(last)] = parsed

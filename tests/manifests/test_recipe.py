@@ -214,7 +214,10 @@ def test_a_problem_of_a_source_does_not_hide_the_others(recipe: Path) -> None:
 def test_a_wrong_type_and_a_missing_key_are_named(recipe: Path) -> None:
     assert re.search(r"subsets\.eq-youcook2\.shard_size: .*integer", changed(recipe, "shard_size: 16", "shard_size: x"))
     recipe.write_text("name: small\n")
-    assert refused(recipe) == f"{recipe}: subsets: missing; name at least one under the key subsets"
+    assert (
+        refused(recipe)
+        == f"{recipe}: subsets: missing; name at least one under the key subsets, or a stage under stages"
+    )
     recipe.write_text("name: small\nsubsets: {eq-ag: {source: {kind: action-genome, media: x}}}\n")
     assert "subsets.eq-ag.source.annotations: missing; add it" in refused(recipe)
 
@@ -289,3 +292,21 @@ def test_stages_of_a_choice_that_is_not_made_are_left_out() -> None:
     people = load_recipe("bivlc", ["subsets.bivlc.source.choice=people"]).only([])
     assert [name for name in people.all if name in decisions] == ["ambiguous-additions", "chosen", "unambiguous"]
     assert list(every.only(["chosen"]).stages)[-2:] == ["ambiguous-additions", "chosen"]
+
+
+def test_a_setting_can_be_the_same_as_another_one_also_where_that_is_changed(tmp_path: Path) -> None:
+    photos = "subsets.bivlc.source.photos"
+
+    def of(*settings: str) -> set[str]:
+        recipe = load_recipe("bivlc", settings)
+        return {str(recipe[name].source.photos) for name in ("bivlc", "unambiguous", "ambiguous-additions")}  # type: ignore[attr-defined]
+
+    assert of(f"{photos}={tmp_path}") == {str(tmp_path)}
+    assert of(f"{photos}={tmp_path}", "stages.unambiguous.source.photos=/other") == {str(tmp_path), "/other"}
+    for setting, words in (
+        (f"{photos}={{same_as: stages.unambiguous.source.photos}}", "leads back to itself"),
+        (f"{photos}={{same_as: subsets.bivlc.source.photo}}", "which the recipe does not set; correct the key path"),
+        (f"{photos}={{same_as: subsets.bivlc.source}}", "names one setting"),
+    ):
+        with pytest.raises(WrongUse, match=words):
+            of(setting)
