@@ -58,10 +58,10 @@ def prepare(job: Job, name: str) -> Stage:
         return before
     if before is not None and before.content != content:
         logger.warning(
-            "%s: the recipe, its inputs or a version changed; planning again makes %s finished shards stale, until the "
-            "same build makes them again, and removes the card, README.md",
+            "%s: the recipe, its inputs or a version changed; it is planned again, %s, and the card, README.md, is "
+            "removed until the build ends",
             name,
-            f"{len(store.names(layout.meta(maker.home, 'receipts'))):,}",
+            _made_again(len(store.names(layout.meta(maker.home, "receipts")))),
         )
     elif before is not None and before.count != maker.subset.count:
         logger.warning(
@@ -88,6 +88,13 @@ def prepare(job: Job, name: str) -> Stage:
     # Last: what has a stage record can be resumed, whatever dies in between.
     store.write(layout.meta(maker.home, "stage.json"), stage.to_bytes())
     return stage
+
+
+def _made_again(shards: int) -> str:
+    """What becomes of the finished shards of an earlier plan."""
+    if not shards:
+        return "none of its shards was finished"
+    return f"its {shards:,} finished shard{'' if shards == 1 else 's'} will be made again"
 
 
 def _candidates(maker: Maker) -> Iterator[Candidate]:

@@ -158,7 +158,7 @@ def test_planning_again_says_that_shards_go_stale(
 ) -> None:
     changed = ["--set", "subsets.pairs.encoding.quality=50"]
     assert main(["plan", str(recipe), "--out", str(built), *changed]) == 0
-    assert "planning again makes 3 finished shards stale" in caplog.text
+    assert "its 3 finished shards will be made again" in caplog.text
 
 
 def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:
