@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import cast
 
 from generators.decisions.report import read_report
-from generators.screened_pairs.screening import HASHED, IMAGES, PAIR_COLUMNS
+from generators.screened_pairs.screening import DUPLICATE, HASHED, IMAGES, PAIR_COLUMNS, twins
 from generators.screened_pairs.source import REPORT, ScreenedPairs
 from manifests.candidate import Candidate, CaptionedCandidate
 from manifests.canonical import canonical_json, digest
@@ -64,16 +64,17 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
         """
         self.excluded = LeftOut()
-        verdicts = self._verdicts
+        verdicts, repeated = self._verdicts, self._twins
         pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, "sources"])
         for start in range(0, len(pairs), SLICE):
             for row in pairs.slice(start, SLICE).to_pylist():
-                if row["key"] not in verdicts:
+                twin = repeated.get(row["key"])
+                if twin is None and row["key"] not in verdicts:
                     raise WrongUse(
                         f"{self._decisions.where}: nobody was asked about {row['key']} of {self._pairs.where}; name "
                         "the stage that asks about these pairs, and build it again"
                     )
-                dropped, detail = verdicts[row["key"]]
+                dropped, detail = (DUPLICATE, f"same as {twin}") if twin else verdicts[row["key"]]
                 yield ScreenedPairCandidate(
                     **{name: row[name] for name in ("key", "identity", "tar", "split", "group")},
                     captions0=(row["caption0"],),
@@ -100,8 +101,10 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             yield Rejected(one.key, one.dropped, one.detail) if one.dropped else self._copied(one, found[one.key])
 
     def reports(self) -> Mapping[str, bytes]:
-        """``screening.json``: pairs planned, made, shown to people, kept, undecided, and dropped by what they said."""
-        verdicts = Counter(self._verdicts.values())
+        """``screening.json``: pairs planned, made, repeated, shown to people, kept, undecided, and dropped by what they
+        said."""
+        repeated = self._twins
+        verdicts = Counter(verdict for key, verdict in self._verdicts.items() if key not in repeated)
         dropped = Counter[str]()
         for (reason, detail), count in verdicts.items():
             if reason not in ("", UNDECIDED):
@@ -110,6 +113,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         found = {
             "planned": self._pairs.record.planned,
             "made": self._pairs.record.kept,
+            "duplicates": len(repeated),
             "shown": kept + sum(dropped.values()),
             "kept": kept,
             "undecided": undecided,
@@ -143,6 +147,11 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         rejected = self._decisions.rejected(["identity", "reason", "detail"]).to_pylist()
         found = {json.loads(row["identity"])[0]: (row["reason"], row["detail"]) for row in rejected}
         return found | dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), ("", ""))
+
+    @cached_property
+    def _twins(self) -> Mapping[str, str]:
+        """By key of a pair that repeats another one: that one."""
+        return twins(self._pairs.read(["key", "identity", "content"]))
 
     @cached_property
     def _pairs(self) -> Earlier:

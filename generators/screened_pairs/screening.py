@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+import pyarrow as pa
+
 from generators.decisions.generator import DecisionGenerator
 from generators.decisions.questions.keep_pair import KEEP, KeepPair
 from generators.decisions.task import TaskCandidate
@@ -16,15 +18,35 @@ from shards.earlier import Earlier
 IMAGES = ("image0", "image1")
 PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
 HASHED = tuple(f"{role}_sha256" for role in IMAGES)
+DUPLICATE = "duplicate"  # a reason of the engine's
+
+
+def twins(pairs: pa.Table) -> dict[str, str]:
+    """By key of each pair with the images and captions of another one: the key of the one that stays.
+
+    That is the one of the smallest identity, as where the engine drops duplicates.
+
+    Args:
+        pairs: columns ``key``, ``identity`` and ``content`` of an index.
+    """
+    rows = sorted(zip(*(pairs[name].to_pylist() for name in ("content", "identity", "key")), strict=True))
+    first: dict[str, str] = {}
+    return {key: first[content] for content, _, key in rows if first.setdefault(content, key) != key}
 
 
 class PairScreeningGenerator(DecisionGenerator[PairScreening]):
-    """One task a pair, in the order of the stage; the identity of a task is the key of its pair."""
+    """One task a pair, in the order of the stage; the identity of a task is the key of its pair. Of pairs with the same
+    images and captions, which a build would keep one of, one is asked about."""
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `DecisionGenerator.tasks`."""
         truth = KEEP if self.source.simulated else ""
-        for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
+        pairs = self.pictured.read([*PAIR_COLUMNS, *HASHED, "content"])
+        repeated = twins(pairs)
+        for row in pairs.to_pylist():
+            if row["key"] in repeated:
+                left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
+                continue
             yield TaskCandidate(
                 key=sample_key(self.name, row["key"]),
                 identity=identity_of(row["key"]),

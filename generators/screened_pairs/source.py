@@ -55,10 +55,12 @@ class ScreenedPairs(Source):
             return ""
         who = "**Simulated annotators, not people**, judged" if found["simulated"] else "People judged"
         lost = sum(found["dropped"].values())
+        again = found.get("duplicates", 0)  # absent from what an earlier version wrote
+        repeated = f" {again:,} repeat the images and captions of another one." if again else ""
         text = (
-            f"Of {found['planned']:,} planned pairs {found['made']:,} were made. {who} {found['shown']:,} of them and "
-            f"kept {found['kept']:,}; {lost:,} were dropped and {found['undecided']:,} left undecided. What is kept is "
-            "copied byte by byte.\n"
+            f"Of {found['planned']:,} planned pairs {found['made']:,} were made.{repeated} {who} {found['shown']:,} of "
+            f"them and kept {found['kept']:,}; {lost:,} were dropped and {found['undecided']:,} left undecided. What "
+            "is kept is copied byte by byte.\n"
         )
         if not lost:
             return text

@@ -166,6 +166,24 @@ def test_a_changed_decision_makes_its_shards_again_and_a_changed_pair_is_asked_a
 
 
 @pytest.mark.usefixtures("no_cards")
+def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs: Path, tmp_path: Path) -> None:
+    records = json.loads(pairs.read_bytes())
+    records[0]["caption0"] = "left 0"
+    sides = {**records[0], "id": "a-swapped", "image0": "0-1.png", "image1": "0-0.png"}
+    sides |= {"caption0": records[0]["caption1"], "caption1": records[0]["caption0"]}
+    pairs.write_text(json.dumps([*records, {**records[0], "id": "p9"}, sides]))
+    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
+    with pytest.raises(DecisionsMissing, match="6 of 6 decisions are missing"):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, {"p1": "other"})
+    found = twinset.build(recipe, str(out))["subsets"]["mine"]
+    assert found == {"planned": 8, "kept": 5, "rejected": {"duplicate": 2, "screened-out": 1}, "shards": 4}
+    assert set(samples(out)) == {"a-swapped", "p2", "p3", "p4", "p5"}
+    report = json.loads((out / "mine/_meta/screening.json").read_bytes())
+    assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
+
+
+@pytest.mark.usefixtures("no_cards")
 def test_simulated_annotators_wait_for_nobody_and_the_sources_keep_the_contract(pairs: Path, tmp_path: Path) -> None:
     screening = {"annotators": {"kind": "simulated", "number": 2, "error_rate": 0.5}}
     recipe, out = recipe_of(pairs, screening=screening), str(tmp_path / "out")
