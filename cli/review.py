@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,12 @@ def add(commands: Any) -> None:
     )
     reviewing.add_argument(
         "--port", type=between(0, 65535), default=0, metavar="N", help="port (default: 0, any that is free)"
+    )
+    reviewing.add_argument(
+        "--behind-https",
+        metavar="URL",
+        help="address of the proxy with HTTPS that people reach the page by, such as https://review.example.org: links "
+        "name it, and cookies are sent by HTTPS alone",
     )
     reviewing.add_argument(
         "--resume",
@@ -118,10 +125,8 @@ def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
 
 
 def _agreement(desk: ReviewDesk) -> None:
-    from review.agreeing import agreement_of_stage
-
     for name, stage in desk.tasks.now().stages.items():
-        found = agreement_of_stage(desk, stage)
+        found = desk.agreement(stage)
         if found.pairs:
             rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
             rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
@@ -155,10 +160,14 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
     if not names:
         raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
-    access = Access(desk.tasks.secret, names)
+    proxy = _origin(asked.behind_https)
+    access = Access(desk.tasks.secret, names, behind_https=bool(proxy))
     dataset = asked.out.rstrip("/").rpartition("/")[2] or asked.out
 
     def on_ready(base: str) -> None:
+        if proxy:
+            print(f"{base} is what {proxy} must pass requests on to")
+            base = proxy
         for stage in stages:
             counts = desk.stage_counts(stage)
             ties = f"; ties that wait for the admin: {counts.tied:,}" if counts.tied else ""
@@ -167,16 +176,25 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
             print(f"{name}: {link(access, Person(name, 'annotator'), base)}")
         print(f"admin: {link(access, Person(ADMIN, 'admin'), base)}")
         print("Ctrl-C ends the page; every answer is stored.", flush=True)
-        if not is_loopback(asked.host):
+        if not is_loopback(asked.host) and not proxy:
             _tell(
                 f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "
-                "text: put it behind a proxy with HTTPS"
+                "text: put it behind a proxy with HTTPS, and name that with --behind-https"
             )
 
     try:
         serve(make_app(desk, access, dataset), asked.host, asked.port, on_ready)
     except KeyboardInterrupt:
         _tell("stopped; every answer is stored")
+
+
+def _origin(url: str | None) -> str:
+    """The address of a proxy, such as ``https://host:port``; empty without one. Raises `WrongUse` for anything else."""
+    if url is None:
+        return ""
+    if not re.fullmatch(r"https://[A-Za-z0-9.\-\[\]:]+/?", url):
+        raise WrongUse(f"--behind-https {url}: write https:// and a host alone; the page must lie at its root")
+    return url.rstrip("/")
 
 
 def _tell(line: str) -> None:

@@ -96,12 +96,21 @@ class Access:
         secret: what links are signed with.
         annotators: names of those who have a link.
         clock: seconds that only grow.
+        behind_https: whether people reach the page by HTTPS alone, at a proxy: cookies are then never sent without.
+            What a request itself says of that (``X-Forwarded-Proto``) anybody can write.
 
     Raises:
         WrongUse: a name is not one.
     """
 
-    def __init__(self, secret: bytes, annotators: Collection[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        annotators: Collection[str],
+        clock: Callable[[], float] = time.monotonic,
+        behind_https: bool = False,
+    ) -> None:
+        self.behind_https = behind_https
         for name in annotators:
             if not NAME.fullmatch(name) or name == ADMIN:
                 raise WrongUse(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -13,9 +13,9 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
 
+from generators.decisions.agreement import Agreement
 from generators.decisions.answers import Answer
 from review.access import Access, Refused
-from review.agreeing import Agreement, agreement_of_stage
 from review.desk import ReviewDesk, StageCounts
 from review.exchange.forms import FORMS
 from review.queue import Counts
@@ -27,11 +27,11 @@ MOST_SHOWN = 20  # disagreements on one page
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """An annotator's work. per_hour: 0 before the first answer. has_link: whether the page was started with it."""
+    """An annotator's work. per_hour: answers by question. has_link: whether the page was started with it."""
 
     name: str
     counts: Counts
-    per_hour: int
+    per_hour: Mapping[str, int]
     has_link: bool
 
 
@@ -143,7 +143,7 @@ def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> 
 
 
 def _view(desk: ReviewDesk, stage: ReviewStage) -> StageView:
-    return StageView(stage, desk.stage_counts(stage), desk.has_enough(stage), agreement_of_stage(desk, stage))
+    return StageView(stage, desk.stage_counts(stage), desk.has_enough(stage), desk.agreement(stage))
 
 
 def _workers(desk: ReviewDesk, access: Access) -> list[Worker]:

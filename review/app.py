@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,8 @@ from review.admin import add_admin
 from review.desk import ReviewDesk
 from review.guard import Guard
 from review.replies import person_of, picture, refusal, shown
+
+logger = logging.getLogger("twinset")
 
 STATIC = Path(__file__).parent / "static"
 MOST_AHEAD = 100
@@ -61,6 +64,10 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:
         return JSONResponse(desk.next(person_of(request).name, 1 + after))
 
+    @app.get("/api/rest")
+    def rest(request: Request) -> Response:
+        return JSONResponse(desk.rest(person_of(request).name))
+
     @app.post("/api/answer")
     def answer(request: Request, given: Given, later: BackgroundTasks) -> dict[str, Any]:
         name = person_of(request).name
@@ -93,7 +100,9 @@ def _explain(app: FastAPI) -> None:
         return refusal(request, error)
 
     def failed(request: Request, error: Exception) -> Response:
-        return refusal(request, Refused(500, in_words(error)))
+        # What went wrong names files of this machine: that is for who runs the page, not for who opens it.
+        logger.error("%s %s: %s", request.method, request.scope["path"], in_words(error))
+        return refusal(request, Refused(500, "Something failed on the server; tell who sent you the link"))
 
     def unknown(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from generators.decisions.agreement import Agreement, agreement_among
 from generators.decisions.answers import Answer
 from generators.decisions.rules import decided, decisions_needed, is_tie
 from manifests.errors import in_words
@@ -18,7 +20,7 @@ from review.showing import Chosen, as_json, chosen
 from review.store import AnsweredOtherwise, AnswerStore, utc_now
 from review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
-PACE_OF = 50  # last answers that the pace is measured on
+PACE_OF = 50  # last answers to a kind of question that the pace is measured on
 DECIDED, TIED = "decided", "tied"
 LONGEST_SECONDS = 86_400.0
 
@@ -45,7 +47,7 @@ class ReviewDesk:
     """
 
     def __init__(self, tasks: ReviewTasks, store: AnswerStore, on_enough: Callable[[str], None] | None = None) -> None:
-        self.tasks, self.store, self.queue = tasks, store, ReviewQueue()
+        self.tasks, self.store, self.queue = tasks, store, ReviewQueue(store)
         self._on_enough = on_enough
         self._announced: dict[str, str] = {}  # the plan, by stage
         self._lock, self._announcing = threading.Lock(), False
@@ -76,7 +78,6 @@ class ReviewDesk:
             self.store.save(self._stored(task, annotator, taken, reason, seconds))
         except AnsweredOtherwise as error:
             raise Refused(409, "You have answered this task otherwise; undo that answer first.") from error
-        self.queue.release(task, annotator)
         return task.stage
 
     def undo(self, annotator: str) -> dict[str, Any]:
@@ -103,19 +104,45 @@ class ReviewDesk:
         self.store.replace(answer)
         return task.stage
 
-    def progress(self, annotator: str) -> dict[str, int]:
-        """done, total and per_hour of an annotator; per_hour is 0 before the first answer."""
-        counts = self.counts(annotator)
-        return {"done": counts.done, "total": counts.done + counts.left, "per_hour": self.pace(annotator)}
+    def progress(self, annotator: str) -> dict[str, Any]:
+        """How far an annotator is.
+
+        done, total: tasks. per_hour: by question, of those that were answered. minutes: that what is left takes at the
+        pace of each question, of one that was never answered at the mean of the others; null before the first answer.
+        """
+        counts, pace = self.counts(annotator), self.pace(annotator)
+        usual = sum(pace.values()) / len(pace) if pace else 0.0
+        minutes = sum(60 * left / pace.get(question, usual) for question, left in counts.left_of.items() if usual)
+        return {
+            "done": counts.done,
+            "total": counts.done + counts.left,
+            "per_hour": pace,
+            "minutes": round(minutes, 1) if pace else None,
+        }
+
+    def rest(self, annotator: str) -> dict[str, Any]:
+        """What is left for an annotator to whom no task can be given now, and who was shown it (``held``)."""
+        held = self.queue.elsewhere(self.tasks.now().tasks, self.store.held(), annotator)
+        return {
+            "progress": self.progress(annotator),
+            "held": [
+                {"annotator": one.annotator, "tasks": one.tasks, "minutes": math.ceil(one.seconds / 60)} for one in held
+            ],
+        }
 
     def counts(self, annotator: str) -> Counts:
         """How far an annotator is."""
         return self.queue.counts(self.tasks.now().tasks, self.store.held(), annotator)
 
-    def pace(self, annotator: str) -> int:
-        """Answers an hour, from the median time of the last ones: a break does not count."""
-        took = [one.seconds for one in self.store.last_of(annotator, PACE_OF) if one.seconds > 0]
-        return round(3600 / median(took)) if took else 0
+    def pace(self, annotator: str) -> dict[str, int]:
+        """Answers an hour by question, from the median time of the last ones: a break does not count."""
+        given: dict[str, list[Answer]] = {}
+        for stage in self.tasks.now().stages.values():
+            if stage.tasks:
+                last = self.store.last_of(annotator, stage.name, PACE_OF)
+                given.setdefault(stage.tasks[0].question.name, []).extend(one for one in last if one.seconds > 0)
+        latest = {kind: sorted(said, key=lambda one: one.at)[-PACE_OF:] for kind, said in given.items() if said}
+        return {kind: max(round(3600 / median(one.seconds for one in said)), 1) for kind, said in latest.items()}
 
     def stage_counts(self, stage: ReviewStage) -> StageCounts:
         """How far a stage is."""
@@ -131,16 +158,22 @@ class ReviewDesk:
             return ""
         known = self._states.get(task.id)
         if known is None or known[0] != answers:
-            if decided(task.candidate, answers, task.needed) is not None:
+            if decided(task.candidate, answers, task.needed, task.gold) is not None:
                 state = DECIDED
             else:
-                state = TIED if is_tie(task.candidate, answers, task.needed) else ""
+                state = TIED if is_tie(task.candidate, answers, task.needed, task.gold) else ""
             known = self._states[task.id] = answers, state
         return known[1]
 
     def is_tied(self, task: ReviewTask) -> bool:
         """Whether a task waits for the admin."""
         return self._state(task, tuple(self.answers_to(task))) == TIED
+
+    def agreement(self, stage: ReviewStage) -> Agreement:
+        """Agreement of a stage's answers, those to what its tasks show now."""
+        answers = [one for task in stage.tasks for one in self.answers_to(task)]
+        question = stage.tasks[0].question.name if stage.tasks else ""
+        return agreement_among(question, answers, {one.candidate.key: one.gold for one in stage.tasks if one.gold})
 
     def answers_to(self, task: ReviewTask) -> list[Answer]:
         """The answers to a task."""

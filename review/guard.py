@@ -70,7 +70,7 @@ class Guard:
         cookie, home = access.cookie(role), HOMES[role]
         if path == home and (token := request.query_params.get("token")) is not None:
             access.person(token, role)
-            return _entered(request, cookie, token, home)
+            return _entered(cookie, token, home, access.behind_https)
         person = access.person(request.cookies.get(cookie), role)
         if request.method not in ("GET", "HEAD"):
             given = request.headers.get(CSRF_HEADER)
@@ -82,9 +82,8 @@ class Guard:
         return body
 
 
-def _entered(request: Request, cookie: str, token: str, home: str) -> Response:
+def _entered(cookie: str, token: str, home: str, secure: bool) -> Response:
     reply = HTMLResponse(_ENTERED.format(home))
-    secure = request.url.scheme == "https"
     reply.set_cookie(cookie, token, max_age=COOKIE_SECONDS, path=home, httponly=True, samesite="strict", secure=secure)
     return reply
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from generators.decisions.answers import Answer
 from generators.decisions.rules import share_of
-from review.store import Asked
+from review.store import AnswerStore, Asked
 from review.tasks import ReviewTask
 
 LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
@@ -23,11 +23,26 @@ Held = Mapping[Asked, Mapping[str, Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """done: answers of an annotator; left: tasks that still need one; waiting: those that only others can answer."""
+    """done: answers of an annotator; left: tasks that still need one, by question; waiting: those that only others can
+    answer."""
 
     done: int
-    left: int
+    left_of: Mapping[str, int]
     waiting: int
+
+    @property
+    def left(self) -> int:
+        """Tasks that still need an answer, of all questions."""
+        return sum(self.left_of.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Tasks that another annotator was shown lately. seconds: until the first of them is asked of others."""
+
+    annotator: str
+    tasks: int
+    seconds: float
 
 
 class ReviewQueue:
@@ -39,13 +54,13 @@ class ReviewQueue:
     those that verification dropped, are spread over all bands, so that their place does not tell them apart.
 
     Args:
-        clock: seconds that only grow.
+        store: keeps the leases, so that they outlive this process.
+        clock: seconds since 1970.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, store: AnswerStore, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
         self._lock = threading.Lock()
-        self._leases: dict[str, dict[str, float]] = {}  # until when, by task and annotator
         self._orders: dict[str, tuple[Sequence[ReviewTask], list[ReviewTask]]] = {}
 
     def next(self, tasks: Sequence[ReviewTask], held: Held, annotator: str, count: int) -> list[ReviewTask]:
@@ -62,37 +77,44 @@ class ReviewQueue:
                 if len(found) == count:
                     break
                 answers = held.get(task.asked, {})
-                if _is_open(task, answers, annotator, self._leased(task.id, annotator, now)):
-                    self._leases.setdefault(task.id, {})[annotator] = now + LEASE_SECONDS
+                if _is_open(task, answers, annotator, len(self._others(task, annotator, now))):
                     found.append(task)
+            if found:
+                self._store.lease([task.asked for task in found], annotator, now + LEASE_SECONDS, now)
         return found
 
     def lease(self, task: ReviewTask, annotator: str) -> None:
         """Keep a task for an annotator who is shown it again."""
+        now = self._clock()
         with self._lock:
-            self._leases.setdefault(task.id, {})[annotator] = self._clock() + LEASE_SECONDS
-
-    def release(self, task: ReviewTask, annotator: str) -> None:
-        """End a lease: the task was answered."""
-        with self._lock:
-            leases = self._leases.get(task.id, {})
-            leases.pop(annotator, None)
-            if not leases:
-                self._leases.pop(task.id, None)
+            self._store.lease([task.asked], annotator, now + LEASE_SECONDS, now)
 
     def counts(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> Counts:
         """How far an annotator is, whoever else was shown what."""
-        done = left = waiting = 0
+        done = waiting = 0
+        left = Counter[str]()
         for task in tasks:
             answers = held.get(task.asked)
             if not answers:  # most of many
-                left += task.open
+                left[task.candidate.question] += task.open
             elif annotator in answers:
                 done += 1
                 waiting += task.open and not _settled(answers) and len(answers) < task.needed
             else:
-                left += _is_open(task, answers, annotator)
-        return Counts(done, left, waiting)
+                left[task.candidate.question] += _is_open(task, answers, annotator)
+        return Counts(done, +left, waiting)
+
+    def elsewhere(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> list[Elsewhere]:
+        """Who was shown the tasks that this annotator would be asked otherwise, by name."""
+        now = self._clock()
+        found: dict[str, list[float]] = {}
+        with self._lock:
+            for task in tasks:
+                answers, others = held.get(task.asked, {}), self._others(task, annotator, now)
+                if _is_open(task, answers, annotator) and not _is_open(task, answers, annotator, len(others)):
+                    for name, until in others.items():
+                        found.setdefault(name, []).append(until - now)
+        return [Elsewhere(name, len(left), min(left)) for name, left in sorted(found.items())]
 
     def _order(self, tasks: Sequence[ReviewTask], annotator: str) -> list[ReviewTask]:
         known = self._orders.get(annotator)
@@ -113,12 +135,10 @@ class ReviewQueue:
             known = self._orders[annotator] = tasks, order
         return known[1]
 
-    def _leased(self, task: str, annotator: str, now: float) -> int:
-        """How many others were shown a task lately."""
-        leases = self._leases.get(task, {})
-        for name in [name for name, until in leases.items() if until <= now]:
-            del leases[name]
-        return len(leases) - (annotator in leases)
+    def _others(self, task: ReviewTask, annotator: str, now: float) -> dict[str, float]:
+        """The others who were shown a task lately, and until when (s) it is kept for each."""
+        leases = self._store.leases().get(task.asked, {})
+        return {name: until for name, until in leases.items() if until > now and name != annotator}
 
 
 def _band(task: ReviewTask) -> int:

@@ -15,6 +15,7 @@ from manifests.errors import BuildFailed, WrongUse
 
 BUSY_SECONDS = 30.0  # for another process that writes, such as an import
 Asked = tuple[str, str, str]  # stage, task, binding
+Leases = Mapping[Asked, Mapping[str, float]]  # until when (s since 1970), by task and annotator
 
 _KEY = "stage = ? AND task = ? AND binding = ? AND annotator = ?"
 _ALL = ", ".join(COLUMNS)
@@ -42,6 +43,7 @@ class AnswerStore:
         self.path = path
         self._lock = threading.RLock()
         self._held: dict[Asked, dict[str, Answer]] = {}
+        self._leases: dict[Asked, dict[str, float]] = {}
         self._version = -1
         path.parent.mkdir(parents=True, exist_ok=True)
         with self._explained():
@@ -77,16 +79,20 @@ class AnswerStore:
         new: list[Answer] = []
         with self._transaction():
             for one in answers:
+                key = [one.stage, one.task, one.binding, one.annotator]
                 if self._connection.execute(INSERT, [*to_row(one).values()]).rowcount:
+                    self._connection.execute(f"DELETE FROM leases WHERE {_KEY}", key)
                     new.append(one)
                     continue
-                key = [one.stage, one.task, one.binding, one.annotator]
                 row = self._connection.execute(f"SELECT answer, reason FROM answers WHERE {_KEY}", key).fetchone()
                 if tuple(row) != (one.answer, one.reason):
-                    raise AnsweredOtherwise(f"{one.annotator} answered {one.task} with {row[0]}; undo that first")
+                    raise AnsweredOtherwise(
+                        f"{one.annotator} answered {one.task} with {row[0]} before; undo that first"
+                    )
         with self._lock:
             for one in new:
                 self._hold(one)
+                self._leases.get((one.stage, one.task, one.binding), {}).pop(one.annotator, None)
         return len(new)
 
     def replace(self, answer: Answer) -> None:
@@ -128,15 +134,37 @@ class AnswerStore:
             self._follow()
             return self._held
 
-    def last_of(self, annotator: str, most: int) -> list[Answer]:
-        """The last answers of an annotator, the latest first."""
+    def last_of(self, annotator: str, stage: str, most: int) -> list[Answer]:
+        """The last answers of an annotator to the tasks of a stage, the latest first."""
         with self._lock, self._explained():
             rows = self._connection.execute(
-                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND NOT simulated AND NOT adjudicated "
+                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND stage = ? AND NOT simulated AND NOT adjudicated "
                 "ORDER BY rowid DESC LIMIT ?",
-                [annotator, most],
+                [annotator, stage, most],
             )
             return [_answer(row) for row in rows]
+
+    def lease(self, tasks: Iterable[Asked], annotator: str, until: float, now: float) -> None:
+        """Keep tasks for an annotator, also over a restart; leases that are over are forgotten.
+
+        Args:
+            until, now: seconds since 1970.
+        """
+        rows = [(*asked, annotator, until) for asked in tasks]
+        # A power failure may lose a lease, so that none waits for the disk; a killed server loses none.
+        with self._transaction(durable=False):
+            self._connection.execute("DELETE FROM leases WHERE until <= ?", [now])
+            self._connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", rows)
+        with self._lock:
+            for *asked, _, _ in rows:
+                stage, task, binding = asked
+                self._leases.setdefault((stage, task, binding), {})[annotator] = until
+
+    def leases(self) -> Leases:
+        """All leases, also those that are over: a live view, as `held`."""
+        with self._lock:
+            self._follow()
+            return self._leases
 
     def _take_back(self, answer: Answer) -> None:
         key = [answer.stage, answer.task, answer.binding, answer.annotator]
@@ -154,14 +182,19 @@ class AnswerStore:
             version = self._connection.execute("PRAGMA data_version").fetchone()[0]
             if version == self._version:
                 return
-            self._version, self._held = version, {}
+            self._version, self._held, self._leases = version, {}, {}
             for row in self._connection.execute(f"SELECT {_ALL} FROM answers"):
                 self._hold(_answer(row))
+            for *asked, annotator, until in self._connection.execute("SELECT * FROM leases"):
+                stage, task, binding = asked
+                self._leases.setdefault((stage, task, binding), {})[annotator] = until
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, durable: bool = True) -> Iterator[None]:
+        """durable: whether what is committed is on the disk when this ends."""
         with self._lock, self._explained():
             self._still_there()
+            self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

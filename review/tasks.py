@@ -7,6 +7,7 @@ import hmac
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,8 @@ from generators.decisions.source import Decisions
 from generators.decisions.task import TaskCandidate
 from generators.decisions.task_plans import planned_tasks
 from manifests.errors import TwinsetError, WrongUse
+from review.alike import alike
 from review.store import Asked
-from review.unmarked import unmarked
 from shards.contracts import LeftOut
 from shards.records import planned_stage, stages_in
 from shards.storage import layout
@@ -30,6 +31,7 @@ from stages.job import job_of, recorded_recipe
 
 LOOK_SECONDS = 2.0  # between two looks at whether a plan was written again
 ID_BYTES = 16
+PICTURED = 32  # tasks whose images stay in memory: a browser asks for them one by one
 
 logger = logging.getLogger("twinset")
 
@@ -125,10 +127,7 @@ def _asking(store: Store, home: str) -> Decisions | None:
 class ReviewTasks:
     """The decision stages below OUT, read again when one is planned again.
 
-    Args:
-        store: OUT.
-        secret: what ids are made with.
-        only: names of stages; all when empty.
+    secret: what ids are made with. only: names of stages; all when empty.
     """
 
     def __init__(
@@ -138,6 +137,7 @@ class ReviewTasks:
         self._lock = threading.Lock()
         self._seen: dict[str, _Seen] = {}
         self._looked = -LOOK_SECONDS
+        self._pictures: OrderedDict[Asked, tuple[Picture, ...]] = OrderedDict()
         self._loaded = Loaded()
         self.answers: Path | None = None  # one file for all stages: that of the first
         self.problems: dict[str, str] = {}  # why stages cannot be asked now
@@ -152,14 +152,23 @@ class ReviewTasks:
             return self._loaded
 
     def picture(self, task: ReviewTask, number: int) -> Picture:
-        """An image of a task as people see it: without its metadata.
+        """An image of a task as people see it: nothing but the picture tells it from the task's other images.
 
         Raises what `DecisionGenerator.picture` raises, and `WrongUse` when the stage is gone.
         """
-        stage = self._loaded.stages.get(task.stage)
-        if stage is None:
-            raise WrongUse(f"{self.store.root}: {task.stage} is being planned again; reload the page")
-        return unmarked(stage.generator.picture(task.candidate, number))
+        with self._lock:
+            pictures = self._pictures.get(task.asked)
+        if pictures is None:
+            stage = self._loaded.stages.get(task.stage)
+            if stage is None:
+                raise WrongUse(f"{self.store.root}: {task.stage} is being planned again; reload the page")
+            read = [stage.generator.picture(task.candidate, each) for each in range(len(task.candidate.images))]
+            pictures = alike(read, len({bool(tar) for tar in task.candidate.image_tars}) == 1)
+            with self._lock:
+                self._pictures[task.asked] = pictures
+                if len(self._pictures) > PICTURED:
+                    self._pictures.popitem(last=False)
+        return pictures[number]
 
     def image_id(self, task: ReviewTask, number: int) -> str:
         """What the page calls an image: it tells nothing of its number or content."""

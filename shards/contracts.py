@@ -23,6 +23,7 @@ from shards.kinds.kind import Sample
 from shards.kinds.pair import Pair
 from shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
 from shards.media.media_folder import Media
+from shards.storage.store import Store
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named
@@ -65,13 +66,15 @@ class Context:
     """What a generator knows of the stage that it works for.
 
     name: of the stage, the first part of its samples' keys. split: that its candidates belong to. seed: of the recipe.
-    earlier: opens a stage that the source reads, by the value of its setting.
+    earlier: opens a stage that the source reads, by the value of its setting. out: the dataset that the stage is made
+    in; None where it is opened outside of one.
     """
 
     name: str
     split: str = "test"
     seed: int = 0
     earlier: Callable[[str], Earlier] = field(default=_no_stage)
+    out: Store | None = None
 
 
 class Source(SourceSettings, ABC):

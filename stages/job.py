@@ -41,7 +41,7 @@ class Job:
         with self._lock:
             if name not in self._makers:
                 known_as = self.recipe[name].known_as or name
-                context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier)
+                context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier, self.store)
                 self._makers[name] = open_maker(self.recipe, name, context)
             return self._makers[name]
 

@@ -42,6 +42,18 @@ class PairAgreement:
     high: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How well annotators agree and how often they are right.
+
+    pairs: Cohen's kappa of each two annotators; mean: of these; gold: accuracy by annotator.
+    """
+
+    pairs: Sequence[PairAgreement]
+    mean: float | None
+    gold: Mapping[str, Share]
+
+
 def share(count: int, of: int) -> Share:
     """A share with its interval by Wilson's score, which holds for small numbers and for shares of 0 and 1 too:
 
@@ -66,18 +78,22 @@ def cohens_kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
 
 
 def agreement_of(names: tuple[str, str], first: Sequence[str], second: Sequence[str]) -> PairAgreement:
-    """Kappa with its interval from the standard error in large samples (Cohen 1960):
+    """Kappa with its interval: that of Wilson's score (1927) of the observed agreement p_o, on the scale of kappa,
 
-    SE = sqrt(p_o (1 - p_o) / n) / (1 - p_e), with kappa = (p_o - p_e) / (1 - p_e).
+    kappa = (p_o - p_e) / (1 - p_e).
+
+    As in Cohen (1960), the agreement by chance p_e is taken as known. His interval is Wald's of p_o, which has no width
+    where two annotators agree on all tasks, or on none, however few these are.
     """
     n, kappa = len(first), cohens_kappa(first, second)
     if kappa is None:
         return PairAgreement(names, n, None)
-    observed = sum(one == other for one, other in zip(first, second, strict=True)) / n
+    same = sum(one == other for one, other in zip(first, second, strict=True))
     # Sorted: the last bit of a sum depends on its order, and a report must be the same in every process.
     by_chance = sum((first.count(one) / n) * (second.count(one) / n) for one in sorted({*first, *second}))
-    error = math.sqrt(observed * (1 - observed) / n) / (1 - by_chance)
-    return PairAgreement(names, n, kappa, max(kappa - Z * error, -1.0), min(kappa + Z * error, 1.0))
+    within = share(same, n)
+    low, high = ((one - by_chance) / (1 - by_chance) for one in (within.low, within.high))
+    return PairAgreement(names, n, kappa, max(low, -1.0), min(high, 1.0))
 
 
 def by_pair(answers: Iterable[Answer], categories: Mapping[str, str]) -> list[PairAgreement]:
@@ -115,6 +131,18 @@ def gold_accuracy(answers: Iterable[Answer], gold: Mapping[str, str]) -> dict[st
     return {name: share(sum(found), len(found)) for name, found in sorted(right.items())}
 
 
+def agreement_among(question: str, answers: Sequence[Answer], gold: Mapping[str, str]) -> Agreement:
+    """The agreement among the answers to the tasks of a stage.
+
+    Args:
+        question: of the tasks; unused where there are no answers.
+        gold: right answers by task, where they are known.
+    """
+    categories = {one.answer: QUESTIONS[question].compared(one.answer) for one in answers}
+    pairs = by_pair(answers, categories)
+    return Agreement(pairs, mean_kappa(pairs), gold_accuracy(answers, gold))
+
+
 def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
     """Right answers by key of the task, of gold tasks: a CSV file with columns ``key`` and ``answer``.
 
@@ -122,15 +150,20 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
         tasks: of the stage; keys of the file that are not among them are ignored.
 
     Raises:
-        WrongUse: the file cannot be read, lacks a column, names none of the tasks, or an answer that a task does not
-            have.
+        WrongUse: the file cannot be read, lacks a column, has two rows of one key, names none of the tasks, or an
+            answer that a task does not have.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream)
             if lacking := sorted({"key", "answer"} - {*(rows.fieldnames or ())}):
                 raise ValueError(f"no column {lacking[0]}")
-            gold = {row["key"]: row["answer"] for row in rows}
+            gold: dict[str, str] = {}
+            for row in rows:
+                if row["key"] in gold:
+                    line = f"{path}, line {rows.line_num}"
+                    raise WrongUse(f"{line}: {row['key']!r} has an answer in a line above; keep one of the two")
+                gold[row["key"]] = row["answer"]
     except (OSError, ValueError, csv.Error) as error:
         raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error
     asked = {one.key: one for one in tasks if one.key in gold}

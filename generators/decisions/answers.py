@@ -27,7 +27,7 @@ from manifests.errors import WrongUse
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
 LONGEST_TEXT = 500  # characters of a key, an answer or a reason
-_VERSION = 1
+_VERSION = 2  # 2 has leases
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
 
 
@@ -83,7 +83,13 @@ CREATE TABLE IF NOT EXISTS undone (
     seconds REAL NOT NULL, at TEXT NOT NULL, simulated INTEGER NOT NULL, adjudicated INTEGER NOT NULL,
     undone_at TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS leases (
+    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL, until REAL NOT NULL,
+    PRIMARY KEY (stage, task, binding, annotator)
+);
+CREATE INDEX IF NOT EXISTS by_annotator ON answers (annotator, stage);
 """
+_TABLES = ("answers", "undone", "leases")
 _KEY = ("stage", "task", "binding", "annotator")
 _TEXTS = (*_KEY, "answer", "reason")
 _FLAGS = ("simulated", "adjudicated")
@@ -97,16 +103,17 @@ INSERT = (
 def schema(connection: sqlite3.Connection) -> None:
     """Make the tables where they are absent, and have every commit reach the disk before it returns.
 
-    An answer that is taken back moves from ``answers`` to ``undone``: nothing is lost.
+    An answer that is taken back moves from ``answers`` to ``undone``: nothing is lost. ``leases`` says until when (s
+    since 1970, UTC) a task is kept for an annotator who was shown it.
 
     Raises:
         WrongUse: the file is that of a later version.
         ValueError: it is one of something else; then it is left as it is.
     """
-    _check_tables(connection)
     found = connection.execute("PRAGMA user_version").fetchone()[0]
     if found > _VERSION:
         raise WrongUse(f"answers: version {found} of the file is newer than this twinset's {_VERSION}; upgrade twinset")
+    _check_tables(connection)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.executescript(_SQL)
@@ -121,7 +128,7 @@ def _check_tables(connection: sqlite3.Connection) -> set[str]:
     """
     held = connection.execute("SELECT type, name FROM sqlite_master WHERE type != 'index'").fetchall()
     for kind, name in held:
-        if (kind, name) not in (("table", "answers"), ("table", "undone")):
+        if kind != "table" or name not in _TABLES:
             raise ValueError(f"it holds the {kind} {str(name)[:40]!r}, which twinset did not make")
     names = {name for _, name in held}
     if "answers" in names:

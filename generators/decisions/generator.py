@@ -183,19 +183,17 @@ class DecisionGenerator(Generator[D], Generic[D]):
         """The file of answers.
 
         Raises:
-            WrongUse: no file is named, and the dataset lies in a bucket or its stages elsewhere.
+            WrongUse: no file is named, and the dataset lies in a bucket.
         """
         if self.source.answers is not None:
             return self.source.answers
-        own = next((one for one in self.source.reads if "/" not in one), None)
-        store = None if own is None else self.context.earlier(own).store
-        if store is None or store.is_remote:
-            lies = "no stage of this dataset is read" if store is None else "the dataset is not in a local folder"
+        out = self.context.out
+        if out is None or out.is_remote:
             raise WrongUse(
-                f"{self.name}: where answers are kept is not known, since {lies}; name their file with --set "
-                f"stages.{self.name}.source.answers=FILE"
+                f"{self.name}: where answers are kept is not known, since the dataset is not in a local folder; name "
+                f"their file with --set stages.{self.name}.source.answers=FILE"
             )
-        return Path(store.root) / FILE
+        return Path(out.root) / FILE
 
     @property
     def gathered(self) -> Gathered:
@@ -213,20 +211,22 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     def _decided(self, tasks: Sequence[TaskCandidate], left_out: LeftOut) -> Gathered:
         asked = [one for one in tasks if not one.decision]
+        gold = self.gold(tasks)
+        known = {one.key: gold.get(one.key, "") for one in asked}
         given: Mapping[str, Sequence[Answer]]
         if isinstance(how := self.source.annotators, Simulated):
-            given = {one.key: simulated_answers(one, self.source, how, self.seed, self.name) for one in asked}
+            given = {
+                one.key: simulated_answers(one, self.source, how, self.seed, self.name, known[one.key]) for one in asked
+            }
         else:
             read = by_task(self._said()) if asked else {}
             given = {one.key: counting(one, read.get(one.key, ())) for one in asked}
-        found = {one.key: decided(one, given[one.key], self.needed(one)) for one in asked}
+        found = {one.key: decided(one, given[one.key], self.needed(one), known[one.key]) for one in asked}
         decisions = {key: made for key, made in found.items() if made is not None}
         decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
         needed = decisions_needed(self.source.enough, len(tasks))
         missing = needed - len(decisions)
-        return Gathered(
-            tasks, left_out, self.gold(tasks), given, decisions, Waiting(missing, needed) if missing > 0 else None
-        )
+        return Gathered(tasks, left_out, gold, given, decisions, Waiting(missing, needed) if missing > 0 else None)
 
     def _said(self) -> list[Answer]:
         """What people said; raises `WrongUse` where the file has answers of nobody, which no card would tell apart."""

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from generators.decisions.agreement import by_pair, gold_accuracy, mean_kappa
-from generators.decisions.questions import QUESTIONS
+from generators.decisions.agreement import agreement_among
 from generators.decisions.source import REPORT, Simulated
 from generators.decisions.task import TaskCandidate
 from shards.earlier import Earlier
@@ -31,11 +30,10 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
     now, source = generator.gathered, generator.source
     answers = [answer for some in now.answers.values() for answer in some]
     asked = [one for one in now.tasks if not one.decision]
-    question = QUESTIONS[now.tasks[0].question] if now.tasks else None
-    made = source.annotators
-    pairs = by_pair(answers, {one.answer: question.compared(one.answer) for one in answers}) if question else []
+    question = now.tasks[0].question if now.tasks else ""
+    made, agreement = source.annotators, agreement_among(question, answers, now.gold)
     return {
-        "question": question.name if question else "",
+        "question": question,
         "simulated": _settings(made) if isinstance(made, Simulated) else None,
         "tasks": len(now.tasks),
         "carried": len(now.tasks) - len(asked),
@@ -43,8 +41,8 @@ def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
         "adjudicated": sum(now.decisions[one.key].adjudicated for one in asked if one.key in now.decisions),
         "answers": dict(sorted(Counter(one.annotator for one in answers if not one.adjudicated).items())),
         "kinds": _by_kind(generator, asked),
-        "agreement": {"pairs": [asdict(one) for one in pairs], "mean": mean_kappa(pairs)},
-        "gold": {name: asdict(one) for name, one in gold_accuracy(answers, now.gold).items()},
+        "agreement": {"pairs": [asdict(one) for one in agreement.pairs], "mean": agreement.mean},
+        "gold": {name: asdict(one) for name, one in agreement.gold.items()},
         "left_out": dict(sorted((+now.left_out).items())),
         **generator.measured(),
     }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from generators.decisions.answers import Answer
-from generators.decisions.question import Decision
+from generators.decisions.question import Decision, Question
 from generators.decisions.questions import QUESTIONS
 from generators.decisions.task import TaskCandidate
 
@@ -19,15 +19,16 @@ def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
     return [one for one in answers if one.task == task.key and one.binding == binding and one.answer in values]
 
 
-def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> Decision | None:
+def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> Decision | None:
     """The decision on a task.
 
     An adjudicated answer alone decides; where it gives no reason, the reason is that of the others who chose the same.
-    Otherwise the majority decides, as `Question.decide` has it.
+    Otherwise the majority decides, as `Question.decide` has it; a tie on a gold task, its known answer.
 
     Args:
         answers: of the stage; those that do not count for this task are ignored.
         needed: how many annotators must have answered.
+        gold: value of the answer that is known to be right; empty where none is.
 
     Returns:
         None where answers are lacking, or a tie waits for somebody who settles it.
@@ -52,13 +53,28 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> 
             simulated=simulated,
             adjudicated=True,
         )
-    return question.decide(votes) if len(votes) >= max(needed, 1) else None
+    if len(votes) < max(needed, 1):
+        return None
+    return question.decide(votes) or (_as_known(question, votes, gold) if gold else None)
 
 
-def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1) -> bool:
-    """Whether all needed answers are in and somebody must settle the disagreement."""
+def _as_known(question: Question, votes: Sequence[Answer], gold: str) -> Decision:
+    """The decision on a gold task whose votes are a tie: nobody need settle what is known."""
+    return Decision(
+        choice=gold,
+        reason=question.drops.get(gold, ""),
+        detail=question.why(gold, votes),
+        votes=len(votes),
+        agreement=sum(one.answer == gold for one in votes) / len(votes),
+        annotators=tuple(sorted(one.annotator for one in votes)),
+        simulated=any(one.simulated for one in votes),
+    )
+
+
+def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> bool:
+    """Whether all needed answers are in and somebody must settle the disagreement; the arguments as of `decided`."""
     counted = counting(task, answers)
-    return len(counted) >= max(needed, 1) and decided(task, counted, needed) is None
+    return len(counted) >= max(needed, 1) and decided(task, counted, needed, gold) is None
 
 
 def answers_needed(key: str, overlap: float, several: int) -> int:

@@ -16,8 +16,13 @@ from manifests.errors import WrongUse
 ADJUDICATOR = "simulated-adjudicator"
 
 
-def simulated_answers(task: TaskCandidate, source: Decisions, how: Simulated, seed: int, stage: str) -> list[Answer]:
+def simulated_answers(
+    task: TaskCandidate, source: Decisions, how: Simulated, seed: int, stage: str, gold: str = ""
+) -> list[Answer]:
     """The answers of all annotators who are asked; in a tie also that of one who settles it, who errs as they do.
+
+    Args:
+        gold: as in `generators.decisions.rules.decided`.
 
     Raises:
         WrongUse: the task does not say what is right.
@@ -26,7 +31,7 @@ def simulated_answers(task: TaskCandidate, source: Decisions, how: Simulated, se
     # Everyone answers as many tasks as the others, and every pair of annotators has tasks in common.
     names = sorted((f"simulated-{n}" for n in range(how.number)), key=lambda name: (share_of(name, task.key), name))
     given = [_answer(task, name, how.error_rate, seed, stage) for name in names[:needed]]
-    if decided(task, given, needed) is None:
+    if decided(task, given, needed, gold) is None:
         given.append(_answer(task, ADJUDICATOR, how.error_rate, seed, stage, adjudicated=True))
     return given
 

@@ -13,7 +13,7 @@ from generators.decisions.answers import NAME, Answer, is_position, is_time
 from manifests.errors import WrongUse
 from review.access import ADMIN
 from review.exchange.form import Row
-from review.store import AnswerStore, Asked, utc_now
+from review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
 from review.tasks import ReviewStage, ReviewTask
 
 NAMED = 20  # problems that are named
@@ -87,7 +87,14 @@ def import_answers(
         more = [f"and {total - NAMED:,} more"] if total > NAMED else []
         lines = [f"{origin}: {counts}; nothing was imported. Correct or remove these rows:", *named, *more]
         raise WrongUse("\n".join(lines))
-    new = store.save_all(found.values())
+    try:
+        new = store.save_all(found.values())
+    except (
+        AnsweredOtherwise
+    ) as error:  # somebody answered on the page, or by another import, since the rows were checked
+        raise WrongUse(
+            f"{origin}: {error}; nothing was imported. Correct that row, and import the file again"
+        ) from error
     return Imported(new, len(found) - new, others, unanswered)
 
 

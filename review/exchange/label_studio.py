@@ -20,6 +20,8 @@ from shards.storage.whole_file import whole_file, write_text
 CONTROL, REASON, OBJECT = "answer", "reason", "title"  # names of the tags that results refer to
 EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: that of this name
 OURS = "twinset"
+SAID = ("answer", "reason")  # of an answer that was exported: whether an annotation is still that answer
+KEPT = ("annotator", "shown", "position", "at", "adjudicated")  # of it: what comes back as it was
 _TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
 
 
@@ -124,7 +126,7 @@ def _annotation(task: ReviewTask, answer: Answer) -> dict[str, Any]:
             "to_name": OBJECT,
             "type": "choices",
             "value": {"choices": [choice]},
-            "meta": {OURS: {name: about[name] for name in ("annotator", "shown", "position", "at", "adjudicated")}},
+            "meta": {OURS: {name: about[name] for name in (*SAID, *KEPT)}},
         }
 
     results = [result(CONTROL, _choice(task, answer.answer))]
@@ -149,10 +151,14 @@ def _values(data: Mapping[str, Any], annotation: Mapping[str, Any]) -> dict[str,
         values["position"] = int(choice) - 1 if choice.isdigit() else NO_POSITION
     if (reason := _first(results.get(REASON))) is not None:
         values["reason"] = reason
-    # What twinset wrote itself comes back as it was.
+    # What twinset wrote itself comes back as it was, unless it was changed there or copied for somebody else.
     before = (results.get(CONTROL) or {}).get("meta")
     told = before.get(OURS) if isinstance(before, Mapping) else None
-    return {**values, **told} if isinstance(told, Mapping) else values
+    if not isinstance(told, Mapping) or annotation.get("parent_annotation"):
+        return values
+    if [told.get(name, "") for name in SAID] != [values.get(name, "") for name in SAID]:
+        return {**values, "at": annotation.get("updated_at") or values["at"]}
+    return {**values, **{name: told[name] for name in KEPT if name in told}}
 
 
 def _who(annotation: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 // browser's storage until the server has confirmed it.
 
 import { annotator, ask, Trouble } from "./server.js";
+import { fit } from "./fitting.js";
 import { listen } from "./hands.js";
 import { $, announce, chooser, drawTask, drawWords, make, note, prepare } from "./view.js";
 
@@ -12,7 +13,8 @@ const [SHORTEST_PAUSE, LONGEST_PAUSE] = [0.5, 15]; // s between two attempts to 
 const UNSENT = `twinset-answer:${annotator}:`;
 
 let queue = []; // tasks that wait; the first is the one shown
-let progress = null; // {done, total, per_hour} as the server counted last
+let progress = null; // {done, total, per_hour, minutes} as the server counted last
+let rest = null; // {progress, held}: who has what is left, once the server has nothing to give
 let exhausted = false; // the server has nothing beyond the queue
 let answeredMeanwhile = new Set(); // ids answered while a list of tasks was under way: that list may still hold them
 let undos = 0; // undos that the server has not confirmed
@@ -38,6 +40,7 @@ async function work() {
       if (outbox.length) await sendAnswer();
       else if (undos) await undoAnswer();
       else if (queue.length <= AHEAD && !exhausted) await fetchTasks();
+      else if (!queue.length && !rest) await fetchRest();
       else break;
       pause = SHORTEST_PAUSE;
       $("trouble").hidden = true;
@@ -76,8 +79,13 @@ async function sendAnswer() {
 const nextTasks = () => ask(`/api/next?after=${AHEAD + skipped.size}`);
 
 async function fetchTasks() {
-  answeredMeanwhile = new Set();
+  [answeredMeanwhile, rest] = [new Set(), null];
   exhausted = !take(await nextTasks());
+}
+
+async function fetchRest() {
+  rest = await ask("/api/rest");
+  progress = rest.progress;
 }
 
 function take(tasks) {
@@ -118,11 +126,12 @@ async function undoAnswer() {
 }
 
 function show() {
-  showPace();
   const task = queue[0] ?? null;
-  if (task && task === shown) return;
-  const hadFocus = $("task").contains(document.activeElement);
+  const same = task && task === shown;
   shown = task;
+  showPace();
+  if (same) return;
+  const hadFocus = $("task").contains(document.activeElement);
   [open, loaded, seconds, visibleSince] = [false, false, 0, null];
   delete $("task").dataset.open;
   for (const dialog of document.querySelectorAll("dialog[open]")) if (dialog.id !== "help") dialog.close();
@@ -130,11 +139,13 @@ function show() {
   $("task").ariaBusy = "true";
   if (!task) return showEnd();
   drawTask(task, choose);
+  fit();
   if (hadFocus) $("title").focus({ preventScroll: true });
   scrollTo(0, 0);
   Promise.all(task.pictures.map((each) => each.loaded)).then((successes) => {
     if (shown !== task) return;
     if (!successes.every(Boolean)) return showBroken(task);
+    fit();
     $("task").ariaBusy = "false";
     loaded = true;
     visibleSince = document.hidden ? null : performance.now();
@@ -194,27 +205,39 @@ function showBroken(task) {
 }
 
 function showEnd() {
-  if (!exhausted || outbox.length || undos) return drawWords("Loading the next task …");
-  const left = skipped.size ? `Tasks skipped because an image did not load: ${skipped.size}. Reload the page to see them again. ` : "";
+  if (!exhausted || !rest || outbox.length || undos) return drawWords("Loading the next task …");
+  const skips = skipped.size ? `Tasks skipped because an image did not load: ${skipped.size}. Reload the page to see them again. ` : "";
   const look = () => {
     exhausted = false;
     show();
     work();
   };
   const more = make("button", { type: "button", onclick: look }, "Look for more tasks");
-  drawWords("Nothing is left to do. Thank you!", make("p", {}, `${left}You can still undo your last answers.`), make("p", {}, more));
-  announce("Nothing is left to do. Thank you!");
+  const title = rest.held.length ? "Nothing is left for you now. Thank you!" : "Nothing is left to do. Thank you!";
+  const held = rest.held.map((one) => make("p", {}, elsewhere(one)));
+  drawWords(title, ...held, make("p", {}, `${skips}You can still undo your last answers.`), make("p", {}, more));
+  announce([title, ...rest.held.map(elsewhere)].join(" "));
 }
+
+const many = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+const elsewhere = ({ annotator: name, tasks, minutes }) =>
+  `${many(tasks, "task")} ${tasks === 1 ? "is" : "are"} with ${name} now. ` +
+  `What ${name} has not answered in ${many(minutes, "minute")} comes to you.`;
 
 function showPace() {
   $("undo").disabled = !progress?.done && !outbox.length && !exhausted;
   if (!progress) return;
   const done = Math.min(progress.done + outbox.length, progress.total);
   Object.assign($("bar"), { value: done, max: progress.total || 1 });
-  const hours = (progress.total - done) / progress.per_hour;
-  const left = hours < 1 ? `${Math.ceil(60 * hours)} min` : `${hours.toFixed(1)} h`;
-  const pace = progress.per_hour && done < progress.total ? ` · ${Math.round(progress.per_hour)} an hour · ${left} left` : "";
-  $("pace").textContent = `${done} of ${progress.total}${pace}`;
+  const { minutes, per_hour: pace } = progress;
+  const left = minutes < 60 ? `${Math.ceil(minutes)} min` : `${(minutes / 60).toFixed(1)} h`;
+  const rate = shown && pace[shown.question];
+  $("pace").replaceChildren(
+    `${done} of ${progress.total}`,
+    rate ? make("span", { className: "rate" }, ` · ${rate} an hour`) : "",
+    shown && minutes && done < progress.total ? ` · ${left} left` : "",
+  );
 }
 
 listen({ task: () => shown, choose, undo });
@@ -225,5 +248,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden && visibleSince !== null) seconds += (performance.now() - visibleSince) / 1000;
   visibleSince = document.hidden ? null : performance.now();
 });
-$("guide").open = matchMedia("(min-width: 900px)").matches;
+$("guide").open = matchMedia("(min-width: 1100px)").matches;
+addEventListener("resize", fit);
+$("guide").addEventListener("toggle", fit);
 work();

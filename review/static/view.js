@@ -26,7 +26,10 @@ function picture(url, name) {
   const image = make("img", { alt: name, draggable: false });
   let attempts = 0;
   const loaded = new Promise((resolve) => {
-    image.onload = () => image.decode().catch(() => {}).then(() => resolve(true));
+    image.onload = () => {
+      image.style.setProperty("--ratio", image.naturalWidth / image.naturalHeight);
+      image.decode().catch(() => {}).then(() => resolve(true));
+    };
     image.onerror = () => {
       attempts += 1;
       if (attempts === IMAGE_ATTEMPTS) resolve(false);
@@ -45,7 +48,9 @@ export function drawTask(task, choose) {
   $("options").replaceChildren(...options.map((option, n) => drawnOption(task, option, n, choose)));
   $("extra").replaceChildren(...extra.map((option) => (option.button = chooser(option.key, option.label, upArrow(task), () => choose(option)))));
   $("answers").dataset.options = options.length;
-  $("answers").classList.toggle("texts", options.every((option) => !option.image));
+  $("options").classList.toggle("pictures", options.some((option) => option.picture));
+  // A single option comes last, as it lies: the order of the keys 0 and 1, of the swipes, and of Tab.
+  $("answers").append(...(options.length === 1 ? [$("extra"), $("options")] : [$("options"), $("extra")]));
   drawGuide(task);
   const said = [...options, ...extra].map((option) => `${option.key}: ${option.text ?? option.name ?? option.label}.`);
   announce([task.title, ...statement.texts, "Options:", ...said].join(" "));
@@ -58,14 +63,14 @@ export function drawWords(title, ...below) {
   $("extra").replaceChildren();
 }
 
-// Captions that belong to images lie below them, and what differs between two of them is marked.
+// Captions that belong to images lie above them, and what differs between two of them is marked.
 function drawnStatement(task) {
   const { texts, images } = task.statement;
   const paired = texts.length === images.length && texts.length > 1;
   const captions = paired && texts.length === 2 ? [marked(texts[0], texts[1]), marked(texts[1], texts[0])] : texts.map((text) => [text]);
-  const figures = images.map((_, n) => make("figure", {}, zoomer(task, task.pictures[n]), paired && make("figcaption", {}, ...captions[n])));
+  const figures = images.map((_, n) => make("figure", {}, paired && make("figcaption", {}, ...captions[n]), zoomer(task, task.pictures[n])));
   const quotes = paired ? [] : captions.map((caption) => make("blockquote", {}, ...caption));
-  return figures.length ? [...quotes, make("div", { className: "figures" }, ...figures)] : quotes;
+  return figures.length ? [...quotes, make("div", { className: paired ? "pictures captioned" : "pictures" }, ...figures)] : quotes;
 }
 
 // The words of a text, those in <mark> that are not in the longest common subsequence with another text.

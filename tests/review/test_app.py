@@ -15,7 +15,8 @@ from fastapi.testclient import TestClient
 
 from generators.decisions.answers import read_answers
 from review.access import CHANGES, LARGEST_REQUEST, Access, Person, Refused
-from tests.review.asked import SECRET, all_kinds, candidate, painted_app, stage_of
+from review.app import make_app
+from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
 
 ACCESS = Access(SECRET, ["anna", "ben"])
 
@@ -58,7 +59,7 @@ def test_a_task_is_told_without_its_order_or_its_key(anna: Browser) -> None:
     assert [one["value"] for one in best["options"]] == ["o0", "o1", "o2", "o3"]
     assert len({one["image"] for one in best["options"]}) == 4
     assert best["extra"] == [{"value": "x0", "label": "None of them", "key": "0"}]
-    assert best["progress"] == {"done": 0, "total": 15, "per_hour": 0}
+    assert best["progress"] == {"done": 0, "total": 15, "per_hour": {}, "minutes": None}
     told = json.dumps([{**task, "id": "", "stage": ""} for task in tasks])
     assert "photo" not in told.replace("The photo", "").replace("a photo", "")
     assert candidate("best-image", "best-image", 0).key not in told
@@ -85,7 +86,8 @@ def test_a_repeated_post_is_one_answer_and_another_one_is_refused(tmp_path: Path
     task = anna.get("/api/next").json()[0]
     given = {"id": task["id"], "option": "x0" if task["extra"] else "o0", "seconds": 2.0}
     first, second = (anna.say("/api/answer", **given) for _ in range(2))
-    assert first.json() == second.json() == {"saved": True, "progress": {"done": 1, "total": 15, "per_hour": 1800}}
+    progress = {"done": 1, "total": 15, "per_hour": {task["question"]: 1800}, "minutes": 0.5}
+    assert first.json() == second.json() == {"saved": True, "progress": progress}
     assert len(stored(tmp_path, task["stage"])) == 1
     other = anna.say("/api/answer", id=task["id"], option="o1")
     assert (other.status_code, "undo" in other.json()["detail"]) == (409, True)
@@ -99,7 +101,7 @@ def test_undo_gives_the_task_again_also_after_a_reload(came: Callable[[str], Bro
     again = came("anna")  # a new browser
     undone = again.say("/api/undo").json()
     assert undone["id"] == task["id"]
-    assert undone["task"] == {**task, "progress": {"done": 0, "total": 15, "per_hour": 0}}
+    assert undone["task"] == task
     assert anna.get("/api/next").json()[0]["id"] == task["id"]
     assert anna.say("/api/undo").json() == {"id": None, "task": None}
 
@@ -111,7 +113,44 @@ def test_two_annotators_never_see_each_others_answers_or_tasks(came: Callable[[s
     assert not {one["id"] for one in hers} & {one["id"] for one in his}
     anna.say("/api/answer", id=hers[0]["id"], option="o0")
     assert ben.say("/api/undo", "ben").json()["id"] is None
-    assert ben.get("/api/next").json()[0]["progress"] == {"done": 0, "total": 14, "per_hour": 0}
+    assert ben.get("/api/next").json()[0]["progress"]["total"] == 14
+
+
+def test_at_the_end_it_is_said_what_is_left_and_who_has_it(came: Callable[[str], Browser]) -> None:
+    anna, ben = came("anna"), came("ben")
+    [hers, *_] = anna.get("/api/next", params={"after": 1}).json()
+    for task in ben.get("/api/next", params={"after": 14}).json():
+        ben.say("/api/answer", "ben", id=task["id"], option="o0", seconds=1)
+    assert ben.get("/api/next").json() == []
+    rest = ben.get("/api/rest").json()
+    assert (rest["progress"]["done"], rest["progress"]["total"]) == (13, 15)
+    assert rest["held"] == [{"annotator": "anna", "tasks": 2, "minutes": 10}]
+    anna.say("/api/answer", id=hers["id"], option="o0")
+    assert ben.get("/api/rest").json()["held"] == [{"annotator": "anna", "tasks": 1, "minutes": 10}]
+
+
+def test_the_pace_of_one_question_says_nothing_of_another(tmp_path: Path) -> None:
+    app, tokens = painted_app(tmp_path, all_kinds(tmp_path, 4))
+    anna = Browser(app, tokens["anna"])
+    seconds = {"best-image": 20.0, "fits-caption": 5.0}
+    for task in anna.get("/api/next", params={"after": 19}).json():
+        if (took := seconds.get(task["question"])) and not task["id"].endswith("0"):
+            reply = anna.say("/api/answer", id=task["id"], option="o0", seconds=took)
+    progress = reply.json()["progress"]
+    assert progress["per_hour"] == {"best-image": 180, "fits-caption": 720}
+    left = 20 - progress["done"]
+    assert left >= 12 and progress["minutes"] == pytest.approx(60 * left / 450, abs=2)
+
+
+def test_what_fails_on_the_server_names_none_of_its_files(
+    tmp_path: Path, anna: Browser, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = anna.get("/api/next").json()[0]
+    answers = tmp_path / "_review" / "answers.sqlite"
+    answers.rename(answers.with_name("elsewhere"))
+    reply = anna.say("/api/answer", id=task["id"], option="o0")
+    assert (reply.status_code, str(tmp_path) in reply.text) == (500, False)
+    assert f"POST /api/answer: {answers}: was moved" in caplog.text
 
 
 def test_an_image_is_kept_by_the_browser_and_by_nobody_else(anna: Browser) -> None:
@@ -160,6 +199,13 @@ def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_pa
     cookie = reply.headers["set-cookie"]
     assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Path=/"))
     assert tokens["anna"] not in reply.text
+    assert "Secure" not in cookie
+    said = {"X-Forwarded-Proto": "https"}  # by anybody
+    assert (
+        "Secure" not in TestClient(app).get("/", params={"token": tokens["anna"]}, headers=said).headers["set-cookie"]
+    )
+    proxied = make_app(painted_desk(tmp_path, []), Access(SECRET, ["anna"], behind_https=True), "demo")
+    assert "Secure" in TestClient(proxied).get("/", params={"token": tokens["anna"]}).headers["set-cookie"]
     assert Access(bytes(32), []).cookie("annotator") not in cookie, "two datasets on one host need two cookies"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from generators.decisions.answers import Answer
-from review.queue import LEASE_SECONDS, ReviewQueue
+from review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
 from review.store import AnswerStore
 from review.tasks import ReviewTask
 from tests.review.asked import Painted, candidate, stage_of
@@ -29,7 +29,8 @@ class Room:
 
     def __init__(self, folder: Path, tasks: Sequence[ReviewTask]) -> None:
         self.tasks, self.clock = tuple(tasks), Clock()
-        self.queue, self.store = ReviewQueue(self.clock), AnswerStore(folder / "answers.sqlite")
+        self.store = AnswerStore(folder / "answers.sqlite")
+        self.queue = ReviewQueue(self.store, self.clock)
 
     def next(self, annotator: str, count: int = 1) -> list[ReviewTask]:
         return self.queue.next(self.tasks, self.store.held(), annotator, count)
@@ -41,7 +42,6 @@ class Room:
                 adjudicated=adjudicated,
             )
         )  # fmt: skip
-        self.queue.release(task, annotator)
 
     def work(self, *annotators: str) -> dict[str, list[ReviewTask]]:
         """Have them answer in turns until nobody has a task."""
@@ -85,8 +85,21 @@ def test_a_task_that_was_shown_to_somebody_is_asked_of_others_after_a_while(
     assert len(room.next("anna", 40)) == 40
     assert room.next("ben") == []
     assert room.queue.counts(room.tasks, room.store.held(), "ben").left == 40
+    room.clock.now += 60
+    assert room.queue.elsewhere(room.tasks, room.store.held(), "ben") == [Elsewhere("anna", 40, LEASE_SECONDS - 60)]
     room.clock.now += LEASE_SECONDS
     assert len(room.next("ben", 40)) == 40
+
+
+def test_a_restart_hands_out_no_task_that_somebody_was_shown(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
+    room = Room(tmp_path, tasks)
+    shown = room.next("anna", 30)
+    room.answer("anna", shown[0])
+    room.store.close()
+    again = Room(tmp_path, tasks)
+    assert {one.id for one in again.next("ben", 40)} == {one.id for one in tasks} - {one.id for one in shown}
+    again.clock.now += LEASE_SECONDS
+    assert len(again.next("ben", 40)) == 39, "a lease ends as if nothing had been restarted"
 
 
 def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:

@@ -19,14 +19,12 @@ class BestImage(Question):
     instructions = (
         "Choose the image that shows what the description says. If several do, take the best one.",
         "Everything that the description states must be visible: every thing, how many, its colour, who does what.",
-        "Flaws of drawing are fine: odd faces, hands, letters.",
+        "Flaws of beauty never count: a malformed hand, face or thing is visible if you can tell what it is.",
         "If no image shows all of it, answer “none”.",
     )
     examples = (
         Example("A red car beside a blue van", "none", "the only image with both has a blue car and a red van"),
-        Example(
-            "Two dogs asleep on a sofa", "the image with two dogs", "one has five legs, which is a flaw of drawing"
-        ),
+        Example("Two dogs asleep on a sofa", "the image with two dogs", "one has five legs, which is a flaw of beauty"),
         Example("A man hands a cup to a child", "none", "in all images the child hands it to the man"),
     )
     drops: ClassVar[Mapping[str, str]] = {NONE: "none-fits"}

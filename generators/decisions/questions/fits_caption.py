@@ -18,14 +18,16 @@ class FitsCaption(Question):
     name = "fits-caption"
     title = "Which image fits the description?"
     instructions = (
-        "Choose the image that fits the description better.",
-        "If the description is just as true of the other one, answer “both”.",
-        "What an image shows beyond the description does not count against it.",
-        "Flaws of drawing are fine, and so is the style: a photo is not better for being a photo.",
+        "An image fits if everything that the description states is visible: every thing, how many, its colour, who "
+        "does what. What it shows beyond that does not count against it.",
+        "If one image fits, choose it. If both fit, answer “both”. If neither does, choose the one that shows more.",
+        "Flaws of beauty never count: a malformed hand, face or thing is visible if you can tell what it is. Nor does "
+        "style: a photo is not better for being a photo.",
     )
     examples = (
         Example("A cat on a chair", "both", "one cat wears a hat, of which the description says nothing"),
         Example("A boy kicks a ball", "the image in which he kicks", "in the other one he holds it"),
+        Example("A man with an umbrella", "both", "one umbrella is bent, and you can tell that it is one"),
     )
     drops: ClassVar[Mapping[str, str]] = {GENERATED: "ambiguous", BOTH: "ambiguous"}
 

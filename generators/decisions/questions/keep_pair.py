@@ -17,7 +17,7 @@ class KeepPair(Question):
     name = "keep-pair"
     title = "Is this a good pair?"
     instructions = (
-        "Each caption must be true of the image above it, and wrong of the other image.",
+        "Each caption must be true of the image below it, and wrong of the other image.",
         "The difference must be visible in the images, without knowing what came before or after.",
         "If anything is wrong, drop the pair and say why.",
     )

@@ -14,7 +14,7 @@ class Match(Question):
     instructions = (
         "Choose the description that fits the image best, or the image that fits the description best.",
         "Read to the end: the two often differ in one word, or in the order of words.",
-        "Flaws of drawing are fine.",
+        "Flaws of beauty never count: a malformed hand, face or thing is visible if you can tell what it is.",
     )
     examples = (
         Example(

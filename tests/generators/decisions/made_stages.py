@@ -61,4 +61,4 @@ def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tup
 def context(folder: Path, name: str, seed: int = 0) -> Context:
     """The context of a stage that is planned from them."""
     earlier: Callable[[str], Earlier] = lambda stage: Earlier(Store(str(folder)), stage)  # noqa: E731
-    return Context(name, seed=seed, earlier=earlier)
+    return Context(name, seed=seed, earlier=earlier, out=Store(str(folder)))

@@ -40,9 +40,16 @@ def test_kappa_of_tables_made_by_hand(table: list[list[int]], kappa: float) -> N
 
 
 def test_the_interval_of_kappa() -> None:
-    # p_o = 0.7, p_e = 0.5, n = 50: SE = sqrt(0.7 * 0.3 / 50) / 0.5 = 0.1296
+    # p_o = 35 of 50, by Wilson 0.5625 to 0.8090; p_e = 0.5, so that kappa = (p_o - 0.5) / 0.5
     found = agreement_of(("a", "b"), *both([[20, 5], [10, 15]]))
-    assert (found.low, found.high) == (pytest.approx(0.4 - 1.96 * 0.1296, abs=1e-3), pytest.approx(0.654, abs=1e-3))
+    assert (found.low, found.high) == (pytest.approx(0.1250, abs=1e-3), pytest.approx(0.6180, abs=1e-3))
+
+
+@pytest.mark.parametrize(("tasks", "low"), [(4, 0.02), (20, 0.677), (200, 0.962)])
+def test_the_interval_of_full_agreement_is_the_wider_the_fewer_tasks_there_are(tasks: int, low: float) -> None:
+    # Wilson's lower end of n of n is n / (n + z²), and p_e = 0.5.
+    found = agreement_of(("a", "b"), *both([[tasks // 2, 0], [0, tasks // 2]]))
+    assert (found.kappa, found.low, found.high) == (1.0, pytest.approx(low, abs=1e-3), 1.0)
 
 
 def test_kappa_is_not_defined_where_both_always_say_the_same() -> None:

@@ -198,6 +198,7 @@ def test_undecided_captions_count_in_the_recall_as_the_decided_ones_do(tmp_path:
     [
         (["key,right"], "not a CSV file with columns key and answer"),
         (["elsewhere,0"], "'elsewhere' and the other keys are not tasks of this stage"),
+        (["{key},0", "{key},none"], r"gold\.csv, line 3: .* has an answer in a line above"),
         (["elsewhere,0", "{key},first"], "the answer 'first' to .* is none of 0, 1, 2, none"),
     ],
 )

@@ -91,6 +91,18 @@ def test_of_several_who_settle_a_tie_the_last_word_counts_unless_it_is_stale() -
     assert decided(one, [*tie, stale], 2) is None and is_tie(one, [*tie, stale], 2)
 
 
+def test_a_tie_on_a_gold_task_is_settled_by_what_is_known() -> None:
+    one = task()
+    tie = [answer(one, "a", "none"), answer(one, "b", "2")]
+    assert is_tie(one, tie, 2) and not is_tie(one, tie, 2, gold="2")
+    for gold, reason in (("2", ""), ("none", "none-fits")):
+        found = decided(one, tie, 2, gold)
+        assert found is not None
+        assert (found.choice, found.reason, found.agreement, found.adjudicated) == (gold, reason, 0.5, False)
+    most = decided(one, [*tie, answer(one, "c", "1")], 2, "none")
+    assert most is not None and most.choice == "1", "a majority decides as of any task"
+
+
 def test_a_share_of_decisions_is_enough_whatever_rounding_does() -> None:
     assert [decisions_needed(*of) for of in ((0.1, 30), (0.1, 31), (1.0, 7), (0.001, 5), (1.0, 0))] == [3, 4, 7, 1, 0]
 

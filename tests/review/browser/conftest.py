@@ -92,7 +92,7 @@ class Visitor:
         act()
         self.page.wait_for_function(
             "before => document.getElementById('task').dataset.id !== before && (document.getElementById('title')"
-            f".textContent === '{END}' || document.getElementById('task').dataset.open)",
+            ".textContent.startsWith('Nothing is left') || document.getElementById('task').dataset.open)",
             arg=before,
         )
         return before

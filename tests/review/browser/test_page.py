@@ -16,6 +16,12 @@ Open = Callable[[Sequence[ReviewStage]], Desk]
 LEFT, RIGHT, UP = (-160, 8), (160, -8), (6, -200)
 
 
+EXTENT = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+#: Where images lie, as shown: left, top, right, bottom.
+IMAGES = """[...document.querySelectorAll(".zoomer img")].map((one) => one.getBoundingClientRect())
+    .map(({ left, top, right, bottom }) => [left, top, right, bottom])"""
+
+
 def of(shape: str, out: Path, tasks: int) -> list[ReviewStage]:
     """A stage of tasks of one shape."""
     return [stage_of(shape, [candidate(shape, shape, n) for n in range(tasks)], out)]
@@ -93,8 +99,7 @@ def test_swipes_on_a_phone(open_desk: Open, tmp_path: Path) -> None:
     swiped: dict[str, tuple[str, tuple[int, int]]] = {}
     for _ in range(7):
         anna.ready()
-        wide = anna.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-        assert wide == [390, 844], "the task does not fit into the window"
+        assert anna.page.evaluate(EXTENT) == [390, 844], "the task does not fit into the window"
         turn, question = turns[anna.question].pop(0), anna.question
 
         def go(turn: tuple[int, int] = turn, question: str = question) -> None:
@@ -116,6 +121,54 @@ def test_swipes_on_a_phone(open_desk: Open, tmp_path: Path) -> None:
         assert answer.answer == wanted[question][turn]
         assert answer.reason == ("bad-image" if answer.answer == "drop" else "")
     assert len(desk.answers()) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wide", "high", "phone"),
+    [(390, 844, True), (360, 640, True), (430, 932, True), (844, 390, True), (1280, 720, False), (1000, 700, False)],
+)
+def test_every_task_fits_into_the_window_with_its_words_beside_its_images(
+    open_desk: Open, tmp_path: Path, wide: int, high: int, phone: bool
+) -> None:
+    anna = open_desk(all_kinds(tmp_path, 2)).visit(
+        **(PHONE if phone else {}) | {"viewport": {"width": wide, "height": high}}
+    )
+    smallest = {"best-image": 230, "fits-caption": 350, "keep-pair": 350, "match": 350}
+    for number in range(2 * len(SHAPES)):
+        anna.ready()
+        assert anna.page.evaluate(EXTENT) == [wide, high], "with the pace, too"
+        images = anna.page.evaluate(IMAGES)
+        words = anna.page.locator("blockquote, figcaption").all()
+        bottoms = [box["y"] + box["height"] for one in words if (box := one.bounding_box())]
+        if not phone:
+            assert all(right - left > smallest[anna.question] for left, _, right, _ in images)
+            assert all(min(abs(top - bottom) for bottom in bottoms) < 40 for _, top, _, _ in images[: len(bottoms)])
+        if anna.question == "keep-pair":
+            boxes = [anna.page.locator(f"#{name} .choose").bounding_box() for name in ("extra", "options")]
+            assert boxes[0] and boxes[1] and boxes[0]["x"] < boxes[1]["x"], "drop is left of keep on every window"
+        anna.press("1")
+        if not number:
+            anna.saved()
+    assert anna.problems == []
+
+
+@pytest.mark.slow
+def test_at_the_end_the_page_says_who_has_what_is_left(open_desk: Open, tmp_path: Path) -> None:
+    desk = open_desk(of("fits-caption", tmp_path, 6))
+    ben, anna = desk.visit("ben"), desk.visit("anna")
+    while anna.task:
+        anna.press("1")
+    anna.saved()
+    assert anna.page.inner_text("#title") == "Nothing is left for you now. Thank you!"
+    assert anna.page.inner_text("#pace") == "2 of 6"
+    assert "4 tasks are with ben now" in anna.page.inner_text("#statement")
+    while ben.task:
+        ben.press("2")
+    ben.saved()
+    anna.page.click("text=Look for more tasks")
+    anna.page.wait_for_function(f"document.getElementById('title').textContent === '{END}'")
+    assert anna.page.inner_text("#pace") == "2 of 2"
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from review.desk import ReviewDesk
 from review.exchange.forms import FORMS, form_of
 from review.exchange.importing import Imported, import_answers
 from review.showing import chosen, shown_options
+from review.store import AnswerStore
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
 
 
@@ -119,6 +120,48 @@ def test_annotations_that_were_made_in_label_studio_are_read(tmp_path: Path) -> 
         1,
         order,
     )
+
+
+def test_an_annotation_that_was_changed_in_label_studio_is_whose_it_is_there(
+    tmp_path: Path, answered: Callable[[str], ReviewDesk]
+) -> None:
+    before = answered("best-image")
+    exported(before, tmp_path / "tasks.json", "label-studio")
+    tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
+    untouched, changed, copied = (tasks[number]["annotations"][0] for number in range(3))
+    choices = tasks[1]["data"]["twinset"]["choices"]
+    now = next(place for place in "1234" if [place] != changed["result"][0]["value"]["choices"])
+    changed["result"][0]["value"]["choices"] = [now]
+    for one in (untouched, changed, copied):
+        one |= {"completed_by": {"id": 7, "email": "eve@example.org"}, "updated_at": "2031-01-01"}
+    tasks[2]["annotations"].append({**copied, "parent_annotation": 3})
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks[:3]), "utf-8")
+    after = desk_of(tmp_path / "other", "best-image")
+    assert imported(after, tmp_path / "tasks.json").new == 4
+    by_task = {(one.task, one.annotator): one for one in stored(after)}
+    names = [task["data"]["twinset"]["task"] for task in tasks]
+    assert by_task[names[0], "anna"] == next(one for one in stored(before) if one.task == names[0])
+    assert (names[1], "anna") not in by_task
+    found = by_task[names[1], "eve@example.org"]
+    assert (found.answer, found.position, found.at) == (choices[now], int(now) - 1, "2031-01-01")
+    assert {(names[2], "anna"), (names[2], "eve@example.org")} <= by_task.keys()
+
+
+def test_an_answer_that_comes_in_during_an_import_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = desk_of(tmp_path, "keep-pair")
+    task = desk.tasks.now().tasks[0]
+    path = tmp_path / "given.csv"
+    path.write_text(f"task_id,answer\n{task.candidate.key},drop\n")
+    save_all = AnswerStore.save_all
+
+    def meanwhile(store: AnswerStore, answers: Any) -> int:
+        monkeypatch.undo()
+        desk.answer("anna", task.id, "o0", "", 1.0)
+        return save_all(store, answers)
+
+    monkeypatch.setattr(AnswerStore, "save_all", meanwhile)
+    with pytest.raises(WrongUse, match=r"given\.csv: anna answered .* with keep before; .* nothing was imported"):
+        imported(desk, path, "anna")
 
 
 def test_a_short_csv_is_enough(tmp_path: Path) -> None:
