@@ -37,7 +37,10 @@ MakeShards = Callable[[Job, str, StageState], Sequence[str]]
 
 
 def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
-    """Build all stages of a recipe; whatever is done already stays. Returns ``{"subsets": {NAME: counts}}``.
+    """Build all stages of a recipe; whatever is done already stays.
+
+    Returns:
+        ``{"subsets": {NAME: counts}}``; of a recipe of stages alone also ``"stages"``.
 
     Raises:
         WrongUse: an input is wrong.
@@ -171,7 +174,8 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
         for home in published:
             job.store.write(layout.meta(home, DESCRIBED), _description(job.store, home, published))
     progress.phase("dataset", "")
-    return {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
+    made = {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
+    return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}
 
 
 def _state(job: Job, name: str) -> StageState:

@@ -48,7 +48,14 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
         WrongUse: no model was asked about these pairs, or models or people saw them in another state.
     """
     root = data or answered.root
-    now = Earlier(Store(root), answered.stage)
+    try:
+        now = Earlier(Store(root), answered.stage)
+    except WrongUse as error:
+        where = "name the dataset that holds these pairs with --data DIR" if data is None else "--data names another"
+        raise WrongUse(
+            f"{answered.where}: people were asked about the pairs of {answered.stage}, which {root} does not hold "
+            f"({error}); {where}"
+        ) from error
     if now.digest != answered.digest:
         raise WrongUse(
             f"{now.where}: is not what people in {answered.where} were asked about; name the dataset with --data, or "

@@ -21,6 +21,7 @@ from evaluation.report.results import as_json, measured_run
 from generators.contract import check_source
 from generators.human_baseline.generator import HumanBaselineGenerator
 from manifests.errors import DecisionsMissing, WrongUse
+from manifests.recipe import load_recipe
 from review.tasks import ReviewTasks
 from shards.read import read_samples
 from shards.storage.store import Store
@@ -152,3 +153,21 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     save(other, "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
     assert main(["eval", "human", stage, "--out", str(other)]) == 2
     assert "scores of another state" in capsys.readouterr().err
+
+
+def test_a_recipe_can_ask_about_a_finished_build_alone(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, asked = tmp_path / "ask.yaml", tmp_path / "asked"
+    source = f"{{kind: human-baseline, pairs: {out}/mine, sample: {SAMPLE}}}"
+    path.write_text(f"name: ask\nstages:\n  human-baseline:\n    source: {source}\n")
+    assert main(["build", str(path), "--out", str(asked)]) == 3
+    answer(load_recipe(str(path)), asked, set())
+    assert main(["build", str(path), "--out", str(asked)]) == 0
+    assert "human-baseline │ 24      │ 24" in capsys.readouterr().out
+    stage, run = str(asked / "_stages/human-baseline"), tmp_path / "run"
+    assert main(["eval", "human", stage, "--out", str(run)]) == 2
+    said = capsys.readouterr().err
+    assert f"pairs of mine, which {asked} does not hold" in said and "with --data DIR" in said
+    assert main(["eval", "human", stage, "--out", str(run), "--data", str(out)]) == 2
+    assert "no score files" in capsys.readouterr().err

@@ -167,7 +167,7 @@ def test_at_the_end_the_page_says_who_has_what_is_left(open_desk: Open, tmp_path
         ben.press("2")
     ben.saved()
     anna.page.click("text=Look for more tasks")
-    anna.page.wait_for_function(f"document.getElementById('title').textContent === '{END}'")
+    anna.page.wait_for_function(f"() => document.getElementById('title').textContent === '{END}'")
     assert anna.page.inner_text("#pace") == "2 of 2"
 
 
