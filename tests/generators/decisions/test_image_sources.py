@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -260,8 +261,8 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="image-choice plans all that it reads; set count on the stage that it reads"):
         parse_recipe({"name": "x", "stages": {"chosen": {"source": choice().model_dump(mode="json"), "count": 3}}})
     write_stages(tmp_path, [FITS])
-    with pytest.raises(WrongUse, match="no stage of this dataset is read; name their file with --set"):
-        build_here(recipe_of(tmp_path, {"best": {"kind": "image-choice"}}), str(tmp_path / "out"))
+    with pytest.raises(WrongUse, match="not in a local folder; name their file with --set"):
+        choice().open(replace(context(tmp_path, "chosen"), out=None)).waiting()
     write_stages(tmp_path, [Caption((1.0,) * 10, (0.0,) * 10)])
     with pytest.raises(WrongUse, match="10 images of a caption"):
         choice().open(context(tmp_path, "chosen")).waiting()
