@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         repeatable(added, "--only", "SUBSET", "this subset")
     verifying.add_argument("--media", action="store_true", help="hash the source media too")
     looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
-    formats = ("eqben", "openclip", "genecis", "bivlc", "trohn-img", "trohn", "sugarcrepe")
+    formats = ("eqben", "openclip", "genecis", "genecis-training", "bivlc", "trohn-img", "trohn", "sugarcrepe")
     exporting.add_argument("--format", required=True, choices=formats)
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"

@@ -12,6 +12,7 @@ from pathlib import Path
 from manifests.errors import WrongUse
 from shards.export.eqben import export_eqben
 from shards.export.genecis import export_genecis
+from shards.export.genecis_training import export_training
 from shards.export.generated_pairs import export_bivlc, export_trohn_img
 from shards.export.openclip import export_openclip
 from shards.export.text_pairs import export_sugarcrepe, export_trohn
@@ -19,6 +20,7 @@ from shards.kinds.kind import SampleKind
 from shards.kinds.pair import PAIR
 from shards.kinds.template import TEMPLATE
 from shards.kinds.text_pair import TEXT_PAIR
+from shards.kinds.triplet import TRIPLET
 from shards.records import read_stage
 from shards.storage.store import Store
 
@@ -35,6 +37,7 @@ FORMATS: Mapping[str, Format] = {
     "eqben": Format(PAIR, export_eqben),
     "openclip": Format(PAIR, export_openclip),
     "genecis": Format(TEMPLATE, export_genecis),
+    "genecis-training": Format(TRIPLET, export_training),
     "bivlc": Format(PAIR, export_bivlc),
     "trohn-img": Format(PAIR, export_trohn_img),
     "trohn": Format(TEXT_PAIR, export_trohn),
