@@ -9,4 +9,5 @@ KINDS = {
     "motion-words": "filters.motion_words:MotionWords",
     "near-identical": "filters.near_identical:NearIdentical",
     "scene-cut": "filters.scene_cut:SceneCut",
+    "true-of-both": "filters.true_of_both:TrueOfBoth",
 }

@@ -47,6 +47,11 @@ def parsers_folder() -> Path:
     return Path(__file__).parents[1] / "generators" / "scene_graphs"
 
 
+def small_clip_folder() -> Path:
+    """Folder of the CLIP model that comes with twinset, in open_clip's layout."""
+    return Path(__file__).parents[1] / "evaluation" / "small_clip"
+
+
 def built_in_models() -> dict[str, Path]:
     """Folders of the models that come with twinset, by their names in recipes."""
     return {SMALL: small_model_folder(), SMALL_RELATIONS: relations_model_folder()}

@@ -11,7 +11,8 @@ import pytest
 import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
-from filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter, clip_folder
+from filters.clip_embeddings import clip_folder
+from filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
 from manifests.errors import WrongUse
 from shards.contracts import OutOfMemory
 from shards.kinds.pair import Pair

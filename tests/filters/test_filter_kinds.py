@@ -10,7 +10,7 @@ import pytest
 from manifests.registry import FILTERS, SOURCES
 from shards.contracts import CaptionFilter, Filter, FrameFilter, PairFilter
 
-NEEDED = {"directional-similarity": {"model": "somebody/clip"}}
+NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
 KINDS = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
 
 

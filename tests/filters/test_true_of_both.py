@@ -1,0 +1,77 @@
+"""Captions that may be true of both images are scored, flagged and counted, by the small CLIP that ships."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from filters.true_of_both import TrueOfBoth, TrueOfBothFilter
+from generators.builtin.small_scenes.source import SceneTwins
+from manifests.recipe import parse_recipe
+from shards.contracts import Context
+from shards.kinds.pair import Pair
+from shards.kinds.samples import Drop, Score
+from shards.read import read_samples
+from shards.storage.store import Store
+from stages.index import FLAGGED, summarise, write_index
+from stages.job import Job
+from stages.making.make import make_one
+from stages.plan import prepare
+from stages.status import state_of
+
+REASON = "true-of-both"
+
+
+def judging(**settings: Any) -> TrueOfBothFilter:
+    return TrueOfBoth(kind="true-of-both", model="small-clip", micro_batch=8, **settings).open()
+
+
+@pytest.fixture(scope="module")
+def twins() -> list[Pair]:
+    generator = SceneTwins(kind="small-scene-twins").open(Context("twins", seed=3))
+    return [one for one in generator.make(list(islice(generator.plan(), 16))) if isinstance(one, Pair)]
+
+
+def test_a_preference_is_the_smaller_of_two_differences() -> None:
+    images, captions = (torch.nn.functional.normalize(torch.randn(3, 2, 8), dim=2) for _ in range(2))
+    cosines = torch.einsum("nic,njc->nij", captions, images)  # (pairs, captions, images)
+    expected = [float(min(one[0, 0] - one[0, 1], one[1, 1] - one[1, 0])) for one in cosines]
+    assert judging().measure(images, captions).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_captions_of_their_own_images_are_preferred_to_ones_of_both(twins: list[Pair]) -> None:
+    judge = judging()
+    scores = judge(twins)
+    assert all(isinstance(one, Score) and one.name == "preference" for one in scores)
+    # One sentence of two pictures cannot be nearer to both.
+    told_alike = [replace(one, captions1=one.captions0) for one in twins]
+    assert {one.flag for one in judge(told_alike) if isinstance(one, Score)} == {REASON}
+    unflagged = [one for one in scores if isinstance(one, Score) and not one.flag]
+    assert len(unflagged) > len(twins) / 2 and all(one.value > 0 for one in unflagged)
+    assert judge(twins[:3]) == scores[:3]  # whatever else is in a pass
+
+
+def test_pairs_are_dropped_only_where_it_is_asked_for(twins: list[Pair]) -> None:
+    told_alike = [replace(one, captions1=one.captions0) for one in twins[:2]]
+    dropped = judging(drop_at_most=0)(told_alike)
+    assert [one.reason for one in dropped if isinstance(one, Drop)] == [REASON] * 2
+
+
+def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:
+    judge = {"kind": "true-of-both", "model": "small-clip", "micro_batch": 6, "flag_at_most": 2}
+    subset = {"source": {"kind": "small-scene-twins"}, "filters": [judge], "count": 6, "shard_size": 6}
+    store = Store(str(tmp_path / "out"))
+    prepare(Job(parse_recipe({"name": "flags", "subsets": {"twins": subset}}), store), "twins")
+    make_one(store.root, "twins", 0)
+    state = state_of(store, "twins")
+    write_index(store, state, "pair")
+    assert summarise(store, state).flagged == {REASON: 6}  # a difference of cosines is never above 2
+    listed = pq.read_table(tmp_path / "out/twins/_meta" / FLAGGED)["key"].to_pylist()
+    samples = list(read_samples(store, "twins"))
+    assert listed == [one.key for one in samples] and all("preference" in one.json.scores for one in samples)
