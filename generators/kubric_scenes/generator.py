@@ -14,9 +14,11 @@ from pydantic import TypeAdapter
 from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
-from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_change, prove_image
+from generators.kubric_scenes.change_proof import prove_change, prove_spot
+from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
 from generators.kubric_scenes.scene.composition import NoRoom, compose
 from generators.kubric_scenes.scene.parts import Drawn, View
+from generators.kubric_scenes.scene.shadows import turn_sun
 from generators.kubric_scenes.source import Kubric
 from generators.kubric_scenes.studio.cycles import gpu_name
 from generators.kubric_scenes.studio.studio import Studio
@@ -104,20 +106,23 @@ class KubricGenerator(Generator[Kubric]):
         except NoRoom as none:
             return Refuted(none.reason, str(none))
         both = (scene.things0, scene.things1)
+        if refuted := prove_spot(drawn, scene.things0[0], scene.things1[0]):
+            return refuted
         for number, things in enumerate(both):
             expected = foresee(things, scene.view, FORESEEN)
             if refuted := prove_image(drawn, number, measure(things, scene.view, expected), expected):
                 return refuted
+        view = turn_sun(scene.view, *both)
         pictures, instances = [], []
         for number, things in enumerate(both):
-            picture = self._studio.render(scene.view, [thing.placement for thing in things], noise)
-            seen = measure(things, scene.view, picture)
+            picture = self._studio.render(view, [thing.placement for thing in things], noise)
+            seen = measure(things, view, picture)
             if refuted := prove_image(drawn, number, seen, picture):
                 return refuted
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures
-        if drawn.aspect == "attribute" and (refuted := prove_change(drawn, first, second)):
+        if refuted := prove_change(drawn, view, both, (first, second)):
             return refuted
         assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
@@ -129,7 +134,7 @@ class KubricGenerator(Generator[Kubric]):
             image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
-            provenance=_provenance(drawn, scene.view, instances, attempt, noise),
+            provenance=_provenance(drawn, view, instances, attempt, noise),
             sources=tuple(self.shelf.source(asset) for asset in assets),
             masks=(first.instances, second.instances) if self.source.masks else None,
         )

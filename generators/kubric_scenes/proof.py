@@ -6,11 +6,11 @@ measured from masks, depth and where they stand.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -19,7 +19,8 @@ from generators.kubric_scenes.scene.camera import paint, project
 from generators.kubric_scenes.scene.composition import Standing
 from generators.kubric_scenes.scene.parts import Drawn, Picture, Quaternion, Relation, Size, Vector, View
 
-FOOT = 0.2  # of the height of an outline
+FOOT = 0.2  # of the height of an outline, or of a thing
+MIN_LOW = 0.02  # of an outline: what is less is not a foot that is seen
 MIN_VISIBLE = 0.55  # of a thing's outline
 MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
@@ -28,11 +29,10 @@ MIN_FOOT = 0.5  # of the foot of what stands behind: else it seems to stand on w
 MIN_GAP = 0.012  # of the picture's height between that foot and the upper edge of what stands before it, likewise
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
 DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
-CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
-MIN_CHANGED = 0.35  # of the changed thing's pixels
-MAX_ELSEWHERE = 0.1  # of the subject's pixels, and of the floor's: shadow and coloured light of the changed thing
-NEARBY = 0.03  # of the picture's width around the changed thing that counts as the thing: its contact shadow
-DIGITS = {"centroid": 2, "visible": 4, "foot": 4, "depth": 4, "position": 5, "quaternion": 5}  # that a reader can use
+MAX_ASIDE = 0.5  # of the subject's width: how far the middle of what is in front or behind may lie beside its middle
+MAX_SMALL = 0.95  # of what a large thing is in the picture: what a small one may be at most
+MIN_CONTACT = 0.6  # of the foot of what lies on top: else nobody sees what it stands on
+DIGITS = {"centroid": 2, "visible": 4, "foot": 4, "contact": 4, "depth": 4, "position": 5, "quaternion": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Instance:
 
     box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
     centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
-    foot: likewise of the outline's lowest fifth.
+    foot: likewise of the outline's lowest fifth. contact: likewise of what its own lowest fifth shows when it is alone.
     depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
     picture cuts it. position, quaternion: of the asset in the scene. rests_on: instances that it touches, -1 the floor.
     """
@@ -54,6 +54,7 @@ class Instance:
     pixels: int
     visible: float
     foot: float
+    contact: float
     depth: float
     cut: bool
     position: Vector
@@ -79,7 +80,8 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
         mask = picture.instances == number
         corners, distances = project(standing.points, view, resolution)
         faces = standing.model.faces
-        outline = paint(corners[faces], range(len(faces)), mask.shape) >= 0
+        painted = paint(corners[faces], np.argsort(-distances[faces].mean(axis=1), kind="stable"), mask.shape)
+        outline = painted >= 0
         rows, columns = np.nonzero(mask)
         seen = len(rows) > 0
         found.append(
@@ -90,6 +92,7 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
                 pixels=len(rows),
                 visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
                 foot=_foot(mask, outline),
+                contact=_contact(mask, painted, standing),
                 depth=float(np.median(picture.depth[mask])) if seen else -1.0,
                 cut=bool((corners < 0).any() or (corners > resolution).any() or (distances <= 0).any()),
                 position=standing.placement.position,
@@ -106,6 +109,15 @@ def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
         return 0.0
     lowest = int(rows[-1] - FOOT * (rows[-1] - rows[0]))
     return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
+
+
+def _contact(mask: NDArray[np.bool_], painted: NDArray[np.int32], standing: Standing) -> float:
+    """painted: the number of its triangle in each pixel of its outline, -1 elsewhere."""
+    heights = standing.points[:, 2]
+    lowest = heights.min() + FOOT * np.ptp(heights)
+    low = (heights[standing.model.faces].mean(axis=1) < lowest)[painted] & (painted >= 0)
+    # What bulges over its own foot shows nothing of it: then the lower edge of its outline is what seems to stand.
+    return int((mask & low).sum()) / int(low.sum()) if low.sum() >= MIN_LOW * (painted >= 0).sum() else 1.0
 
 
 def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
@@ -160,9 +172,9 @@ def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) 
             least = MIN_VISIBLE_BELOW
         if (refuted := prove_seen(one, least, picture.instances.size)) is not None:
             return refuted
-    if relation:
-        return _related(relation, seen[0], seen[-1], picture.instances.shape[0])
-    return None
+    if relation and (refuted := _related(relation, seen[0], seen[-1], picture.instances.shape[0])):
+        return refuted
+    return _sized(seen[0], seen[-1])
 
 
 def prove_seen(one: Instance, least: float, area: int) -> Refuted | None:
@@ -184,6 +196,8 @@ def _related(relation: Relation, thing: Instance, subject: Instance, height: int
             return Refuted("not-on-top", f"{thing.name} lies on the floor or on nothing")
         if thing.centroid[1] >= subject.centroid[1]:
             return Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
+        if (least := min(thing.foot, thing.contact)) < MIN_CONTACT:
+            return Refuted("foot-hidden", f"{least:.0%} of the foot of {thing.name} is seen on {subject.name}")
         return None
     if on_top:
         return Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
@@ -202,6 +216,10 @@ def _related(relation: Relation, thing: Instance, subject: Instance, height: int
     if nearer != (relation == "in-front") or shared < DEPTH_OVERLAP:
         away = thing.depth - subject.depth
         return Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
+    middles = [(one.box[0] + one.box[2]) / 2 for one in (thing, subject)]
+    aside = abs(middles[0] - middles[1]) / (subject.box[2] - subject.box[0])
+    if aside > MAX_ASIDE:
+        return Refuted("off-axis", f"{thing.name} is seen {aside:.2f} times the width of {subject.name} beside it")
     near, far = (thing, subject) if nearer else (subject, thing)
     gap = (near.box[1] - far.box[3]) / height
     if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
@@ -210,23 +228,29 @@ def _related(relation: Relation, thing: Instance, subject: Instance, height: int
     return None
 
 
+def _sized(one: Instance, other: Instance) -> Refuted | None:
+    """Whether what is called small looks smaller than what is called large, in area and in length."""
+    if {one.size, other.size} != {"small", "large"}:
+        return None
+    small, large = (one, other) if one.size == "small" else (other, one)
+    area, length = (measured(small) / measured(large) for measured in (_area, _length))
+    if max(area, length) >= MAX_SMALL:
+        seen = f"{area:.2f} times the area and {length:.2f} times the length of {large.name}"
+        return Refuted("size-not-seen", f"small {small.name} has {seen}")
+    return None
+
+
+def _area(one: Instance) -> float:
+    """Of its whole outline, pixels."""
+    return one.pixels / one.visible
+
+
+def _length(one: Instance) -> float:
+    """Of the diagonal of its box, pixels."""
+    return math.hypot(one.box[2] - one.box[0], one.box[3] - one.box[1])
+
+
 def _shared(one: Instance, other: Instance) -> float:
     """Overlap of two boxes' widths as a share of the narrower one."""
     overlap = min(one.box[2], other.box[2]) - max(one.box[0], other.box[0])
     return max(0, overlap) / max(1, min(one.box[2] - one.box[0], other.box[2] - other.box[0]))
-
-
-def prove_change(drawn: Drawn, first: Picture, second: Picture) -> Refuted | None:
-    """None when two pictures differ where the changed thing (their first instance) is, and almost nowhere else."""
-    differs = np.abs(first.pixels.astype(np.int16) - second.pixels.astype(np.int16)).max(axis=2) >= CHANGED
-    thing: NDArray[np.bool_] = (first.instances == 1) | (second.instances == 1)
-    if (share := float(differs[thing].mean())) < MIN_CHANGED:
-        return Refuted("change-not-seen", f"{drawn.object0.name} and {drawn.object1.name} differ in {share:.0%}")
-    margin = max(1, round(NEARBY * thing.shape[1]))
-    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
-    elsewhere = ~cv2.dilate(thing.astype(np.uint8), kernel).astype(bool)
-    subject = (first.instances == 2) | (second.instances == 2)
-    for part, name in ((elsewhere & subject, "subject"), (elsewhere & ~subject, "surroundings")):
-        if part.any() and (share := float(differs[part].mean())) > MAX_ELSEWHERE:
-            return Refuted("differs-elsewhere", f"{share:.1%} of the {name} differs too")
-    return None

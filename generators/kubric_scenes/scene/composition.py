@@ -12,12 +12,14 @@ import numpy as np
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.models import Model, model_of
-from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View
+from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View, vector
 from generators.kubric_scenes.scene.settle import resting_place, settle
 
 FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
 ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
 STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
+GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
+ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
 LAYOUTS_TRIED, PLACES_TRIED = 20, 60
@@ -126,40 +128,50 @@ def _relate(
     model = model_of(drawn.subject, shelf, size_ratio)
     subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, math.radians(rng.uniform(-TURN, TURN))))
     turned = math.radians(rng.uniform(-TURN, TURN))
-    gap, slide, spot = float(rng.uniform(0.15, 0.4)), float(rng.uniform(-1, 1)), float(rng.uniform())
+    gap, slide, spot = float(rng.uniform(*GAP)), float(rng.uniform(-1, 1)), float(rng.uniform())
+
+    # Both members of a set stand where the larger one has room.
+    models = [model_of(thing, shelf, size_ratio) for thing in (drawn.object0, drawn.object1)]
+    bounds = [np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0) for model in models]
+    room = vector(np.max(bounds, axis=0))
 
     def stand(thing: Thing, relation: str) -> Standing:
         model = model_of(thing, shelf, size_ratio)
         if relation == "on-top":
-            return _lie(thing, model, turned, subject, shelf, spot)
-        return Standing(thing, model, _beside(model, relation, turned, gap, slide, subject, elevation))
+            return _lie(thing, model, turned, subject, shelf, spot, room)
+        x, y = _beside(room, relation, gap, slide, subject, elevation)
+        return Standing(thing, model, model.on_floor(x, y, turned))
 
     first, second = stand(drawn.object0, drawn.relation0), stand(drawn.object1, drawn.relation1)
     return (first, subject), (second, subject)
 
 
 def _beside(
-    model: Model, relation: str, turned: float, gap: float, slide: float, subject: Standing, elevation: float
-) -> Placement:
-    """On the floor, as far away as the bounds of both ask for, slid along them a little."""
-    placement = model.on_floor(0.0, 0.0, turned)
-    width, depth, height = np.ptp(model.placed(placement), axis=0)
+    room: Vector, relation: str, gap: float, slide: float, subject: Standing, elevation: float
+) -> tuple[float, float]:
+    """A spot (x, y) on the floor, as far away as the bounds of both ask for, slid along them a little.
+
+    room: width, depth and height of what stands there.
+    """
+    width, depth, height = room
     low, high = subject.points.min(axis=0), subject.points.max(axis=0)
     if relation in ("left", "right"):
         away = (width / 2 + gap) * (1 if relation == "right" else -1)
-        x, y = (high[0] if relation == "right" else low[0]) + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
-    else:
-        # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
-        front = float(height if relation == "in-front" else high[2])
-        away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)
-        x = (low[0] + high[0]) / 2 + slide * 0.25 * width
-        y = low[1] - away if relation == "in-front" else high[1] + away
-    return model.on_floor(float(x), float(y), turned)
+        return float((high if relation == "right" else low)[0]) + away, float(
+            low[1] + high[1]
+        ) / 2 + slide * 0.12 * depth
+    # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
+    front = float(height if relation == "in-front" else high[2])
+    away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)
+    x = float(low[0] + high[0]) / 2 + slide * ASIDE * min(width, float(high[0] - low[0]))
+    return x, float(low[1]) - away if relation == "in-front" else float(high[1]) + away
 
 
-def _lie(thing: Thing, model: Model, turned: float, subject: Standing, shelf: AssetShelf, spot: float) -> Standing:
-    width, depth, _ = np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0)
-    x, y, height = resting_place(subject.points, subject.model.faces, (float(width), float(depth)), spot)
+def _lie(
+    thing: Thing, model: Model, turned: float, subject: Standing, shelf: AssetShelf, spot: float, room: Vector
+) -> Standing:
+    """room: width, depth and height of the largest thing that lies there."""
+    x, y, height = resting_place(subject.points, subject.model.faces, room[:2], spot)
     dropped = model.on_floor(x, y, turned, height + DROP)
     settled = settle(shelf, [subject.placement], dropped)
     if not settled.still:
