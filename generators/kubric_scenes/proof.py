@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from generators.kubric_scenes.scene.camera import paint, project
 from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.parts import Drawn, Picture, Quaternion, Relation, Size, Vector, View
+from generators.kubric_scenes.scene.parts import Drawn, Picture, Points, Quaternion, Relation, Size, Vector, View
 
 FOOT = 0.2  # of the height of an outline, or of a thing
-MIN_LOW = 0.02  # of an outline: what is less is not a foot that is seen
 MIN_VISIBLE = 0.55  # of a thing's outline
 MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
@@ -41,7 +41,7 @@ class Instance:
 
     box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
     centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
-    foot: likewise of the outline's lowest fifth. contact: likewise of what its own lowest fifth shows when it is alone.
+    foot: likewise of the outline's lowest fifth. contact: likewise of what the lowest fifth of its mesh takes.
     depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
     picture cuts it. position, quaternion: of the asset in the scene. rests_on: instances that it touches, -1 the floor.
     """
@@ -80,8 +80,7 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
         mask = picture.instances == number
         corners, distances = project(standing.points, view, resolution)
         faces = standing.model.faces
-        painted = paint(corners[faces], np.argsort(-distances[faces].mean(axis=1), kind="stable"), mask.shape)
-        outline = painted >= 0
+        outline = paint(corners[faces], range(len(faces)), mask.shape) >= 0
         rows, columns = np.nonzero(mask)
         seen = len(rows) > 0
         found.append(
@@ -92,7 +91,7 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
                 pixels=len(rows),
                 visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
                 foot=_foot(mask, outline),
-                contact=_contact(mask, painted, standing),
+                contact=_contact(mask, outline, corners, standing.points[:, 2]),
                 depth=float(np.median(picture.depth[mask])) if seen else -1.0,
                 cut=bool((corners < 0).any() or (corners > resolution).any() or (distances <= 0).any()),
                 position=standing.placement.position,
@@ -111,13 +110,12 @@ def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
     return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
 
 
-def _contact(mask: NDArray[np.bool_], painted: NDArray[np.int32], standing: Standing) -> float:
-    """painted: the number of its triangle in each pixel of its outline, -1 elsewhere."""
-    heights = standing.points[:, 2]
-    lowest = heights.min() + FOOT * np.ptp(heights)
-    low = (heights[standing.model.faces].mean(axis=1) < lowest)[painted] & (painted >= 0)
-    # What bulges over its own foot shows nothing of it: then the lower edge of its outline is what seems to stand.
-    return int((mask & low).sum()) / int(low.sum()) if low.sum() >= MIN_LOW * (painted >= 0).sum() else 1.0
+def _contact(mask: NDArray[np.bool_], outline: NDArray[np.bool_], corners: Points, heights: NDArray[Any]) -> float:
+    """corners: of its mesh in pixels; heights: of them in the scene."""
+    lowest = corners[heights <= heights.min() + FOOT * np.ptp(heights)]
+    hull = cv2.convexHull(lowest.astype(np.float32))[:, 0]
+    footprint = outline & (paint(hull[None], [0], mask.shape) >= 0)
+    return int((mask & footprint).sum()) / max(1, int(footprint.sum()))
 
 
 def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:

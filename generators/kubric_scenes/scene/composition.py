@@ -157,9 +157,8 @@ def _beside(
     low, high = subject.points.min(axis=0), subject.points.max(axis=0)
     if relation in ("left", "right"):
         away = (width / 2 + gap) * (1 if relation == "right" else -1)
-        return float((high if relation == "right" else low)[0]) + away, float(
-            low[1] + high[1]
-        ) / 2 + slide * 0.12 * depth
+        x, y = (high if relation == "right" else low)[0] + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
+        return float(x), float(y)
     # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
     front = float(height if relation == "in-front" else high[2])
     away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.scene.camera import FILLED, frame_things, project
+from generators.kubric_scenes.scene.camera import FILLED, frame_things, project, unproject
 from generators.kubric_scenes.scene.parts import View
 
 VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
@@ -16,6 +16,15 @@ def test_a_pinhole_camera() -> None:
     # 50 mm before a sensor of 36 mm and 360 pixels: 500 pixels a unit at distance 1.
     assert pixels == pytest.approx(np.array([[180, 180], [230, 180], [180, 155]]))
     assert distances == pytest.approx([10, 10, 20])
+
+
+def test_pixels_lead_back_to_the_scene() -> None:
+    view = View((1.0, -6.0, 3.0), (0.2, 0.1, 0.3), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
+    depth = np.random.default_rng(3).uniform(4, 9, (20, 20)).astype(np.float32)
+    pixels, distances = project(unproject(depth, view).reshape(-1, 3), view, 20)
+    rows, columns = np.indices(depth.shape) + 0.5
+    assert pixels == pytest.approx(np.stack([columns.ravel(), rows.ravel()], axis=1), abs=1e-4)
+    assert distances == pytest.approx(depth.ravel(), rel=1e-5)
 
 
 @pytest.mark.parametrize("elevation", [0.3, 0.5, 0.7])

@@ -11,6 +11,7 @@ from generators.builtin import procedural_assets
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from generators.kubric_scenes.change_proof import prove_spot
 from generators.kubric_scenes.proof import foresee, measure, prove_image
 from generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
 from generators.kubric_scenes.scene.parts import Aspect, Drawn
@@ -33,6 +34,9 @@ def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
             scene = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), [], attempt)
         except NoRoom as none:
             why = none.reason
+            continue
+        if refuted := prove_spot(drawn, scene.things0[0], scene.things1[0]):
+            why = refuted.reason
             continue
         for number, things in enumerate((scene.things0, scene.things1)):
             expected = foresee(things, scene.view, RESOLUTION)
@@ -63,10 +67,10 @@ def _only_the_asked_change(drawn: Drawn, scene: Composition) -> None:
     (object0, subject0), (object1, subject1) = scene.things0, scene.things1
     assert subject0 is subject1
     assert object0.placement != object1.placement or drawn.aspect == "attribute"
-    if drawn.aspect == "attribute" and drawn.relation0 in ("left", "right"):
-        # The changed thing stands where the other one did, as far as their widths allow.
-        middles = [(one.points.max(axis=0) + one.points.min(axis=0)) / 2 for one in (object0, object1)]
-        assert np.sign(middles[0][0]) == np.sign(middles[1][0])
+    assert prove_spot(drawn, object0, object1) is None
+    if drawn.aspect == "attribute" and drawn.relation0 != "on-top":
+        middles = [(one.points.max(axis=0) + one.points.min(axis=0))[:2] / 2 for one in (object0, object1)]
+        assert middles[0] == pytest.approx(middles[1], abs=1e-5)
 
 
 def test_the_same_stream_makes_the_same_scene(shelf: AssetShelf) -> None:

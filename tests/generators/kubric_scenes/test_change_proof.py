@@ -1,0 +1,129 @@
+"""Two pictures may differ where the changed things and their shadows are; elsewhere hardly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from generators.kubric_scenes.change_proof import MAX_MOVED, SEEN, prove_change, prove_spot
+from generators.kubric_scenes.proof import foresee
+from generators.kubric_scenes.scene.camera import frame_things, unproject
+from generators.kubric_scenes.scene.composition import Standing
+from generators.kubric_scenes.scene.parts import Drawn, Picture, Points
+from generators.kubric_scenes.scene.shadows import Shadow, turn_sun
+from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, standing
+
+SUN = replace(VIEW, sun=(-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as things are high
+LEFT, RIGHT, CENTRE = standing(BOX, -2.2, 0.0), standing(BOX, 2.2, 0.0), standing(CAN, 0.0, 0.0)
+GREEN = replace(LEFT, placement=replace(LEFT.placement, asset="green"))
+LOCATION = Drawn("location", BOX, BOX, CAN, "left", "right", 1, 1)
+COUNTING = Drawn("counting", BOX, BOX, None, "", "", 2, 3)
+ATTRIBUTE = Drawn("attribute", BOX, replace(BOX, name="green box"), CAN, "left", "left", 1, 1)
+Things = tuple[Standing, ...]
+
+
+class Shown:
+    """Two scenes in one view, seen from above: black pictures, in which parts of the second are painted."""
+
+    def __init__(self, first: Things, second: Things) -> None:
+        self.things = first, second
+        self.view = frame_things(SUN, np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9)
+        self.pictures = self._picture(first), self._picture(second)
+        self.spots = unproject(self.pictures[1].depth, self.view)
+
+    def _picture(self, things: Things) -> Picture:
+        picture = foresee(things, self.view, RESOLUTION)
+        rays = unproject(np.ones_like(picture.depth), self.view) - self.view.camera
+        floor = -self.view.camera[2] / rays[..., 2]
+        picture.depth = np.where(picture.instances > 0, picture.depth, floor).astype(np.float32)
+        return picture
+
+    def paint(self, x: tuple[float, float], y: tuple[float, float], instance: int = 0, by: int = SEEN + 1) -> None:
+        """Lighten what of an instance (0: the floor) lies over a part of the floor, scene units."""
+        places: Points = self.spots
+        inside = [(low <= places[..., axis]) & (places[..., axis] <= high) for axis, (low, high) in enumerate((x, y))]
+        self.pictures[1].pixels[inside[0] & inside[1] & (self.pictures[1].instances == instance)] = by
+
+    def refused(self, drawn: Drawn) -> str:
+        refuted = prove_change(drawn, self.view, self.things, self.pictures)
+        return "" if refuted is None else refuted.reason
+
+
+EVERYWHERE = (-9.0, 9.0)
+CHANGES = {
+    "location": (LOCATION, (LEFT, CENTRE), (RIGHT, CENTRE), 2),
+    "counting": (COUNTING, (CENTRE, RIGHT), (CENTRE, RIGHT, LEFT), 1),
+    # Bystanders come last, and so have other numbers where there are fewer things.
+    "counting beside a bystander": (COUNTING, (RIGHT, CENTRE), (RIGHT, LEFT, CENTRE), 3),
+    "attribute": (ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE), 2),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_does_not_change_may_not_differ(name: str) -> None:
+    drawn, first, second, unchanged = CHANGES[name]
+
+    def shown() -> Shown:
+        both = Shown(first, second)
+        if name == "attribute":
+            both.pictures[1].pixels[both.pictures[1].instances == 1] = (0, 200, 0)
+        return both
+
+    assert shown().refused(drawn) == ""
+    floor = shown()
+    floor.paint(EVERYWHERE, (0.8, 9.0))
+    assert floor.refused(drawn) == "differs-elsewhere"
+    hardly = shown()
+    hardly.paint(EVERYWHERE, EVERYWHERE, by=SEEN)
+    hardly.paint(EVERYWHERE, (-0.6, -0.5))
+    assert hardly.refused(drawn) == ""
+    thing = shown()
+    thing.paint(EVERYWHERE, EVERYWHERE, instance=unchanged)
+    assert thing.refused(drawn) == "differs-elsewhere"
+
+
+def test_a_shadow_may_differ_on_the_floor_and_on_what_carries_but_not_on_other_things() -> None:
+    beside = Shown((LEFT, CENTRE), (RIGHT, CENTRE))
+    for x in (-2.2, 2.2):
+        beside.paint((x, x + 1.3), (-0.5, 0.5), by=200)
+    assert beside.refused(LOCATION) == ""
+    near = Shown((standing(BOX, -1.2, 0.0), CENTRE), (RIGHT, CENTRE))  # its shadow falls on the can
+    near.paint(EVERYWHERE, EVERYWHERE, instance=2, by=60)
+    assert near.refused(LOCATION) == "differs-elsewhere"
+    above = standing(BOX, 0.0, 0.0, height=1.2, on=1, size=0.3)
+    on_top = Shown((above, standing(CAN, 0.0, 0.0, size=1.2)), (RIGHT, standing(CAN, 0.0, 0.0, size=1.2)))
+    on_top.paint((0.0, 9.0), (-0.15, 0.15), instance=2, by=60)
+    assert on_top.refused(LOCATION) == ""
+
+
+def test_the_changed_thing_must_differ() -> None:
+    assert Shown((LEFT, CENTRE), (GREEN, CENTRE)).refused(ATTRIBUTE) == "change-not-seen"
+
+
+def test_members_of_a_set_stand_on_one_spot() -> None:
+    def beside(x: float) -> Standing:
+        return standing(BOX, -2.2 + x * 0.8, 0.0, size=1.0)
+
+    assert prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED - 0.01)) is None
+    refuted = prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED + 0.01))
+    assert refuted is not None and refuted.reason == "moved"
+    assert prove_spot(LOCATION, LEFT, RIGHT) is None
+
+
+def test_a_shadow_lies_behind_what_the_sun_shines_on() -> None:
+    shadow = Shadow([(CENTRE.points, CENTRE.model.faces)], SUN.sun)  # 0.8 high and wide: it reaches to x = 1.2
+    spots = np.array([[0.8, 0, 0], [1.1, 0, 0], [1.6, 0, 0], [-0.8, 0, 0], [0.8, 0.7, 0], [0.8, 0, 1], [np.inf, 0, 0]])
+    assert shadow.covers(spots).tolist() == [True, True, False, False, False, False, False]
+
+
+def test_the_sun_is_turned_until_no_shadow_falls_on_what_stays() -> None:
+    low = replace(VIEW, sun=(-1.0, -0.3, 0.8))
+    turned = turn_sun(low, (standing(BOX, -1.2, 0.0), CENTRE), (RIGHT, CENTRE))
+    assert turned.sun != low.sun and turned.sun[2] == low.sun[2] and turned.sun[1] < 0
+    assert np.hypot(*turned.sun[:2]) == pytest.approx(np.hypot(*low.sun[:2]))
+    clear = replace(VIEW, sun=(0.0, -1.0, 1.0))
+    assert turn_sun(clear, (LEFT, CENTRE), (RIGHT, CENTRE)) == clear
+    on_top = standing(BOX, 0.0, 0.0, height=0.8, on=1)
+    assert turn_sun(clear, (on_top, CENTRE), (RIGHT, CENTRE)) == clear
