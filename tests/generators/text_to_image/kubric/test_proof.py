@@ -24,7 +24,7 @@ def one(x: float, y: float, wide: float = 40, tall: float = 40, depth: float = 1
     seen = round(wide * tall)
     position = ((x - 100) / 40, depth - 10.0, 0.0)
     return Instance(
-        "thing", "asset", "", box, (x, y), seen, 1.0, 1.0, depth, False, position, (1.0, 0.0, 0.0, 0.0), (on,)
+        "thing", "asset", "", box, (x, y), seen, 1.0, 1.0, 1.0, depth, False, position, (1.0, 0.0, 0.0, 0.0), (on,)
     )
 
 
