@@ -231,21 +231,13 @@ def _sized(one: Instance, other: Instance) -> Refuted | None:
     if {one.size, other.size} != {"small", "large"}:
         return None
     small, large = (one, other) if one.size == "small" else (other, one)
-    area, length = (measured(small) / measured(large) for measured in (_area, _length))
+    area = small.pixels / small.visible / (large.pixels / large.visible)
+    diagonals = [math.hypot(each.box[2] - each.box[0], each.box[3] - each.box[1]) for each in (small, large)]
+    length = diagonals[0] / diagonals[1]
     if max(area, length) >= MAX_SMALL:
         seen = f"{area:.2f} times the area and {length:.2f} times the length of {large.name}"
         return Refuted("size-not-seen", f"small {small.name} has {seen}")
     return None
-
-
-def _area(one: Instance) -> float:
-    """Of its whole outline, pixels."""
-    return one.pixels / one.visible
-
-
-def _length(one: Instance) -> float:
-    """Of the diagonal of its box, pixels."""
-    return math.hypot(one.box[2] - one.box[0], one.box[3] - one.box[1])
 
 
 def _shared(one: Instance, other: Instance) -> float:
