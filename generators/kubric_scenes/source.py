@@ -137,6 +137,6 @@ _NOTES = """\
   own: the captions of a pair may differ in words that change nothing.
 * A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
   holds boxes, visible shares and poses of all objects.
-* Light is real: near a changed object, others are a little darker or tinted. At most 5 % of the surroundings and 20 % of
-  any other object differ by more than 8 of 255 steps, outside of the shadows of what changed.
+* Light is real: near a changed object, others are a little darker or tinted. Outside of the shadows of what changed, at
+  most 5 % of the surroundings and 20 % of any other object differ by more than 8 of 255 steps.
 """
