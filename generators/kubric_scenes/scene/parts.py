@@ -5,6 +5,7 @@ Lengths are in scene units (an ordinary thing is about one unit long), Z points 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,9 @@ Size = Literal["", "small", "large"]
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]  # w, x, y, z
 Colour = tuple[float, float, float]  # linear RGB, 0-1
+Material = Literal["gravel", "wood", "tiles", "cloth", "grass"]
 Points = NDArray[np.float64]
+SOFT_SUN = math.radians(12.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,38 @@ def vector(values: Iterable[float]) -> Vector:
 
 
 @dataclass(frozen=True, slots=True)
+class Ground:
+    """What covers the floor: a pattern that `generators.kubric_scenes.studio.grounds` draws.
+
+    light, dark: between which its parts vary; joint: of what lies between or across them.
+    size: of its parts, scene units. turn: of the pattern around Z, radians. shift: of the pattern, scene units.
+    """
+
+    material: Material
+    light: Colour
+    dark: Colour
+    joint: Colour
+    size: float
+    turn: float
+    shift: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Sky:
+    """Radiance straight above and at the horizon; in between it goes from one to the other."""
+
+    zenith: Colour
+    horizon: Colour
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """All that the two images of a pair share besides their common things.
 
     camera, target: where the camera stands and what it looks at. focal_length, sensor_width: millimetres.
-    sun: where the (soft, directional) key light shines from; sun_strength: its irradiance, W/m².
-    ambient: radiance of the sky when there is no background; floor: its colour.
+    sun: where the directional key light shines from; sun_strength: its irradiance, W/m²; sun_angle: its diameter as
+    seen from the ground, radians: the real sun's 0.009 throws hard shadows.
+    ambient: radiance of the sky when there is neither `sky` nor background; floor: its colour when there is no `ground`.
     background: an equirectangular HDRI file that lights and surrounds the scene; background_yaw: radians around Z.
     """
 
@@ -85,6 +114,10 @@ class View:
     floor: Colour
     background: Path | None = None
     background_yaw: float = 0.0
+    sun_angle: float = SOFT_SUN
+    sun_colour: Colour = (1.0, 1.0, 1.0)
+    sky: Sky | None = None
+    ground: Ground | None = None
 
 
 @dataclass(eq=False, slots=True)

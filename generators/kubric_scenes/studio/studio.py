@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -10,14 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Picture, Placement, View
+from generators.kubric_scenes.scene.parts import Ground, Picture, Placement, View
 from generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
+from generators.kubric_scenes.studio.grounds import new_material
 from generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
+from generators.kubric_scenes.studio.world import World
 from manifests.errors import WrongUse
 
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
 TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
-SUN_ANGLE = math.radians(12.0)  # as seen from the ground; the real sun's 0.5° throws hard shadows
 PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the floor
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
 MAX_PLACEMENTS = 255  # masks are uint8
@@ -60,7 +60,8 @@ class Studio:
             enable_passes(bpy.context.scene)
             self._furnish(kb)
         self._props: OrderedDict[str, list[Any]] = OrderedDict()
-        self._background: Path | None = None
+        self._ground: Ground | None = None
+        self._world = World(bpy)
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
@@ -85,10 +86,10 @@ class Studio:
         self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
         self._sun = kb.DirectionalLight()
         self._scene += [self._camera, self._sun]
-        self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
         self._floor = bpy.context.active_object
-        material = bpy.data.materials.new("paint")
+        self._plain = material = bpy.data.materials.new("paint")
+        material.use_fake_user = True  # or it is purged while another one covers the floor
         material.use_nodes = True
         self._paint = material.node_tree.nodes["Principled BSDF"].inputs
         for socket, value in PAINT.items():
@@ -106,32 +107,21 @@ class Studio:
         self._sun.position = view.sun
         self._sun.look_at((0.0, 0.0, 0.0))
         self._sun.intensity = view.sun_strength
-        self._paint["Base Color"].default_value = (*view.floor, 1.0)
-        self._floor.is_shadow_catcher = view.background is not None
-        self._surround(view)
+        light = self._sun.linked_objects[self._blender].data
+        light.angle, light.color = view.sun_angle, view.sun_colour
+        self._cover(view)
+        self._world.surround(view)
 
-    def _surround(self, view: View) -> None:
-        """What lights the scene from all sides and is seen behind it."""
-        # Kubric's Scene knows colours only; its examples set HDRIs on the view like this, so colours are set so too.
-        blender = self._blender
-        if view.background is None:
-            blender._set_ambient_light_color((*view.ambient, 1.0))
-            blender._set_background_color((*view.ambient, 1.0))
+    def _cover(self, view: View) -> None:
+        """What the floor is made of; a pair's second picture finds the first one's."""
+        (slot,) = self._floor.material_slots
+        self._paint["Base Color"].default_value = (*view.floor, 1.0)
+        if view.ground == self._ground:
             return
-        rotation = (0.0, 0.0, view.background_yaw)
-        try:
-            blender._set_ambient_light_hdri(str(view.background), rotation)
-            blender._set_background_hdri(str(view.background), rotation)
-        except RuntimeError as error:
-            raise WrongUse(f"{str(error).strip()}; give HDRI files (.hdr, .exr) that can be read") from error
-        if view.background != self._background:
-            image = blender.bg_hdri_node.image
-            if not min(image.size):  # Blender shows what it cannot decode as a pink sky
-                self._bpy.data.images.remove(image)
-                raise WrongUse(f"{view.background} is damaged; give HDRI files (.hdr, .exr) that can be read")
-            image.buffers_free()  # Cycles has a copy of its own
-            self._background = view.background
-            self._bpy.data.orphans_purge()  # the one before: 8k pixels wide is 400 MB
+        if self._ground is not None:
+            self._bpy.data.materials.remove(slot.material)
+        slot.material = self._plain if view.ground is None else new_material(self._bpy, view.ground)
+        self._ground = view.ground
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""

@@ -1,0 +1,114 @@
+"""Materials of the ground as Blender's shader nodes: gravel, wood, tiles, cloth and grass.
+
+Patterns are flat: relief is a bump, which costs less than geometry. What is smaller than a pixel only makes noise that
+Cycles samples in vain, so patterns have no finer detail than about a hundredth of a scene unit, and fade far away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from generators.kubric_scenes.scene.parts import Colour, Ground, Material
+from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
+
+FADED = (14.0, 70.0)  # scene units from the camera where a pattern begins to fade into its mean colour, and has
+STRAND = 0.045  # scene units: width of a blade of grass and of a thread of cloth, which do not grow with the pattern
+
+
+#: Of a pattern: its colour, and its height in scene units times `_RELIEF`.
+_Drawn = tuple[Any, Any]
+
+
+def _gravel(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
+    settings = {"voronoi_dimensions": "2D"}
+    cells = nodes.add("TexVoronoi", settings, Vector=position, Scale=1.0 / ground.size, Randomness=0.95)
+    shade = nodes.add("SeparateColor", _0=cells["Color"])
+    stone = nodes.mix(shade[0], ground.dark, ground.light)
+    # Some stones are of the third colour.
+    stone = nodes.mix(nodes.between(shade[1], 0.8, 0.85), stone, ground.joint)
+    gap = nodes.between(cells["Distance"], 0.42, 0.75)
+    dark: Colour = (ground.dark[0] * 0.35, ground.dark[1] * 0.35, ground.dark[2] * 0.35)
+    return nodes.mix(gap, stone, dark), nodes.between(cells["Distance"], 0.0, 0.75, 1.0, 0.0)
+
+
+def _wood(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
+    plank, joint = nodes.bricks(position, 6.0 * ground.size, ground.size, 0.37, 0.012)
+    # Each plank is cut from another place of the tree.
+    along = nodes.add("CombineXYZ", _0=nodes.math("MULTIPLY", plank, 37.0), _1=nodes.math("MULTIPLY", plank, 11.0))
+    sawn = nodes.add("VectorMath", {"operation": "ADD"}, _0=position, _1=along[0])[0]
+    grain = nodes.noise(nodes.placed(sawn, (0.5, 9.0)), 1.0, detail=2.0, distortion=0.8)
+    share = nodes.math("ADD", nodes.math("MULTIPLY", plank, 0.4), nodes.between(grain, 0.25, 0.75, 0.0, 0.6))
+    wood = nodes.mix(share, ground.dark, ground.light)
+    return nodes.mix(joint, wood, ground.joint), nodes.math("SUBTRACT", nodes.math("MULTIPLY", grain, 0.15), joint)
+
+
+def _tiles(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
+    tile, joint = nodes.bricks(position, ground.size, ground.size, 0.0, 0.02)
+    cloud = nodes.noise(position, 2.5, detail=3.0, distortion=1.2)
+    share = nodes.math("ADD", nodes.math("MULTIPLY", tile, 0.5), nodes.between(cloud, 0.25, 0.75, 0.0, 0.5))
+    return nodes.mix(joint, nodes.mix(share, ground.dark, ground.light), ground.joint), nodes.math("SUBTRACT", 1, joint)
+
+
+def _cloth(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
+    x, y, _ = nodes.add("SeparateXYZ", _0=position)
+    colours = []
+    for across in (x, y):
+        # A wide band and a narrow line in each repeat, one way in the warp and one in the weft.
+        place = nodes.math("FRACT", nodes.math("DIVIDE", across, ground.size))
+        wide = nodes.between(nodes.math("PINGPONG", place, 0.5), 0.24, 0.26)
+        narrow = nodes.between(nodes.math("ABSOLUTE", nodes.math("SUBTRACT", place, 0.12)), 0.03, 0.045)
+        colours.append(nodes.mix(narrow, ground.joint, nodes.mix(wide, ground.light, ground.dark)))
+    turns = 2.0 * math.pi / STRAND
+    warp, weft = (nodes.math("SINE", nodes.math("MULTIPLY", across, turns)) for across in (x, y))
+    over = nodes.math("MULTIPLY", warp, weft)
+    folds = nodes.noise(position, 0.7, detail=1.0)
+    colour = nodes.mix(nodes.between(over, -0.6, 0.6, 0.25, 0.75), colours[0], colours[1])
+    threads = nodes.math("MULTIPLY", nodes.math("ADD", over, 1.0), 0.12)
+    return colour, nodes.math("ADD", nodes.math("MULTIPLY", folds, 3.0), threads)
+
+
+def _grass(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
+    height: Any = 0.0
+    for turn, bend in ((0.3, 1.5), (1.5, 1.5), (2.6, 1.5)):
+        blades = nodes.noise(nodes.placed(position, (0.3, 1.0), turn), 1.0 / STRAND, distortion=bend)
+        height = nodes.math("MAXIMUM", height, blades)
+    tall = nodes.between(height, 0.45, 0.85)
+    lawn = nodes.mix(tall, ground.dark, ground.light)
+    patches = nodes.noise(position, 1.0 / ground.size, detail=2.0)
+    return nodes.mix(nodes.between(patches, 0.45, 0.75, 0.0, 0.55), lawn, ground.joint), tall
+
+
+_PATTERNS: dict[Material, Callable[[ShaderNodes, Any, Ground], _Drawn]] = {
+    "gravel": _gravel,
+    "wood": _wood,
+    "tiles": _tiles,
+    "cloth": _cloth,
+    "grass": _grass,
+}
+_ROUGHNESS: dict[Material, float] = {"gravel": 0.85, "wood": 0.45, "tiles": 0.35, "cloth": 0.95, "grass": 0.8}
+_SPECULAR: dict[Material, float] = {"gravel": 0.2, "wood": 0.4, "tiles": 0.5, "cloth": 0.05, "grass": 0.15}
+#: Height of the relief, scene units.
+_RELIEF: dict[Material, float] = {"gravel": 0.05, "wood": 0.012, "tiles": 0.01, "cloth": 0.03, "grass": 0.06}
+
+
+def new_material(bpy: Any, ground: Ground) -> Any:
+    """Blender's material for a ground; the caller removes it."""
+    material = bpy.data.materials.new(ground.material)
+    material.use_nodes = True
+    nodes = ShaderNodes(material.node_tree)
+    surface = material.node_tree.nodes["Principled BSDF"]
+    where = nodes.add("TexCoord")["Object"]
+    shifted = nodes.add("Mapping", _0=where, Location=(*ground.shift, 0.0))[0]
+    turned = nodes.placed(shifted, (1.0, 1.0), ground.turn)
+    colour, height = _PATTERNS[ground.material](nodes, turned, ground)
+    mean: Colour = tuple((one + other) / 2 for one, other in zip(ground.light, ground.dark, strict=True))  # type: ignore[assignment]
+    far = nodes.between(nodes.add("CameraData")["View Z Depth"], *FADED)
+    bump = nodes.add("Bump", Height=height, Distance=_RELIEF[ground.material], Strength=nodes.math("SUBTRACT", 1.0, far))
+    links = material.node_tree.links
+    links.new(nodes.mix(far, colour, mean), surface.inputs["Base Color"])
+    links.new(bump[0], surface.inputs["Normal"])
+    surface.inputs["Roughness"].default_value = _ROUGHNESS[ground.material]
+    surface.inputs["Specular IOR Level"].default_value = _SPECULAR[ground.material]
+    return material
