@@ -15,10 +15,13 @@ from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from generators.kubric_scenes.change_proof import prove_change, prove_spot
-from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
+from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
+from generators.kubric_scenes.scene.bystanders import add_bystanders
 from generators.kubric_scenes.scene.composition import NoRoom, compose
-from generators.kubric_scenes.scene.parts import Drawn, View
+from generators.kubric_scenes.scene.look import Look
+from generators.kubric_scenes.scene.parts import Drawn, Picture, View
 from generators.kubric_scenes.scene.shadows import turn_sun
+from generators.kubric_scenes.scene.surroundings import record as surroundings
 from generators.kubric_scenes.source import Kubric
 from generators.kubric_scenes.studio.cycles import gpu_name
 from generators.kubric_scenes.studio.studio import Studio
@@ -30,6 +33,7 @@ from shards.kinds.pair import Pair
 from shards.kinds.samples import Frame, Json, Rejected
 
 BACKGROUNDS = (".hdr", ".exr")
+BYSTANDER_VISIBLE = 0.95  # of a bystander's outline; borders of masks take the rest
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
 DRAWN = TypeAdapter(Drawn)  # reads `KubricCandidate.drawn`
 
@@ -90,34 +94,37 @@ class KubricGenerator(Generator[Kubric]):
 
     def _make(self, candidate: KubricCandidate) -> Pair | Rejected:
         drawn = DRAWN.validate_json(candidate.drawn)
+        look = self.source.look.of_one_pair(generator_for(self.seed, self.name, f"{candidate.key}/look"))
         for attempt in range(self.source.attempts):
-            made = self._shoot(candidate, drawn, attempt)
+            made = self._shoot(candidate, drawn, look, attempt)
             if isinstance(made, Pair):
                 return made
             refuted = made
         return Rejected(candidate.key, refuted.reason, f"{refuted.detail} (the last of {self.source.attempts} tries)")
 
-    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, attempt: int) -> Pair | Refuted:
+    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, look: Look, attempt: int) -> Pair | Refuted:
         """Both images, if they show what they should; nothing is rendered whose outlines already refute it."""
         rng = generator_for(self.seed, self.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
         try:
-            scene = compose(drawn, self.shelf, self.source.size_ratio, rng, self._backgrounds, attempt)
+            scene = compose(drawn, self.shelf, self.source.size_ratio, rng, self._backgrounds, attempt, look)
         except NoRoom as none:
             return Refuted(none.reason, str(none))
-        both = (scene.things0, scene.things1)
+        named = (scene.things0, scene.things1)
         if refuted := prove_spot(drawn, scene.things0[0], scene.things1[0]):
             return refuted
+        bystanders = add_bystanders(drawn, named, scene.view, look, self.shelf, rng)
+        both = (scene.things0 + bystanders, scene.things1 + bystanders)
         for number, things in enumerate(both):
             expected = foresee(things, scene.view, FORESEEN)
-            if refuted := prove_image(drawn, number, measure(things, scene.view, expected), expected):
+            if refuted := self._prove(drawn, number, measure(things, scene.view, expected), expected, len(bystanders)):
                 return refuted
         view = turn_sun(scene.view, *both)
         pictures, instances = [], []
         for number, things in enumerate(both):
             picture = self._studio.render(view, [thing.placement for thing in things], noise)
             seen = measure(things, view, picture)
-            if refuted := prove_image(drawn, number, seen, picture):
+            if refuted := self._prove(drawn, number, seen, picture, len(bystanders)):
                 return refuted
             pictures.append(picture)
             instances.append(seen)
@@ -134,10 +141,19 @@ class KubricGenerator(Generator[Kubric]):
             image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
             captions0=candidate.captions0,
             captions1=candidate.captions1,
-            provenance=_provenance(drawn, view, instances, attempt, noise),
+            provenance=_provenance(drawn, view, instances, len(bystanders), attempt, noise),
             sources=tuple(self.shelf.source(asset) for asset in assets),
             masks=(first.instances, second.instances) if self.source.masks else None,
         )
+
+    @staticmethod
+    def _prove(drawn: Drawn, number: int, seen: list[Instance], picture: Picture, bystanders: int) -> Refuted | None:
+        """Whether an image shows what is said of it, and its last instances, the bystanders, whole."""
+        named = len(seen) - bystanders
+        for one in seen[named:]:
+            if refuted := prove_seen(one, BYSTANDER_VISIBLE, picture.instances.size):
+                return refuted
+        return prove_image(drawn, number, seen[:named], picture)
 
     @cached_property
     def _backgrounds(self) -> list[Path]:
@@ -161,7 +177,11 @@ class KubricGenerator(Generator[Kubric]):
         return Studio(self.shelf, size, source.samples, source.denoise, source.device, source.threads)
 
 
-def _provenance(drawn: Drawn, view: View, seen: list[list[Instance]], attempt: int, noise: int) -> dict[str, Json]:
+def _provenance(
+    drawn: Drawn, view: View, seen: list[list[Instance]], bystanders: int, attempt: int, noise: int
+) -> dict[str, Json]:
+    """bystanders: how many of the instances, the last ones, no caption names."""
+    named = [len(instances) - bystanders for instances in seen]
     background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
     if view.background is not None:
         sha256, _ = sha256_of_file(view.background)
@@ -178,6 +198,9 @@ def _provenance(drawn: Drawn, view: View, seen: list[list[Instance]], attempt: i
         "noise": noise,
         "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
         "background": background,
-        "instances0": [one.record() for one in seen[0]],
-        "instances1": [one.record() for one in seen[1]],
+        "instances0": [one.record() for one in seen[0][: named[0]]],
+        "instances1": [one.record() for one in seen[1][: named[1]]],
+        "bystanders0": [one.record() for one in seen[0][named[0] :]],
+        "bystanders1": [one.record() for one in seen[1][named[1] :]],
+        "surroundings": surroundings(view),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from generators.kubric_scenes.scene.look import Look
 from generators.papers import EQBEN
 from manifests.errors import WrongUse
 from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
@@ -26,11 +27,12 @@ class Kubric(Source):
 
     assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
     Google Scanned Objects; decides which objects of the vocabulary can be planned.
-    backgrounds: folder of HDRI files (.hdr, .exr); a floor under a plain sky when absent.
+    backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; the look's ground and light when absent.
     resolution: width and height in pixels. samples: at most so many rays a pixel, fewer where the picture is clean.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large object is than a small one. attempts: sub-seeds tried before a pair is rejected.
+    look: grounds, light, cameras, bystanders and turns, which vary (`generators.kubric_scenes.scene.look.Look`).
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     licence: of the assets, copied into every sample and the card; must be given for those that twinset did not draw.
     """
@@ -45,6 +47,7 @@ class Kubric(Source):
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
     size_ratio: float = Field(default=1.8, gt=1, le=4)
+    look: Look = Look()
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
     licence: str = DRAWN_LICENCE

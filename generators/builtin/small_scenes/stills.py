@@ -34,7 +34,7 @@ LEAST_AREA = 0.012  # share of the picture that each thing takes at least
 class StillGenerator(TwinPlanner[SceneStills]):
     """Rendered pairs; each is proved by what the renderer says each pixel shows."""
 
-    version = 2
+    version = 3
     isolation = "process"
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
 

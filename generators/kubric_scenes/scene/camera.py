@@ -16,16 +16,22 @@ from numpy.typing import NDArray
 
 from generators.kubric_scenes.scene.parts import Points, View, vector
 
-FILLED = 0.86  # share of the picture, from its centre to the border, that the things may take
+FILLED = 0.86  # share of the picture that the things take at most
 FIT_ROUNDS = 24
 DAMPING = 0.7  # whole steps overshoot where near things move much faster through the picture than far ones
 SUBPIXEL_BITS = 4
 
 
-def frame_things(view: View, points: Points, elevation: float) -> View:
-    """The view with its camera as near as it can be while all points stay inside the picture.
+def frame_things(
+    view: View, points: Points, elevation: float, filled: float = FILLED, aside: tuple[float, float] = (0.0, 0.0)
+) -> View:
+    """The view with its camera as near as it can be while the points take no more than a share of the picture.
 
-    points: (n, 3), all that either image of the pair shows. elevation: of the camera above the floor, in radians.
+    Args:
+        points: (n, 3), all that either image of the pair shows.
+        elevation: of the camera above the floor, in radians.
+        filled: the share of the picture's width or height that the points take.
+        aside: where their middle lies, from the picture's centre, in half pictures to the right and down.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     target = (low + high) / 2
@@ -33,12 +39,12 @@ def frame_things(view: View, points: Points, elevation: float) -> View:
     for _ in range(FIT_ROUNDS):
         view = _looking(view, target, elevation, distance)
         pixels, _ = project(points, view, 2)
-        low_pixel, high_pixel = pixels.min(axis=0) - 1, pixels.max(axis=0) - 1
+        low_pixel, high_pixel = pixels.min(axis=0) - 1 - aside, pixels.max(axis=0) - 1 - aside
         extent = float(np.abs([low_pixel, high_pixel]).max())
         # Perspective shows the near side larger: the centre of what is seen is not the projection of the centre.
         shift = (low_pixel + high_pixel) / 2 * distance * view.sensor_width / (2 * view.focal_length)
         target = target + DAMPING * np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
-        distance *= (extent / FILLED) ** DAMPING
+        distance *= (extent / filled) ** DAMPING
     return _looking(view, target, elevation, distance)
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
+from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.scene.camera import frame_things
+from generators.kubric_scenes.scene.look import FOCAL_LENGTH, PLAIN, SENSOR_WIDTH, Look, sample_shot
 from generators.kubric_scenes.scene.models import Model, model_of
 from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View, vector
 from generators.kubric_scenes.scene.settle import resting_place, settle
+from generators.kubric_scenes.scene.surroundings import lit_by_sun_and_sky, sample_ground
 
-FOCAL_LENGTH, SENSOR_WIDTH = 80.0, 36.0  # millimetres: from afar, so that sizes can be compared
-ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
-STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
 ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
@@ -36,6 +36,9 @@ FLOORS: tuple[Colour, ...] = (
     (0.48, 0.44, 0.40),
     (0.30, 0.30, 0.33),
 )
+
+SEEN_OVER = 0.5  # of the height of counted things is cleared by rays to those behind them
+UNTURNED = 4  # tries with things turned freely; later ones have them face the viewer, which fits more often
 
 DROP = 0.02  # scene units above what a thing will lie on
 
@@ -79,6 +82,7 @@ def compose(
     rng: np.random.Generator,
     backgrounds: Sequence[Path],
     attempt: int = 0,
+    look: Look = PLAIN,
 ) -> Composition:
     """One try at a scene; raises `NoRoom` when the things find no place.
 
@@ -86,18 +90,26 @@ def compose(
         size_ratio: how much longer a large object is than a small one.
         backgrounds: HDRI files, of which one is taken; none for a plain sky.
         attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
+        look: how much varies besides.
     """
-    view = lit_from(sunlight(rng), rng)
+    shot = sample_shot(look, attempt, rng)
+    view = replace(lit_from(sunlight(rng), rng), focal_length=shot.focal_length)
+    if look.light == "varied":
+        view = lit_by_sun_and_sky(view, rng)
+    if look.grounds:
+        view = replace(view, ground=sample_ground(look.grounds, rng))
     if backgrounds:
-        view = replace(view, background=backgrounds[int(rng.integers(len(backgrounds)))])
+        background = backgrounds[int(rng.integers(len(backgrounds)))]
+        view = replace(view, background=background, sun_strength=0.0, sky=None, ground=None)  # it brings them all
     view = replace(view, background_yaw=float(rng.uniform(0, 2 * math.pi)))
-    elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
+    if attempt >= UNTURNED:
+        look = look.model_copy(update={"turns": "facing"})
     if drawn.aspect == "counting":
-        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng)
+        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng, shot.flattest, look)
     else:
-        things0, things1 = _relate(drawn, shelf, size_ratio, rng, elevation)
+        things0, things1 = _relate(drawn, shelf, size_ratio, rng, shot.flattest, look)
     points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
-    return Composition(frame_things(view, points, elevation), things0, things1)
+    return Composition(frame_things(view, points, shot.elevation, shot.filled, shot.aside), things0, things1)
 
 
 def sunlight(rng: np.random.Generator) -> Vector:
@@ -121,13 +133,21 @@ def lit_from(sun: Vector, rng: np.random.Generator) -> View:
 
 
 def _relate(
-    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, elevation: float
+    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, flattest: float, look: Look
 ) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
-    """The subject on the floor, and each image's object where its relation to the subject says."""
+    """The subject on the floor, and each image's object where its relation to the subject says.
+
+    flattest: elevation of the flattest rays to the camera that matter, radians.
+    """
     assert drawn.subject is not None
     model = model_of(drawn.subject, shelf, size_ratio)
-    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, math.radians(rng.uniform(-TURN, TURN))))
-    turned = math.radians(rng.uniform(-TURN, TURN))
+    # A thing's own front is where the viewer is, when a caption says what is in front of it or behind.
+    faced = look if not {"in-front", "behind"} & {drawn.relation0, drawn.relation1} else PLAIN
+    entry = load_vocabulary().entry
+    around = faced.turn(entry(drawn.subject.name).front, TURN, rng)
+    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, around))
+    # Both members of an attribute set are turned alike.
+    turned = look.turn(entry(drawn.object0.name).front or entry(drawn.object1.name).front, TURN, rng)
     gap, slide, spot = float(rng.uniform(*GAP)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
     # Both members of a set stand where the larger one has room.
@@ -139,7 +159,7 @@ def _relate(
         model = model_of(thing, shelf, size_ratio)
         if relation == "on-top":
             return _lie(thing, model, turned, subject, shelf, spot, room)
-        x, y = _beside(room, relation, gap, slide, subject, elevation)
+        x, y = _beside(room, relation, gap, slide, subject, flattest)
         return Standing(thing, model, model.on_floor(x, y, turned))
 
     first, second = stand(drawn.object0, drawn.relation0), stand(drawn.object1, drawn.relation1)
@@ -147,7 +167,7 @@ def _relate(
 
 
 def _beside(
-    room: Vector, relation: str, gap: float, slide: float, subject: Standing, elevation: float
+    room: Vector, relation: str, gap: float, slide: float, subject: Standing, flattest: float
 ) -> tuple[float, float]:
     """A spot (x, y) on the floor, as far away as the bounds of both ask for, slid along them a little.
 
@@ -161,7 +181,7 @@ def _beside(
         return float(x), float(y)
     # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
     front = float(height if relation == "in-front" else high[2])
-    away = depth / 2 + gap + CLEARED * front / math.tan(elevation - FLATTER)
+    away = depth / 2 + gap + CLEARED * front / math.tan(flattest)
     x = float(low[0] + high[0]) / 2 + slide * ASIDE * min(width, float(high[0] - low[0]))
     return x, float(low[1]) - away if relation == "in-front" else float(high[1]) + away
 
@@ -179,19 +199,22 @@ def _lie(
     return Standing(thing, model, settled.placement, frozenset(1 if n == 0 else n for n in settled.touching))
 
 
-def _count(drawn: Drawn, model: Model, rng: np.random.Generator) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
+def _count(
+    drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float, look: Look
+) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
     """As many as the larger count, of which the other image shows the first ones: the rest stay where they are."""
     width, depth, height = np.ptp(model.points, axis=0)
     radius = math.hypot(width, depth) / 2
     most = max(drawn.count0, drawn.count1)
     # Rows must be far enough apart that a thing in front leaves those behind to be seen.
-    apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), depth + 0.75 * height + 0.15])
+    rows = (max(width, depth) if look.turns == "free" else depth) + SEEN_OVER * height / math.tan(flattest) + 0.15
+    apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), rows])
     places = _scatter(most, apart, rng)
     if not places:
         raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
     things = []
     for x, y in places:
-        turned = math.radians(rng.uniform(-COUNTED_TURN, COUNTED_TURN))
+        turned = look.turn(load_vocabulary().entry(drawn.object0.name).front, COUNTED_TURN, rng)
         things.append(Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned)))
     return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
 

@@ -100,7 +100,7 @@ class View:
     camera, target: where the camera stands and what it looks at. focal_length, sensor_width: millimetres.
     sun: where the directional key light shines from; sun_strength: its irradiance, W/m²; sun_angle: its diameter as
     seen from the ground, radians: the real sun's 0.009 throws hard shadows.
-    ambient: radiance of the sky when there is neither `sky` nor background; floor: its colour when there is no `ground`.
+    ambient: radiance of the sky when there is neither `sky` nor background; floor: its colour without a `ground`.
     background: an equirectangular HDRI file that lights and surrounds the scene; background_yaw: radians around Z.
     """
 

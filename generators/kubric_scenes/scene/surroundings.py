@@ -33,7 +33,7 @@ SHIFT = 20.0  # scene units by which patterns are moved at most
 
 LIT = (3.7, 4.6)  # irradiance of the ground, W/m²: sun and sky together
 SUNNY = (0.25, 0.7)  # share of the sun in it
-SUN_ANGLES = (0.6, 20.0)  # degrees: sharp shadows to those of a bright cloud
+SUN_ANGLES = (0.6, 14.0)  # degrees: sharp shadows to those of a bright cloud
 SUN_HEIGHT = (33.0, 68.0)  # degrees
 SUN_AZIMUTH = (-165.0, -15.0)  # degrees from +X: from the viewer's side, or things show their dark one
 _WARM, _WHITE = np.array([1.0, 0.86, 0.68]), np.array([1.0, 0.97, 0.93])

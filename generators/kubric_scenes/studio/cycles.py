@@ -23,6 +23,8 @@ def set_up_cycles(scene: Any, threads: int) -> None:
     scene.cycles.use_adaptive_sampling = True
     scene.cycles.adaptive_threshold = NOISE
     scene.cycles.adaptive_min_samples = 8  # Blender's own least, from the threshold, is 46
+    # What the denoiser is guided by is clean after 8 samples: cleaning that first takes as long as denoising itself.
+    scene.cycles.denoising_prefilter = "FAST"
     scene.render.threads_mode = "FIXED" if threads else "AUTO"
     if threads:
         scene.render.threads = threads

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Ground, Picture, Placement, View
+from generators.kubric_scenes.scene.parts import Picture, Placement, View
 from generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
 from generators.kubric_scenes.studio.grounds import new_material
 from generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
@@ -60,7 +60,7 @@ class Studio:
             enable_passes(bpy.context.scene)
             self._furnish(kb)
         self._props: OrderedDict[str, list[Any]] = OrderedDict()
-        self._ground: Ground | None = None
+        self._covered: object = None
         self._world = World(bpy)
         Studio._open = self
 
@@ -109,19 +109,24 @@ class Studio:
         self._sun.intensity = view.sun_strength
         light = self._sun.linked_objects[self._blender].data
         light.angle, light.color = view.sun_angle, view.sun_colour
-        self._cover(view)
         self._world.surround(view)
+        self._cover(view)
 
     def _cover(self, view: View) -> None:
         """What the floor is made of; a pair's second picture finds the first one's."""
-        (slot,) = self._floor.material_slots
         self._paint["Base Color"].default_value = (*view.floor, 1.0)
-        if view.ground == self._ground:
+        made_for = (view.ground, view.background, view.background_yaw, view.camera) if view.background else view.ground
+        if made_for == self._covered:
             return
-        if self._ground is not None:
-            self._bpy.data.materials.remove(slot.material)
-        slot.material = self._plain if view.ground is None else new_material(self._bpy, view.ground)
-        self._ground = view.ground
+        (slot,) = self._floor.material_slots
+        former = slot.material
+        if view.background is not None:
+            slot.material = self._world.floor_below(view)
+        else:
+            slot.material = self._plain if view.ground is None else new_material(self._bpy, view.ground)
+        if former != self._plain:
+            self._bpy.data.materials.remove(former)
+        self._covered = made_for
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""

@@ -25,7 +25,7 @@ FORESEEN = 128  # pixels: outlines are drawn this small to see beforehand what a
 class KubricPainter(TextToImage):
     """Renders of captions; one scene a seed and a try."""
 
-    version = 1
+    version = 2
     isolation = "process"
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
 

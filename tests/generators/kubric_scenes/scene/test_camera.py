@@ -27,6 +27,13 @@ def test_pixels_lead_back_to_the_scene() -> None:
     assert distances == pytest.approx(depth.ravel(), rel=1e-5)
 
 
+def test_things_lie_where_a_picture_wants_them() -> None:
+    points = np.random.default_rng(7).uniform((-1, -1, 0), (1, 1, 2), (50, 3))
+    pixels, _ = project(points, frame_things(VIEW, points, 0.5, filled=0.6, aside=(0.1, 0.25)), 2)
+    middle, half = (pixels.max(axis=0) + pixels.min(axis=0)) / 2 - 1, (pixels.max(axis=0) - pixels.min(axis=0)) / 2
+    assert middle == pytest.approx([0.1, 0.25], abs=0.02) and half.max() == pytest.approx(0.6, abs=0.03)
+
+
 @pytest.mark.parametrize("elevation", [0.3, 0.5, 0.7])
 def test_everything_fits_and_nothing_is_small(elevation: float) -> None:
     rng = np.random.default_rng(7)

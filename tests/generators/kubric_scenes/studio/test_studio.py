@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Picture, Placement, View
+from generators.kubric_scenes.scene.look import MATERIALS
+from generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
 from generators.kubric_scenes.studio.studio import Studio
 from manifests.errors import WrongUse
 from tests.generators.kubric_scenes.tiny_assets import files, pack
@@ -30,6 +32,8 @@ VIEW = View(
     ambient=(0.4, 0.42, 0.45),
     floor=(0.5, 0.48, 0.45),
 )
+GRAVEL = Ground("gravel", (0.5, 0.48, 0.45), (0.2, 0.2, 0.2), (0.4, 0.3, 0.2), 0.2, 0.5, (3.0, 1.0))
+SKY = Sky((0.3, 0.4, 0.6), (0.6, 0.62, 0.65))
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 BOX = Placement("box", 0.5, (-1.0, 0.0, 0.25), UPRIGHT)
 CAN = Placement("can", 0.5, (0.0, 0.0, 0.4), UPRIGHT)
@@ -75,6 +79,20 @@ def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
     np.testing.assert_allclose(wall, 5.2, atol=1e-3)
 
 
+def test_every_ground_is_another_pattern_under_the_same_things(shelf: AssetShelf) -> None:
+    studio = open_studio(shelf)
+    plain = studio.render(VIEW, THINGS, seed=1)
+    floor = (plain.instances == 0) & (np.arange(64)[:, None] > 30)
+    seen = [plain.pixels[floor].astype(int)]
+    for material in MATERIALS:
+        picture = studio.render(replace(VIEW, ground=replace(GRAVEL, material=material)), THINGS, seed=1)
+        np.testing.assert_array_equal(picture.instances, plain.instances)
+        seen.append(picture.pixels[floor].astype(int))
+    # They have the same colours: what differs is where they lie.
+    assert all(np.abs(one - other).mean() > 5 for one, other in combinations(seen, 2))
+    assert sha256(studio.render(VIEW, THINGS, seed=1)) == sha256(plain)
+
+
 def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
     cans = [replace(CAN, position=(x, 0.0, 0.4)) for x in (-1.0, 0.0, 1.0)]
     picture = open_studio(shelf).render(VIEW, cans, seed=1)
@@ -85,8 +103,9 @@ def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
 def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placement]]) -> str:
     studio = open_studio(shelf, threads)
     for placements in before:
-        studio.render(replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2)), placements, seed=9)
-    return sha256(studio.render(VIEW, THINGS, seed=1))
+        other = replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2), ground=None, sky=None)
+        studio.render(other, placements, seed=9)
+    return sha256(studio.render(replace(VIEW, ground=GRAVEL, sky=SKY), THINGS, seed=1))
 
 
 AGAIN = """
@@ -141,6 +160,12 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
     assert green.pixels[green.instances == 3].mean(axis=0).argmax() == 1  # the yellow ball
     np.testing.assert_array_equal(green.instances, plain.instances)
     assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
+    panorama[16:] = (0.05, 0.05, 0.3)
+    cv2.imwrite(str(tmp_path / "red.hdr"), panorama)
+    red = studio.render(replace(level, background=tmp_path / "red.hdr"), THINGS, seed=1)
+    assert red.pixels[-1].mean(axis=0).argmax() == 0  # the floor shows the ground of the background …
+    under = (np.nonzero(red.instances == 1)[0].max() + 1, np.nonzero(red.instances == 1)[1].max() + 2)
+    assert red.pixels[under].sum() < 0.9 * red.pixels[-1, 2].sum()  # … and takes the shadow of the box
     with pytest.raises(WrongUse, match=r"gone\.hdr.*give HDRI"):
         studio.render(replace(level, background=tmp_path / "gone.hdr"), THINGS, seed=1)
     whole = (tmp_path / "green.hdr").read_bytes()
