@@ -134,7 +134,8 @@ class Kubric(Source):
 
 
 _NOTES = """\
-* Few objects on a bare floor or before a background picture: no clutter, no people, nothing cut off or much hidden.
+* Few objects on open ground: no clutter, no people, nothing cut off or much hidden. Ground, light, camera and up to two
+  objects that no caption names vary from pair to pair, and are the same in both images of a pair.
 * Left, right, in front and behind are the viewer's, whichever way an object faces.
 * Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are sampled for each caption on its
   own: the captions of a pair may differ in words that change nothing.

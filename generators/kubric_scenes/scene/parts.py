@@ -14,13 +14,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.kubric_scenes.scene.look import Material
+
 Aspect = Literal["location", "counting", "attribute"]
 Relation = Literal["in-front", "behind", "left", "right", "on-top"]
 Size = Literal["", "small", "large"]
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]  # w, x, y, z
 Colour = tuple[float, float, float]  # linear RGB, 0-1
-Material = Literal["gravel", "wood", "tiles", "cloth", "grass"]
 Points = NDArray[np.float64]
 SOFT_SUN = math.radians(12.0)
 

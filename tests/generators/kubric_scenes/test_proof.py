@@ -12,9 +12,9 @@ import trimesh
 from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.look import FOCAL_LENGTH, SENSOR_WIDTH
 from generators.kubric_scenes.scene.models import Model
 from generators.kubric_scenes.scene.parts import Drawn, Picture, Relation, Thing, View
+from generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)

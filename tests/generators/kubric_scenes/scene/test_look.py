@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from generators.kubric_scenes.scene.composition import lit_from, sunlight
-from generators.kubric_scenes.scene.look import FRONT_TURN, MATERIALS, PLAIN, Look, sample_shot
+from generators.kubric_scenes.scene.look import FRONT_TURN, MATERIALS, PLAIN, Look
+from generators.kubric_scenes.scene.shot import sample_shot
 from generators.kubric_scenes.scene.surroundings import LIT, lit_by_sun_and_sky, sample_ground
 
 
