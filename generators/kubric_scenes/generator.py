@@ -81,7 +81,7 @@ class KubricGenerator(Generator[Kubric]):
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
         Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
-        those of `generators.kubric_scenes.proof`.
+        those of `generators.kubric_scenes.proof` and `change_proof`.
         """
         for candidate in cast(Sequence[KubricCandidate], candidates):
             try:
