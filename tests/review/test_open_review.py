@@ -176,6 +176,7 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
         (["--form", "parquet"], "--form"),
         (["--annotator", "anna"], "--annotator"),
         (["--host", "256.0.0.1"], "cannot be opened"),
+        (["--behind-https", "http://review.example.org"], "write https:// and a host alone"),
         (["--export", "answers.txt"], "name it with --form"),
     ],
 )
