@@ -235,7 +235,7 @@ function showPace() {
   const rate = shown && pace[shown.question];
   $("pace").replaceChildren(
     `${done} of ${progress.total}`,
-    rate ? make("span", { className: "rate" }, ` · ${rate} an hour`) : "",
+    make("span", { className: "rate" }, rate ? ` · ${rate} an hour` : ""),
     shown && minutes && done < progress.total ? ` · ${left} left` : "",
   );
 }
