@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
+from generators.scene_graphs.grammar import Grammar
+from generators.scene_graphs.photos import photo_of
 from generators.scene_graphs.relations import (
     BATCH,
     LIBRARIES,
@@ -29,7 +31,14 @@ from shards.contracts import Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
-WORDS, SPANS = Relation._fields[:6], Relation._fields[6:]
+WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]
+TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, pa.int32())}
+
+#: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo
+#: (`generators.scene_graphs.photos`), and whether the second parser finds the relation too, null where there is none.
+PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
+NEGATED, BACKDROP = "negated", "backdrop"
+GRAMMAR = {**dict.fromkeys(Grammar._fields, pa.string()), NEGATED: pa.bool_(), BACKDROP: pa.bool_()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +116,11 @@ class ParsedCaptionGenerator(CaptionGenerator[S]):
 class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
     """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
 
-    version = 1
+    version = 2
     candidate = CaptionCandidate
     columns = pa.schema(
-        [pa.field(name, pa.string(), nullable=False) for name in (*TEXTS, *WORDS)]
-        + [pa.field(name, pa.int32(), nullable=False) for name in SPANS]
+        [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]
+        + [pa.field(CONFIRMED, pa.bool_())]
     )
 
     def plan(self) -> Iterator[CaptionCandidate]:
@@ -122,12 +131,44 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
             yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when the pipeline cannot be used."""
+        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when a pipeline cannot be used."""
         captions = cast(Sequence[CaptionCandidate], candidates)
-        found = self.parser.relations([one.caption for one in captions])
-        for caption, relations in zip(captions, found, strict=True):
-            if relations:
-                texts = {name: getattr(caption, name) for name in TEXTS}
-                yield TableRows(caption.key, [{**texts, **relation._asdict()} for relation in relations])
-            else:
-                yield Rejected(caption.key, "no-relation")
+        texts = [one.caption for one in captions]
+        found = list(self.parser.relations(texts))
+        for caption, relations, others in zip(captions, found, self._second_opinion(texts), strict=True):
+            if not relations:
+                yield Rejected(caption.key, NO_RELATION, no_relation(caption.image_id, caption.caption))
+                continue
+            told = {**{name: getattr(caption, name) for name in TEXTS}, PHOTO: photo_of(caption.image_id)}
+            rows = [
+                {**told, **relation.row(), CONFIRMED: None if others is None else _said(relation) in others}
+                for relation in relations
+            ]
+            yield TableRows(caption.key, rows)
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the pipelines."""
+        confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
+        return {**super().weights(), **confirm}
+
+    def _second_opinion(self, captions: Sequence[str]) -> Iterator[set[tuple[str, ...]] | None]:
+        """The relations that the second parser finds in each caption, as `_said`; None where none is asked for."""
+        if self._confirm is None:
+            yield from (None for _ in captions)
+            return
+        for relations in parser_of(self._confirm).relations(captions):
+            yield {_said(relation) for relation in relations}
+
+    @cached_property
+    def _confirm(self) -> Pipeline | None:
+        return find_pipeline(self.source.confirm) if self.source.confirm is not None else None
+
+
+def _said(relation: Relation) -> tuple[str, ...]:
+    """What two parsers agree on: subject, predicate and object as the caption has them, whatever their lemmas."""
+    return relation.subject.lower(), relation.predicate.lower(), relation.object.lower()
+
+
+def no_relation(image_id: str, caption: str) -> str:
+    """What the rejection of a caption without relations says of it: the photo and the text, with a tab between."""
+    return f"{photo_of(image_id)}\t{caption}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from generators.scene_graphs.grammar import Grammar, grammar_of
 from manifests.errors import WrongUse
 from shards.models.spacy_pipelines import ALL_EMBEDDED as ALL_EMBEDDED
 from shards.models.spacy_pipelines import EMBEDDED as EMBEDDED
@@ -56,6 +57,11 @@ class Relation(NamedTuple):
     subject_end: int
     object_start: int
     object_end: int
+    grammar: Grammar
+
+    def row(self) -> dict[str, str | int | bool]:
+        """Its columns in a table: its own fields, then those of its grammar."""
+        return {**dict(zip(self._fields[:-1], self, strict=False)), **self.grammar._asdict()}
 
 
 class SceneGraphParser:
@@ -110,8 +116,13 @@ def _relations(doc: Doc, graph: dict[str, Any]) -> list[Relation]:
     found = []
     for relation in graph["relations"]:
         subject, object_ = entities[relation["subject"]], entities[relation["object"]]
-        words = subject["head"], relation["relation"], object_["head"]
-        lemmas = subject["lemma_head"], relation["lemma_relation"], object_["lemma_head"]
-        spans = doc[slice(*subject["span_bounds"])], doc[slice(*object_["span_bounds"])]
-        found.append(Relation(*words, *lemmas, *(at for span in spans for at in (span.start_char, span.end_char))))
+        one, other = doc[slice(*subject["span_bounds"])], doc[slice(*object_["span_bounds"])]
+        found.append(
+            Relation(
+                *(subject["head"], relation["relation"], object_["head"]),
+                *(subject["lemma_head"], relation["lemma_relation"], object_["lemma_head"]),
+                *(one.start_char, one.end_char, other.start_char, other.end_char),
+                grammar_of(one.root, relation["relation"], other.root),
+            )
+        )
     return found

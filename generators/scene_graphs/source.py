@@ -91,9 +91,13 @@ class ParsedCaptions(Source):
 
 
 class SceneGraphs(ParsedCaptions):
-    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2)."""
+    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+
+    confirm: a second pipeline, by name or folder; every relation then says whether that one finds it too.
+    """
 
     kind: Literal["scene-graphs"]
+    confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
 
     paper = GENECIS
     verb = "parsed from"
@@ -101,6 +105,20 @@ class SceneGraphs(ParsedCaptions):
         **CAPTION_REASONS,
         "no-relation": "the parser finds no relation in the caption",
     }
+
+    def check_parser(self, key: str) -> None:
+        """As `ParsedCaptions.check_parser`, for both pipelines."""
+        super().check_parser(key)
+        if self.confirm is not None:
+            try:
+                find_pipeline(self.confirm)
+            except WrongUse as error:
+                raise WrongUse(f"{key}.confirm: {error}") from error
+            if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
+                raise WrongUse(
+                    f"{key}.confirm: {self.confirm} is the pipeline that reads the relations; name another one, or "
+                    "leave confirm out"
+                )
 
     def open(self, context: Context) -> SceneGraphGenerator:
         """As `Source.open`."""

@@ -12,8 +12,9 @@ from typing import cast
 import numpy as np
 
 from generators.image_files import ImageFiles, UnusableImage
+from generators.triplets.columns import NONE
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import NONE, Relations, load_relations
+from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.mining import Miner
 from generators.triplets.pool import Pool
 from generators.triplets.ratings import load_ratings

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from generators.scene_graphs.generator import TEXTS
+from generators.triplets.columns import NONE, Codes, distinct
+from generators.triplets.facts import COLUMNS, FactColumns, Facts
 from manifests.errors import WrongUse
 from shards.earlier import Earlier
 
-Codes = NDArray[np.int32]
-NONE = -1  # in place of a relation: there is none
-WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate")
+WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate", "predicate_lemma")
 
 
 @dataclass(frozen=True, slots=True)
 class Relations:
     """Every relation of the captions, in the order of the stage: one entry a relation in each array.
 
-    subject, object, subject_lemma, object_lemma, predicate: numbers in ``words``, which is sorted. caption: row in
-    ``texts``, the captions that have relations (columns `TEXTS`). image: equal for relations of one image.
-    captions: how many were parsed.
+    subject, object, subject_lemma, object_lemma, predicate, predicate_lemma: numbers in ``words``, which is sorted.
+    caption: row in ``texts``, the captions that have relations (columns `TEXTS`). image: equal for relations of one
+    image id. names: how many of these ids there are. captions: how many were parsed. facts: None where the stage was
+    made before it told them.
     """
 
     subject: Codes
@@ -32,11 +33,14 @@ class Relations:
     subject_lemma: Codes
     object_lemma: Codes
     predicate: Codes
+    predicate_lemma: Codes
     caption: Codes
     image: Codes
     words: list[str]
     texts: pa.Table
     captions: int
+    names: int
+    facts: Facts | None
 
     def __len__(self) -> int:
         return len(self.subject)
@@ -58,13 +62,15 @@ class Relations:
 def load_relations(graphs: Earlier) -> Relations:
     """The relations of a stage of scene graphs.
 
-    Memory: 28 bytes a relation, and the captions with their ids and places. Raises `WrongUse` when there is none.
+    Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places. Raises
+    `WrongUse` when there is none.
     """
     texts: dict[str, list[pa.Array]] = {name: [] for name in TEXTS}
     columns: dict[str, list[Codes]] = {name: [] for name in (*WORDS, "caption")}
+    facts = FactColumns() if set(COLUMNS) <= set(graphs.columns()) else None
     codes: dict[str, int] = {}
     rows, last = 0, None
-    for batch in graphs.batches((*TEXTS, *WORDS)):
+    for batch in graphs.batches((*TEXTS, *WORDS, *(COLUMNS if facts else ()))):
         if not len(batch):
             continue
         # Relations of one caption follow each other: a row with another caption than the one before begins the next.
@@ -83,6 +89,8 @@ def load_relations(graphs: Earlier) -> Relations:
             encoded = batch[name].dictionary_encode()
             known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
             columns[name].append(np.array(known, dtype=np.int32)[encoded.indices.to_numpy()])
+        if facts:
+            facts.add(batch)
     if not rows:
         raise WrongUse(f"{graphs.where}: no relation in its {graphs.record.planned} captions; name other captions")
     words = sorted(codes)
@@ -94,6 +102,7 @@ def load_relations(graphs: Earlier) -> Relations:
     whole = {"image_id": image_ids}
     for name in list(texts):
         whole[name] = pa.concat_arrays(texts.pop(name))  # one after the other, so that one alone is there twice
+    forms = {(words[one], words[lemma]) for one, lemma in _forms(joined)}
     return Relations(
         **joined,
         caption=caption,
@@ -101,4 +110,13 @@ def load_relations(graphs: Earlier) -> Relations:
         words=words,
         texts=pa.table({name: whole[name] for name in TEXTS}),
         captions=graphs.record.planned,
+        names=len(image_ids.dictionary),
+        facts=facts.finish(graphs, caption, whole["caption"], words, forms) if facts else None,
     )
+
+
+def _forms(columns: Mapping[str, Codes]) -> Iterator[tuple[int, int]]:
+    """The different pairs of a noun as written and its lemma."""
+    for name in ("subject", "object"):
+        both = distinct(columns[name].astype(np.int64) << 32 | columns[f"{name}_lemma"])
+        yield from zip((both >> 32).tolist(), (both & 0xFFFFFFFF).tolist(), strict=True)

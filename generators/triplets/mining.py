@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.triplets.columns import NONE, Codes, Floats
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import NONE, Codes
-from generators.triplets.pool import Floats, Pool
+from generators.triplets.pool import Pool
 from generators.triplets.proposals import nothing
 from generators.triplets.published import PublishedRules
 from generators.triplets.strict import StrictRules

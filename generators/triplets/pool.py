@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.graphs import Codes, Relations
+from generators.triplets.columns import Bools, Codes, Floats, distinct
+from generators.triplets.facts import Facts
+from generators.triplets.graphs import Relations
 from generators.triplets.ratings import Ratings, Rules
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from generators.triplets.relation_rules import strict_steps, supported
+from manifests.errors import WrongUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +36,36 @@ class Pool:
     by object, then subject.
     """
 
-    def __init__(self, relations: Relations, ratings: Ratings, rules: Rules, min_images: int) -> None:
-        """Rate and group the relations, those alone under the strict rules whose words are both rated.
+    def __init__(
+        self, relations: Relations, ratings: Ratings, rules: Rules, min_images: int, min_support: int = 1
+    ) -> None:
+        """Rate and group the relations, under the strict rules those alone that `strict_steps` lets pass.
 
-        min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
         Order within a pair is that of the files, so that the same relations give the same pool.
+
+        Args:
+            relations, ratings, rules: to mine by.
+            min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
+            min_support: strict: how many photos say a subject with an object, for their relations to be mined.
+
+        Raises:
+            WrongUse: the strict rules are asked for, and the relations come without what these ask.
         """
         self.relations, self.rules = relations, rules
         rated = rate(relations, ratings, rules)
-        kept = np.flatnonzero(np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating))
+        self.steps: dict[str, int] = {}
+        image, facts = relations.image, relations.facts
+        good = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
+        if rules == "strict":
+            if facts is None:
+                raise WrongUse(
+                    "the table of relations was made by an earlier twinset and lacks what the strict rules read: build "
+                    "the stage of scene graphs again, or mine under rules: published"
+                )
+            image, good = facts.photo, self._strict(facts, rated, good, min_support)
+        kept = np.flatnonzero(good)
         self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
-        self.image = relations.image[row]
+        self.image = image[row]
         self.subject_rating, self.object_rating = rated.subject_rating[row], rated.object_rating[row]
         subjects, objects = rated.subject[row], rated.object[row]
         self.start, self.pair, self.count = _groups(subjects.astype(np.int64) << 32 | objects)
@@ -60,6 +80,16 @@ class Pool:
 
     def __len__(self) -> int:
         return len(self.row)
+
+    def _strict(self, facts: Facts, rated: Rated, both: Bools, min_support: int) -> Bools:
+        """Which relations the strict rules mine; both: which have two rated words. Counts are in ``steps``."""
+        good = np.ones(len(both), dtype=np.bool_)
+        for step, meets in strict_steps(self.relations, facts, both):
+            good &= meets
+            self.steps[step] = int(good.sum())
+        good = supported(rated.subject, rated.object, facts.photo, good, min_support)
+        self.steps[f"of pairs of words that {min_support} photos or more have"] = int(good.sum())
+        return good
 
 
 def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
@@ -84,20 +114,6 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
     return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
 
 
-def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
-    ordered = np.sort(values)
-    new = np.ones(len(ordered), dtype=np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.asarray(ordered[new])
-
-
-def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
-    """Whether each value is among sorted ones, of which there is at least one."""
-    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return np.asarray(ordered[at] == values)
-
-
 def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
     """Of sorted values: where each different one begins, which of them each value is, and how often each comes."""
     _, *groups = np.unique(ordered, return_index=True, return_inverse=True, return_counts=True)
@@ -108,11 +124,14 @@ def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
 def funnel(pool: Pool) -> dict[str, int]:
     """What is left of the captions at each step up to the subjects that may be drawn, in that order."""
     relations = pool.relations
+    found = {"captions": relations.captions, "captions with relations": relations.texts.num_rows}
+    if pool.rules == "strict" and relations.facts is not None:
+        found |= {"names of their images": relations.names, "photos, each of one name or more": relations.facts.photos}
+    rated = int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum())
     return {
-        "captions": relations.captions,
-        "captions with relations": relations.texts.num_rows,
+        **found,
         "relations": len(relations),
-        "relations with both words rated": int(((pool.subject_rating > 0) & (pool.object_rating > 0)).sum()),
+        **(pool.steps or {"relations with both words rated": rated}),
         "subjects": len(pool.images),
         "eligible subjects": int(pool.eligible.sum()),
         "relations of eligible subjects": int(pool.relations_count[pool.eligible].sum()),

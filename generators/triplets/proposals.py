@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.triplets.columns import Bools, Codes, Floats
 from generators.triplets.draws import U64, below, uniform
-from generators.triplets.graphs import Codes
-from generators.triplets.pool import Bools, Floats, Pool, funnel
+from generators.triplets.pool import Pool, funnel
 from manifests.errors import WrongUse
 
 SLACK = 1e-6  # of a sum of ratings: sums that come so close are left to the exact test

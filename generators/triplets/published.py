@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from generators.triplets.columns import Floats
 from generators.triplets.draws import U64, below, uniform
-from generators.triplets.pool import Floats, Pool
+from generators.triplets.pool import Pool
 from generators.triplets.proposals import Proposals, References
 
 DRAWS = 101  # of a target, the last of which is taken as it is

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
 from generators.triplets.draws import Draws
-from generators.triplets.graphs import Codes, Relations
+from generators.triplets.graphs import Relations
 from generators.triplets.mining import Miner, TripletTable
-from generators.triplets.pool import Bools, Floats, Pool, distinct, found_in, funnel, rate
+from generators.triplets.pool import Pool, funnel, rate
 from generators.triplets.ratings import Ratings, Rules
 from generators.triplets.source import Triplets
 from manifests.errors import WrongUse

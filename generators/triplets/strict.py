@@ -1,10 +1,10 @@
 """The rules of GeneCIS as its paper has them (sections 5.2 and 6.2), without pairs that teach the wrong thing.
 
-All four words of reference and target are rated, and their mean exceeds the threshold. Of no relation does the
-reference's image show the target's subject with the target's object, so that it never satisfies the condition: object
-and image differ always. The distractor's image shows the target's object with another subject, and not with the
-target's: it would be as right as the target. Its own two words pass the threshold too, which keeps out pronouns: they
-may stand for the target's subject.
+Relations are those of `generators.triplets.relation_rules`. All four words of reference and target are rated, and their
+mean exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the
+target's object in it, in whatever sentence, so that it never satisfies the condition: object and photo differ always.
+No caption of the distractor's photo has the target's subject in it: it would be as right as the target. The
+distractor's own two words pass the threshold too, which keeps out pronouns: they may stand for the target's subject.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.triplets.columns import NONE, Bools, Codes, Floats
 from generators.triplets.draws import U64, below
-from generators.triplets.graphs import NONE, Codes
-from generators.triplets.pool import Bools, Pool, distinct, found_in
+from generators.triplets.pool import Pool
 from generators.triplets.proposals import NEVER, Proposals, References
 
 WORDS = 4
@@ -27,7 +27,9 @@ class StrictRules:
 
     def __init__(self, pool: Pool, threshold: float, distractors: bool) -> None:
         """Raises `WrongUse` when nothing can pass. distractors: whether each triplet needs one."""
-        self.pool = pool
+        if pool.relations.facts is None:
+            raise ValueError("a pool of the strict rules has facts")
+        self.pool, self._facts = pool, pool.relations.facts
         self.threshold = threshold
         self.distractors = distractors
         self._rating = pool.subject_rating + pool.object_rating
@@ -38,24 +40,38 @@ class StrictRules:
             gain = np.where(self._others.count > 0, gain, NEVER)
         alike = np.zeros(len(pool), dtype=np.bool_)
         self.references = References(pool, gain, np.ones(len(pool)), alike, WORDS, threshold, EXACT)
-        self._shown = distinct(pool.pair.astype(np.int64) << 32 | pool.image)
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state; `NONE` stands for the distractor where none is asked for."""
-        pool = self.pool
+        reference, target, distractor, total = self._draw(states)
+        passes = np.all(list(self._judge(reference, target, distractor, total).values()), axis=0)
+        return Proposals(passes, reference, target, distractor, total / WORDS)
+
+    def refused(self, states: U64) -> dict[str, int]:
+        """Of one draw a state, how many each rule refuses, whatever the others say of them."""
+        return {rule: int((~meets).sum()) for rule, meets in self._judge(*self._draw(states)).items()}
+
+    def _draw(self, states: U64) -> tuple[Codes, Codes, Codes, Floats]:
+        """Reference, target and distractor of each state, and the sum of the ratings of the first two."""
         _, reference, pair, target = self.references.sample(states)
-        total = self._rating[reference] + self._rating[target]
-        passes = (total > WORDS * self.threshold + EXACT) & ~self._shows(pool.image[reference], pair)
         distractor = np.full(len(reference), NONE, dtype=np.int32)
         if self.distractors:
             distractor = self._others.at(pair, below(states, DISTRACTOR, self._others.count[pair]))
-            image = pool.image[distractor]
-            passes &= (image != pool.image[reference]) & ~self._shows(image, pair)
-        return Proposals(passes, reference, target, distractor, total / WORDS)
+        return reference, target, distractor, self._rating[reference] + self._rating[target]
 
-    def _shows(self, image: Codes, pair: Codes) -> Bools:
-        """Whether some relation of each image has the pair's subject and object."""
-        return found_in(self._shown, pair.astype(np.int64) << 32 | image)
+    def _judge(self, reference: Codes, target: Codes, distractor: Codes, total: Floats) -> dict[str, Bools]:
+        """Whether each draw meets each rule."""
+        relations, image = self.pool.relations, self.pool.image
+        row, number, spoken = self.pool.row, self._facts.number, self._facts.spoken
+        met = {
+            "concreteness": total > WORDS * self.threshold + EXACT,
+            "one grammatical number": number[row[reference]] == number[row[target]],
+            "object unsaid of the reference": ~spoken.says(image[reference], relations.object_lemma[row[target]]),
+        }
+        if self.distractors:
+            subject = relations.subject_lemma[row[target]]
+            met["subject unsaid of the distractor"] = ~spoken.says(image[distractor], subject)
+        return met
 
 
 class _OtherSubjects:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,30 +19,42 @@ from shards.kinds.samples import TableRows
 from shards.storage import layout
 from shards.storage.store import Store
 
+REJECTED = pa.schema([pa.field(name, pa.string()) for name in ("key", "reason", "detail")])
+
 
 def finish(
     source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000, context: Context | None = None
 ) -> Earlier:
     """Plan and make all of a table source below a folder."""
     generator: Generator[Any] = source.open(context or Context(name))
-    planned, rows = 0, []
+    planned, rows, rejected = 0, [], []
     for candidates in _batches(list(generator.plan()), generator.micro_batch or 1):
         planned += len(candidates)
         for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
                 rows += [{"key": made.key, "identity": one.identity, **row} for row in made.rows]
+            else:
+                rejected.append({"key": made.key, "reason": made.reason, "detail": made.detail})
     assert generator.columns is not None
     ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
     schema = pa.schema([*ids, *generator.columns])
-    return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group)
+    return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group, rejected)
 
 
-def write_index(rows: pa.Table, folder: Path, name: str, planned: int, row_group: int = 1000) -> Earlier:
-    """A finished stage of these rows; ``planned`` candidates gave them."""
+def write_index(
+    rows: pa.Table,
+    folder: Path,
+    name: str,
+    planned: int,
+    row_group: int = 1000,
+    rejected: Sequence[Mapping[str, str]] = (),
+) -> Earlier:
+    """A finished stage of these rows; ``planned`` candidates gave them, and those ``rejected`` gave none."""
     store, facts = Store(str(folder)), {"rows": rows.num_rows}
     index = folder / layout.meta(name, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, index, row_group_size=row_group)
+    pq.write_table(pa.Table.from_pylist(list(rejected), REJECTED), folder / layout.meta(name, "rejections.parquet"))
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})
     record = IndexRecord(
         content=stage.content,

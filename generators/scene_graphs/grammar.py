@@ -1,0 +1,80 @@
+"""What the grammar of a caption says of a relation besides its words: part of speech, number and negation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+SINGULAR, PLURAL = "singular", "plural"
+_NUMBERS = {"Sing": SINGULAR, "Plur": PLURAL}  # of Universal Dependencies
+_TAGS = {"NN": SINGULAR, "NNP": SINGULAR, "NNS": PLURAL, "NNPS": PLURAL}  # of the Penn Treebank
+
+#: Words that deny what they belong to: a closed class.
+NEGATIVE = frozenset({"no", "not", "n't", "n’t", "never", "neither", "nor", "none", "zero", "without", "cannot"})
+#: Where the things stand that a picture shows behind its subject ("a girl with trees in the background").
+BACKDROP = frozenset({"background", "backdrop", "foreground", "distance", "behind"})
+
+
+class Grammar(NamedTuple):
+    """Of one relation.
+
+    subject_pos, object_pos: parts of speech of both heads, by Universal Dependencies (``NOUN``, ``PROPN``, ``PRON`` …).
+    subject_number: ``singular``, ``plural``, or empty where the pipeline gives none. verb: lemma of the verb that a
+    preposition belongs to, where the predicate leaves the verb out ("look", of "man at window"), else empty. negated:
+    whether a word denies the relation. backdrop: whether "with" names what is in the background.
+    """
+
+    subject_pos: str
+    object_pos: str
+    subject_number: str
+    verb: str
+    negated: bool
+    backdrop: bool
+
+
+def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
+    """The grammar of a relation, by the heads of its noun phrases."""
+    path = _path(subject, object_)
+    verb = next((word for word in path if word.pos_ in ("VERB", "AUX")), None)
+    return Grammar(
+        subject.pos_,
+        object_.pos_,
+        _number(subject),
+        verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
+        any(_denies(word) for head in (subject, *path) for word in (head, *head.children)),
+        predicate.lower() == "with" and _is_backdrop(object_),
+    )
+
+
+def _number(noun: Token) -> str:
+    """Singular or plural: as the pipeline's morphology has it, else as its tag."""
+    found = noun.morph.get("Number", [])
+    return _NUMBERS.get(found[0], "") if found else _TAGS.get(noun.tag_, "")
+
+
+def _denies(word: Token) -> bool:
+    return word.lower_ in NEGATIVE or word.dep_ == "neg"
+
+
+def _path(subject: Token, object_: Token) -> list[Token]:
+    """The object and the words that it depends on, up to the subject or the word that the subject depends on."""
+    path = [object_]
+    for word in object_.ancestors:
+        if word.i == subject.i:
+            break
+        path.append(word)
+        if word.i == subject.head.i:
+            break
+    return path
+
+
+def _is_backdrop(object_: Token) -> bool:
+    """Whether "in the background", or the like, follows the object in its sentence with no verb of its own between."""
+    for word in object_.doc[object_.i + 1 : object_.sent.end]:
+        if word.lower_ in BACKDROP:
+            return True
+        if word.pos_ in ("VERB", "AUX"):
+            return False
+    return False

@@ -1,0 +1,103 @@
+"""What the strict rules ask of relations besides their words, read from a stage of scene graphs in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from generators.scene_graphs.generator import BACKDROP, CONFIRMED, NEGATED, NO_RELATION, PHOTO
+from generators.scene_graphs.grammar import PLURAL, SINGULAR
+from generators.triplets.columns import Bools, Codes
+from generators.triplets.spoken import Spoken
+from shards.earlier import Earlier
+
+SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
+COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONFIRMED)
+NOUNS = pa.array(["NOUN", "PROPN"])
+NUMBERS = pa.array(["", SINGULAR, PLURAL])
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One entry a relation in each array.
+
+    photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
+    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, verb: as
+    `generators.scene_graphs.grammar.Grammar`; of the verb, whether there is one.
+    confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
+    spoken: nouns of all captions, also of those without relations. photos: how many different ones.
+    """
+
+    photo: Codes
+    nouns: Bools
+    negated: Bools
+    backdrop: Bools
+    verb: Bools
+    number: Codes
+    confirmed: Bools | None
+    spoken: Spoken
+    photos: int
+
+
+class FactColumns:
+    """Collects `Facts` from the batches of an index."""
+
+    def __init__(self) -> None:
+        self._photos: list[pa.Array] = []
+        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", NEGATED, BACKDROP, CONFIRMED)}
+        self._numbers: list[Codes] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch."""
+        self._photos.append(batch[PHOTO].dictionary_encode())
+        nouns = pc.and_(pc.is_in(batch[SUBJECT], NOUNS), pc.is_in(batch[OBJECT], NOUNS))
+        found = {"nouns": nouns, "verb": pc.not_equal(batch[VERB], "")}
+        found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONFIRMED)}
+        for name, column in found.items():
+            if column.null_count < len(column):
+                self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))
+        self._numbers.append(pc.index_in(batch[NUMBER], NUMBERS).fill_null(0).to_numpy().astype(np.int32))
+
+    def finish(
+        self,
+        graphs: Earlier,
+        caption: Codes,
+        captions: pa.Array,
+        words: Sequence[str],
+        forms: Iterable[tuple[str, str]],
+    ) -> Facts:
+        """What was collected.
+
+        Args:
+            graphs: the stage; its rejections hold the captions without relations.
+            caption: of each relation, its place in ``captions``.
+            captions: texts that have relations.
+            words, forms: as `Spoken`.
+        """
+        encoded = pa.chunked_array(self._photos).unify_dictionaries().combine_chunks()
+        photo = encoded.indices.to_numpy().astype(np.int32)
+        spoken = Spoken(words, forms)
+        of_caption = np.empty(len(captions), dtype=np.int32)
+        of_caption[caption] = photo
+        spoken.add(of_caption, captions)
+        rejected = graphs.rejected(("reason", "detail"))
+        silent = rejected.filter(pc.equal(rejected["reason"], NO_RELATION))["detail"].combine_chunks()
+        known = silent.filter(pc.match_substring(silent, "\t"))
+        parts = pc.split_pattern(known, "\t", max_splits=1)
+        place = pc.index_in(pc.list_element(parts, 0), encoded.dictionary)
+        here = pc.is_valid(place)  # the others' photos have no relation at all
+        spoken.add(place.filter(here).to_numpy().astype(np.int32), pc.list_element(parts, 1).filter(here))
+        spoken.finish()
+        confirmed = self._columns.pop(CONFIRMED)
+        return Facts(
+            photo=photo,
+            number=np.concatenate(self._numbers),
+            confirmed=np.concatenate(confirmed) if confirmed else None,
+            spoken=spoken,
+            photos=len(encoded.dictionary),
+            **{name: np.concatenate(column) for name, column in self._columns.items()},
+        )

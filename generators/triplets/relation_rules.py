@@ -1,0 +1,87 @@
+"""Which relations the strict rules mine: those that say what a photo shows, and that were not misread.
+
+Words are judged by closed classes alone: measures, parts of space, words for pictures, and prepositions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import numpy as np
+
+from generators.triplets.columns import Bools, Codes, distinct
+from generators.triplets.facts import Facts
+from generators.triplets.graphs import Relations
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Nouns of "X of Y" that only measure Y: "a pair of shoes", "a body of water".
+MEASURES = _words(
+    """amount array assortment batch bit body bunch cluster collection couple dozen group handful kind line lot majority
+    number pair part patch piece plenty portion row section selection series set sort style type variety"""
+)
+#: Nouns that name a place by another thing, which the relation leaves out: "on the side (of the road)".
+PLACES = _words(
+    """area back backdrop background bottom center centre corner direction distance edge end foreground front horizon
+    inside left middle outside place rear right scene side spot surrounding top"""
+)
+#: The picture itself, not what it shows: "a photo of a dog", "people posing for a picture".
+PICTURES = _words("close-up closeup illustration image photo photograph pic picture portrait selfie shot snapshot view")
+#: Verbs that say what something is, not where it is or what it does, and that of being photographed.
+STATES = _words("be become seem pose")
+#: Prepositions and conjunctions of time, cause and likeness.
+NOWHERE = _words(
+    """about after as because before concerning despite during except if like per regarding since than though unlike
+    until via when where while whilst without"""
+)
+#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) into water".
+DIRECTIONS = _words("at down for from into off onto out past through to toward towards up")
+
+
+def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
+    """What is asked of every relation, as a step of the funnel names it, and which of all relations meet it."""
+    yield "relations with both words rated", rated
+    yield "that are of two nouns", facts.nouns
+    yield "that no word denies", ~facts.negated
+    nouns = _among(relations.words, _names_no_thing)
+    named = nouns[relations.subject_lemma] | nouns[relations.object_lemma]
+    yield "without measures, parts of space and words for pictures", ~named
+    said = relations.predicate_lemma
+    states = _among(relations.words, lambda word: word.lower().partition(" ")[0] in STATES)
+    yield (
+        "of two things, which are not said to be one",
+        ~states[said] & (relations.subject_lemma != relations.object_lemma),
+    )
+    nowhere, directions = (_among(relations.words, _is_one_of(which)) for which in (NOWHERE, DIRECTIONS))
+    yield (
+        "whose predicate says where or what without a verb left out",
+        ~(nowhere[said] | nowhere[relations.predicate] | (directions[said] & facts.verb)),
+    )
+    yield "of more than the background", ~facts.backdrop
+    if facts.confirmed is not None:
+        yield "that the second parser finds too", facts.confirmed
+
+
+def supported(subject: Codes, object_: Codes, photo: Codes, kept: Bools, min_support: int) -> Bools:
+    """Whether each relation's subject and object are those of kept relations in as many photos."""
+    _, pair = np.unique(subject.astype(np.int64) << 32 | object_, return_inverse=True)
+    seen = distinct(pair[kept].astype(np.int64) << 32 | photo[kept]) >> 32
+    return np.asarray((np.bincount(seen, minlength=len(pair)) >= min_support)[pair] & kept)
+
+
+def _among(words: Sequence[str], test: Callable[[str], bool]) -> Bools:
+    return np.fromiter(map(test, words), dtype=np.bool_, count=len(words))
+
+
+def _is_one_of(which: Collection[str]) -> Callable[[str], bool]:
+    return lambda word: word.lower() in which
+
+
+def _names_no_thing(noun: str) -> bool:
+    """Whether a noun measures, or names a part of space or the picture; a compound of the first two names a thing
+    ("fishing line", "street corner")."""
+    lower = noun.lower()
+    return lower in MEASURES | PLACES or lower.rpartition(" ")[2] in PICTURES
