@@ -55,7 +55,7 @@ class TripletCandidate(Candidate):
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    version = 1
+    version = 2
     candidate = TripletCandidate
     libraries = ("numpy", "pillow")
 
@@ -82,7 +82,7 @@ class TripletGenerator(Generator[Triplets]):
         self.excluded = LeftOut()
         source = self.source
         ratings = load_ratings(source.concreteness, source.rules)
-        pool = Pool(self._relations, ratings, source.rules, source.min_images)
+        pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support)
         candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)

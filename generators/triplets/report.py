@@ -11,6 +11,7 @@ from generators.triplets.mining import Miner, TripletTable
 from generators.triplets.pool import Pool, funnel, rate
 from generators.triplets.ratings import Ratings, Rules
 from generators.triplets.source import Triplets
+from generators.triplets.strict import StrictRules
 from manifests.errors import WrongUse
 from manifests.receipt import Model
 
@@ -59,6 +60,7 @@ class MiningReport(Model):
     """Numbers for the card and the flow's artifacts.
 
     funnels: of the rules under which something can be mined, how much is left of the captions at each step.
+    refused: share of `SAMPLE` draws that each of the strict rules for pairs refuses, of these rules alone.
     mined and left_out: of the first `SAMPLE` numbers, of which the rest tells: subjects, objects, predicates: the most
     frequent of target relations, with how often; histogram: counts of mean concreteness between neighbours in edges.
     differences: None when nothing can be mined under the published rules.
@@ -67,7 +69,9 @@ class MiningReport(Model):
     rules: Rules
     threshold: float
     min_images: int
+    min_support: int
     funnels: dict[str, dict[str, int]]
+    refused: dict[str, float]
     mined: int
     left_out: int
     subjects: dict[str, int]
@@ -90,30 +94,38 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
     """
     funnels: dict[str, dict[str, int]] = {}
     mined: dict[str, TripletTable] = {}
+    refused: dict[str, float] = {}
     for which in ("published", "strict"):
         try:
-            miner = Miner(Pool(relations, ratings, which, source.min_images), source.threshold, source.distractors)
+            pool = Pool(relations, ratings, which, source.min_images, source.min_support)
+            miner = Miner(pool, source.threshold, source.distractors)
         except WrongUse:
             if which == source.rules:
                 raise
             continue
         within = {"references within reach of the threshold": len(miner.rules.references.relation)}
         funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)
-        del miner  # its pool goes before another is made
+        if which == source.rules and isinstance(miner.rules, StrictRules):
+            first = np.arange(SAMPLE)
+            counts = miner.rules.refused(draws.states(first, np.zeros_like(first)))
+            refused = {rule: count / SAMPLE for rule, count in counts.items()}
+        del miner, pool  # which go before others are made
     table = mined[source.rules]
-    counts, edges = np.histogram(table.concreteness, bins=np.linspace(source.threshold, 5.0, BINS + 1))
+    histogram, edges = np.histogram(table.concreteness, bins=np.linspace(source.threshold, 5.0, BINS + 1))
     return MiningReport(
         rules=source.rules,
         threshold=source.threshold,
         min_images=source.min_images,
+        min_support=source.min_support,
         funnels=funnels,
+        refused=refused,
         mined=len(table),
         left_out=table.left_out,
         subjects=_frequent(relations.subject[table.target], relations.words),
         objects=_frequent(relations.object[table.target], relations.words),
         predicates=_frequent(relations.predicate[table.target], relations.words),
         edges=[round(edge, 4) for edge in edges.tolist()],
-        histogram=counts.tolist(),
+        histogram=histogram.tolist(),
         differences=_differences(relations, ratings, source.threshold, mined["published"], mined.get("strict"))
         if mined.get("published")
         else None,

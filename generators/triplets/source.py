@@ -32,7 +32,8 @@ class Triplets(Source):
     ratings (Brysbaert et al. 2014, tab-separated).
     images: folder of the captions' images, or of tars of them; only an index of triplets is made when absent.
     rules: ``strict``, or ``published`` as the authors' code has it; the card says what differs. threshold: that
-    the mean concreteness of a triplet must be above. min_images: images that a subject needs.
+    the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: photos
+    whose captions must say a subject with an object, under the strict rules.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """
@@ -44,6 +45,7 @@ class Triplets(Source):
     rules: Literal["strict", "published"] = "strict"
     threshold: float = Field(default=4.8, ge=-1, lt=5)
     min_images: int = Field(default=5, ge=2)
+    min_support: int = Field(default=2, ge=1)
     distractors: bool = False
     licence: str
 
@@ -85,7 +87,7 @@ class Triplets(Source):
         mining = reports.get(MINING)
         if mining is None:
             return text
-        return text + _differences(mining.get("differences")) + _funnels(mining) + _frequent(mining)
+        return text + _differences(mining.get("differences")) + _funnels(mining) + _refused(mining) + _frequent(mining)
 
     def notes(self) -> str:
         """What no count tells of mined triplets."""
@@ -133,9 +135,11 @@ Every triplet is sampled by its own number: asking for more keeps the first ones
 """
 _RULES = """
 Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`
-is what their paper says, without what gets past that code: words are compared as lemmas; all must be rated, and no
-rating is replaced by another word's; the paper's four words are averaged (section 6.2) rather than six; no caption of
-the reference's or the distractor's image says what makes the target right.
+is what their paper says, without what gets past that code. Words are compared as lemmas. All must be rated, and no
+rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
+the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
+table below. No caption of the reference's photo names the target's object, and none of the distractor's photo the
+target's subject.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.
@@ -178,6 +182,13 @@ def _funnels(mining: Mapping[str, Any]) -> str:
         return ""
     rows = [(step, *(f"{funnel[step]:,}" if step in funnel else "–" for funnel in funnels.values())) for step in steps]
     return "\nFrom captions to what can be drawn:\n\n" + table(("", *funnels), rows)
+
+
+def _refused(mining: Mapping[str, Any]) -> str:
+    rows = [(rule, f"{share:.1%}") for rule, share in mining.get("refused", {}).items()]
+    if not rows:
+        return ""
+    return "\nOf pairs that are drawn from these relations, each rule refuses:\n\n" + table(("", "share"), rows)
 
 
 def _frequent(mining: Mapping[str, Any]) -> str:
