@@ -37,8 +37,11 @@ TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, 
 #: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo
 #: (`generators.scene_graphs.photos`), and whether the second parser finds the relation too, null where there is none.
 PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
-NEGATED, BACKDROP = "negated", "backdrop"
-GRAMMAR = {**dict.fromkeys(Grammar._fields, pa.string()), NEGATED: pa.bool_(), BACKDROP: pa.bool_()}
+NEGATED, BACKDROP, CONTESTED = "negated", "backdrop", "contested"
+GRAMMAR = {
+    **dict.fromkeys(Grammar._fields, pa.string()),
+    **dict.fromkeys((NEGATED, BACKDROP, CONTESTED), pa.bool_()),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +142,11 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
             if not relations:
                 yield Rejected(caption.key, NO_RELATION, no_relation(caption.image_id, caption.caption))
                 continue
-            told = {**{name: getattr(caption, name) for name in TEXTS}, PHOTO: photo_of(caption.image_id)}
-            rows = [
-                {**told, **relation.row(), CONFIRMED: None if others is None else _said(relation) in others}
-                for relation in relations
-            ]
+            told, photo = {name: getattr(caption, name) for name in TEXTS}, photo_of(caption.image_id)
+            rows = []
+            for relation in relations:
+                confirmed = None if others is None else _said(relation) in others
+                rows.append({**told, **relation.row(), PHOTO: photo, CONFIRMED: confirmed})
             yield TableRows(caption.key, rows)
 
     def weights(self) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ _TAGS = {"NN": SINGULAR, "NNP": SINGULAR, "NNS": PLURAL, "NNPS": PLURAL}  # of t
 
 #: Words that deny what they belong to: a closed class.
 NEGATIVE = frozenset({"no", "not", "n't", "n’t", "never", "neither", "nor", "none", "zero", "without", "cannot"})
+NOUNS = ("NOUN", "PROPN")
 #: Where the things stand that a picture shows behind its subject ("a girl with trees in the background").
 BACKDROP = frozenset({"background", "backdrop", "foreground", "distance", "behind"})
 
@@ -23,7 +24,8 @@ class Grammar(NamedTuple):
     subject_pos, object_pos: parts of speech of both heads, by Universal Dependencies (``NOUN``, ``PROPN``, ``PRON`` …).
     subject_number: ``singular``, ``plural``, or empty where the pipeline gives none. verb: lemma of the verb that a
     preposition belongs to, where the predicate leaves the verb out ("look", of "man at window"), else empty. negated:
-    whether a word denies the relation. backdrop: whether "with" names what is in the background.
+    whether a word denies the relation. backdrop: whether "with" names what is in the background. contested: whether
+    another noun may be meant for the subject, or for what the preposition belongs to.
     """
 
     subject_pos: str
@@ -32,6 +34,7 @@ class Grammar(NamedTuple):
     verb: str
     negated: bool
     backdrop: bool
+    contested: bool
 
 
 def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
@@ -45,6 +48,7 @@ def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
         verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
         any(_denies(word) for head in (subject, *path) for word in (head, *head.children)),
         predicate.lower() == "with" and _is_backdrop(object_),
+        _is_contested(subject, path),
     )
 
 
@@ -78,3 +82,24 @@ def _is_backdrop(object_: Token) -> bool:
         if word.pos_ in ("VERB", "AUX"):
             return False
     return False
+
+
+def _is_contested(subject: Token, path: list[Token]) -> bool:
+    """Whether the attachment is one of those that parsers get wrong.
+
+    Either a noun stands between a preposition and the word that it is said to belong to ("a statue holding a kite in
+    its hand": statue in hand); or the subject depends on another noun, and is said to do something ("a man in a jacket
+    sitting on a bench": jacket sitting).
+    """
+    for word in path:
+        if word.dep_ == "prep":
+            between = subject.doc[min(word.head.i, word.i) + 1 : word.i]
+            if any(_is_noun(one) for one in between):
+                return True
+        if word.dep_ == "acl" and word.head.i == subject.i and any(_is_noun(one) for one in subject.ancestors):
+            return True
+    return False
+
+
+def _is_noun(word: Token) -> bool:
+    return word.pos_ in NOUNS

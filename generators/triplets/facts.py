@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.scene_graphs.generator import BACKDROP, CONFIRMED, NEGATED, NO_RELATION, PHOTO
+from generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from generators.scene_graphs.grammar import PLURAL, SINGULAR
 from generators.triplets.columns import Bools, Codes
 from generators.triplets.spoken import Spoken
 from shards.earlier import Earlier
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
-COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONFIRMED)
+COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
 NOUNS = pa.array(["NOUN", "PROPN"])
 NUMBERS = pa.array(["", SINGULAR, PLURAL])
 
@@ -26,7 +26,7 @@ class Facts:
     """One entry a relation in each array.
 
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
-    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, verb: as
+    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
     `generators.scene_graphs.grammar.Grammar`; of the verb, whether there is one.
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.
@@ -36,6 +36,7 @@ class Facts:
     nouns: Bools
     negated: Bools
     backdrop: Bools
+    contested: Bools
     verb: Bools
     number: Codes
     confirmed: Bools | None
@@ -48,7 +49,9 @@ class FactColumns:
 
     def __init__(self) -> None:
         self._photos: list[pa.Array] = []
-        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", NEGATED, BACKDROP, CONFIRMED)}
+        self._columns: dict[str, list[Bools]] = {
+            name: [] for name in ("nouns", "verb", NEGATED, BACKDROP, CONTESTED, CONFIRMED)
+        }
         self._numbers: list[Codes] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -56,7 +59,7 @@ class FactColumns:
         self._photos.append(batch[PHOTO].dictionary_encode())
         nouns = pc.and_(pc.is_in(batch[SUBJECT], NOUNS), pc.is_in(batch[OBJECT], NOUNS))
         found = {"nouns": nouns, "verb": pc.not_equal(batch[VERB], "")}
-        found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONFIRMED)}
+        found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONTESTED, CONFIRMED)}
         for name, column in found.items():
             if column.null_count < len(column):
                 self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))

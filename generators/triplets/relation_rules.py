@@ -30,6 +30,12 @@ PLACES = _words(
 )
 #: The picture itself, not what it shows: "a photo of a dog", "people posing for a picture".
 PICTURES = _words("close-up closeup illustration image photo photograph pic picture portrait selfie shot snapshot view")
+#: Parts of bodies and clothes: whoever is shown has them, said or not ("a man with hair").
+PARTS = _words(
+    """ankle arm back body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead fur hair hand
+    head hip hoof jaw knee lap leg lip mouth neck nose palm paw shoulder skin sleeve snout stomach tail thigh thumb
+    toe tongue tooth trunk waist wing wrist"""
+)
 #: Verbs that say what something is, not where it is or what it does, and that of being photographed.
 STATES = _words("be become seem pose")
 #: Prepositions and conjunctions of time, cause and likeness.
@@ -38,7 +44,7 @@ NOWHERE = _words(
     until via when where while whilst without"""
 )
 #: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) into water".
-DIRECTIONS = _words("at down for from into off onto out past through to toward towards up")
+DIRECTIONS = _words("at away back down for from into off onto out past through to toward towards up")
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
@@ -49,6 +55,8 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     nouns = _among(relations.words, _names_no_thing)
     named = nouns[relations.subject_lemma] | nouns[relations.object_lemma]
     yield "without measures, parts of space and words for pictures", ~named
+    parts = _among(relations.words, lambda word: word.lower() in PARTS)
+    yield "of more than the parts of one body", ~(parts[relations.subject_lemma] | parts[relations.object_lemma])
     said = relations.predicate_lemma
     states = _among(relations.words, lambda word: word.lower().partition(" ")[0] in STATES)
     yield (
@@ -61,6 +69,7 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
         ~(nowhere[said] | nowhere[relations.predicate] | (directions[said] & facts.verb)),
     )
     yield "of more than the background", ~facts.backdrop
+    yield "whose words cannot belong to another noun", ~facts.contested
     if facts.confirmed is not None:
         yield "that the second parser finds too", facts.confirmed
 
@@ -77,7 +86,7 @@ def _among(words: Sequence[str], test: Callable[[str], bool]) -> Bools:
 
 
 def _is_one_of(which: Collection[str]) -> Callable[[str], bool]:
-    return lambda word: word.lower() in which
+    return lambda word: word.lower().partition(" ")[0] in which
 
 
 def _names_no_thing(noun: str) -> bool:

@@ -13,8 +13,10 @@ import pytest
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.source import SceneGraphs
+from generators.triplets.facts import Facts
 from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.ratings import Ratings, load_ratings, with_plurals
+from generators.triplets.spoken import Spoken
 from shards.earlier import Earlier
 from tests.generators.finished_stage import finish
 
@@ -57,17 +59,38 @@ def relations_of(said: list[Said]) -> Relations:
         "caption": [" ".join(one[1:]) for one in said],
         "image": [f"{image}.jpg" for image in of_image],
     }
+    image = codes(of_image, images)
+    bases = [base for both in zip(*lemma, strict=True) for base in both]
+    spoken = Spoken(words, set(zip([*subjects, *objects], bases, strict=True)))
+    spoken.add(image[::-1], pa.array(texts["caption"][::-1]))
+    spoken.finish()
+    never = np.zeros(len(said), dtype=np.bool_)
+    facts = Facts(
+        photo=image,
+        nouns=~never,
+        negated=never,
+        backdrop=never,
+        contested=never,
+        verb=never,
+        number=np.array([1 + (one[1] != base) for one, (base, _) in zip(said, lemma, strict=True)], dtype=np.int32),
+        confirmed=None,
+        spoken=spoken,
+        photos=len(images),
+    )
     return Relations(
         subject=codes(subjects, words),
         object=codes(objects, words),
         subject_lemma=codes([one for one, _ in lemma], words),
         object_lemma=codes([one for _, one in lemma], words),
         predicate=codes(predicates, words),
+        predicate_lemma=codes(predicates, words),
         caption=np.arange(len(said), dtype=np.int32)[::-1],
-        image=codes(of_image, images),
+        image=image,
         words=words,
         texts=pa.table({name: column[::-1] for name, column in texts.items()}),
         captions=len(said),
+        names=len(images),
+        facts=facts,
     )
 
 

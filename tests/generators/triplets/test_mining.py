@@ -10,9 +10,10 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from generators.triplets.columns import NONE
 from generators.triplets.draws import Draws, below, uniform
 from generators.triplets.generator import TripletGenerator
-from generators.triplets.graphs import NONE, Relations
+from generators.triplets.graphs import Relations
 from generators.triplets.mining import BLOCK, Miner, TripletTable
 from generators.triplets.pool import Pool, rate
 from generators.triplets.ratings import Ratings, Rules
