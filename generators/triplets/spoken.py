@@ -26,15 +26,17 @@ class Spoken:
         """Number the nouns.
 
         words: of all relations. forms: of nouns among them, as written and as lemma; the last word of each counts.
+        Regular plurals are forms too, also those that no relation has.
         """
         lemmas: dict[str, int] = {}
         self.noun = np.array([lemmas.setdefault(_last(word), len(lemmas)) for word in words], dtype=np.int32)
         self._of_token: dict[str, list[int]] = {}
         for written, lemma in forms:
-            for token in (_last(written), _last(lemma)):
+            noun = _last(lemma)
+            for token in (_last(written), noun, f"{noun}s", f"{noun}es", f"{noun.removesuffix('y')}ies"):
                 numbers = self._of_token.setdefault(token, [])
-                if (number := lemmas[_last(lemma)]) not in numbers:
-                    numbers.append(number)
+                if lemmas[noun] not in numbers:
+                    numbers.append(lemmas[noun])
         self._pairs: list[NDArray[np.int64]] = []
 
     def add(self, photos: Codes, captions: pa.Array) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from generators.contract import check_source
+from generators.scene_graphs import generator
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGenerator
-from generators.scene_graphs.relations import BATCH, SceneGraphParser, find_pipeline
+from generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, find_pipeline, parser_of
 from generators.scene_graphs.source import SceneGraphs
 from manifests import repeated_ids
 from manifests.errors import WrongUse
@@ -30,7 +32,7 @@ def test_rows_are_the_relations_of_the_captions(own_tsv: Path, small_parser: Sce
     captions = [one for one in caption_source(own_tsv).read() if isinstance(one, Caption)]
     found = list(small_parser.relations([one.caption for one in captions]))
     expected = [
-        (*(getattr(c, name) for name in TEXTS), *r)
+        (*(getattr(c, name) for name in TEXTS), *r[:-1])
         for c, relations in zip(captions, found, strict=True)
         for r in relations
     ]
@@ -54,7 +56,7 @@ def test_a_caption_without_relations_is_rejected(tmp_path: Path) -> None:
     path.write_text('{"caption": "dogs", "image": "1"}\n{"caption": "a dog on a sofa", "image": "2"}\n')
     made = graphs(path)
     without, found = made.make(list(made.plan()))
-    assert isinstance(without, Rejected) and without.reason == "no-relation"
+    assert isinstance(without, Rejected) and (without.reason, without.detail) == ("no-relation", "1\tdogs")
     assert isinstance(found, TableRows) and [row["object"] for row in found.rows] == ["sofa"]
 
 
@@ -69,6 +71,27 @@ def test_the_pipeline_and_the_captions_are_part_of_what_is_made(own_tsv: Path, t
     other = tmp_path / "captions.tsv"
     other.write_text("a dog on a sofa\thttp://example.org/1.jpg\n")
     assert made.inputs() != graphs(other).inputs()
+
+
+def test_a_second_parser_says_which_relations_it_finds_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.jsonl"
+    captions = ["a man on a horse with a hat", "a dog on a sofa", "dogs"]
+    lines = (json.dumps({"caption": caption, "image": str(number)}) for number, caption in enumerate(captions))
+    path.write_text("\n".join(lines))
+    made = graphs(path, confirm="en_ewt_sm")
+    assert made.weights() == {"pipeline": find_pipeline().digest, "confirm": find_pipeline("en_ewt_sm").digest}
+
+    class Other:
+        def relations(self, captions: list[str]) -> Iterator[list[Relation]]:
+            for found in parser_of(find_pipeline()).relations(captions):
+                yield [one._replace(subject_lemma="x") for one in found if one.object != "hat"]
+
+    monkeypatch.setattr(generator, "parser_of", lambda one: Other() if one.name == "en_ewt_sm" else parser_of(one))
+    rows = [row for one in made.make(list(made.plan())) if isinstance(one, TableRows) for row in one.rows]
+    assert {(row["object"], row["confirmed"]) for row in rows} == {("horse", True), ("hat", False), ("sofa", True)}
+    alone = graphs(path)
+    rows = [row for one in alone.make(list(alone.plan())) if isinstance(one, TableRows) for row in one.rows]
+    assert {row["confirmed"] for row in rows} == {None}
 
 
 def test_duplicated_ids_are_refused_naming_both_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,6 +124,8 @@ def test_several_files_are_one_source(tmp_path: Path) -> None:
         ),
         ({"captions": "photo.jpg"}, r"stages\.graphs\.source\.captions: .*photo\.jpg: captions of an unknown kind"),
         ({"pipeline": "en_core_web_zz"}, r"stages\.graphs\.source\.pipeline: .*neither an installed package nor"),
+        ({"confirm": "en_core_web_zz"}, r"stages\.graphs\.source\.confirm: .*neither an installed package nor"),
+        ({"confirm": "en_captions_sm"}, r"stages\.graphs\.source\.confirm: .*name another one, or leave confirm out"),
     ],
 )
 def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, str], problem: str) -> None:

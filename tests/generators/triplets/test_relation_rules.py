@@ -1,0 +1,158 @@
+"""What the strict rules ask of relations and of captions, one rule at a time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from generators.scene_graphs.source import SceneGraphs
+from generators.triplets.columns import NONE
+from generators.triplets.draws import Draws
+from generators.triplets.facts import COLUMNS, Facts
+from generators.triplets.graphs import Relations, load_relations
+from generators.triplets.mining import Miner
+from generators.triplets.pool import Pool, funnel
+from generators.triplets.ratings import Ratings
+from manifests.errors import WrongUse
+from shards.earlier import Earlier
+from tests.generators.finished_stage import finish, write_index
+from tests.generators.triplets.conftest import RATED, Said, relations_of
+
+RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9}, RATED)
+
+
+def pool(relations: Relations, min_support: int = 1) -> Pool:
+    return Pool(relations, RATINGS, "strict", 1, min_support)
+
+
+def facts_of(relations: Relations) -> Facts:
+    assert relations.facts is not None
+    return relations.facts
+
+
+def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
+    rows = pool_.row.tolist()
+    return {(relations.words[relations.subject[row]], relations.words[relations.object[row]]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("subject", "predicate", "object_"),
+    [
+        ("pair", "of", "hat"),
+        ("man", "with", "pair"),
+        ("man", "on", "side"),
+        ("man", "for", "photo"),
+        ("photo", "of", "dog"),
+        ("man", "with", "hand"),
+        ("dog", "is", "ball"),
+        ("dog", "with", "dog"),
+        ("man", "during", "ball"),
+        ("man", "while", "dog"),
+    ],
+)
+def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
+    said = [("a", "man", "on", "horse"), ("b", subject, predicate, object_), ("c", "tennis side", "on", "tree")]
+    relations = relations_of(said)
+    be = relations.words.index("is") if "is" in relations.words else None
+    if be is not None:  # the lemma of "is"
+        words = [word if word != "is" else "be" for word in relations.words]
+        relations = replace(relations, words=words)
+    assert mined(relations, pool(relations)) == {("man", "horse")}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("nouns", False), ("negated", True), ("backdrop", True), ("contested", True), ("verb", True)]
+)
+def test_grammar_that_no_relation_is_mined_of(name: str, value: bool) -> None:
+    relations = relations_of([("a", "man", "at", "tree"), ("b", "dog", "at", "tree")])
+    facts = facts_of(relations)
+    column = getattr(facts, name).copy()
+    column[1] = value
+    judged = replace(relations, facts=replace(facts, **{name: column}))
+    assert mined(judged, pool(judged)) == {("man", "tree")}
+
+
+def test_the_second_parser_counts_where_there_is_one() -> None:
+    relations = relations_of([("a", "man", "on", "horse"), ("b", "dog", "with", "ball")])
+    assert mined(relations, pool(relations)) == {("man", "horse"), ("dog", "ball")}
+    judged = replace(relations, facts=replace(facts_of(relations), confirmed=np.array([False, True])))
+    assert mined(judged, pool(judged)) == {("dog", "ball")}
+
+
+def test_support_counts_photos_of_relations_that_pass() -> None:
+    said = [("a", "man", "on", "horse"), ("a", "man", "riding", "horse"), ("b", "dog", "with", "ball")]
+    said += [("c", "dog", "near", "ball"), ("d", "tree", "with", "bird"), ("e", "tree", "during", "bird")]
+    relations = relations_of(said)
+    assert mined(relations, pool(relations, 2)) == {("dog", "ball")}
+    assert funnel(pool(relations, 2))["of pairs of words that 2 photos or more have"] == 2
+    one = replace(relations, facts=replace(facts_of(relations), photo=np.zeros(len(said), dtype=np.int32)))
+    assert mined(one, pool(one, 2)) == set()
+
+
+def triplets(relations: Relations, distractors: bool = False) -> set[tuple[int, int, int]]:
+    table = Miner(pool(relations), 4.0, distractors).mine(Draws(1, "t"), 0, 400)
+    columns = (table.reference.tolist(), table.target.tolist(), table.distractor.tolist())
+    return set(zip(*columns, strict=True))
+
+
+def test_subjects_have_one_grammatical_number() -> None:
+    said: list[Said] = [("a", "man", "on", "horse"), ("b", "men", "with", "hat"), ("c", "man", "near", "tree")]
+    assert triplets(relations_of(said)) == {(0, 2, NONE), (2, 0, NONE)}
+
+
+def parsed(folder: Path, captions: list[tuple[str, str]], **settings: Any) -> Earlier:
+    lines = [json.dumps({"image": image, "caption": caption}) for image, caption in captions]
+    (folder / "captions.jsonl").write_text("\n".join(lines))
+    source = SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",), **settings)
+    return finish(source, folder)
+
+
+CAPTIONS = [
+    ("1000268201_693b08cb0e.jpg", "A man on a horse"),
+    ("1000268201.jpg", "Look, hats!"),
+    ("b.jpg", "A man with a hat"),
+    ("c.jpg", "A man near a tree"),
+]
+
+
+def test_no_caption_of_the_reference_names_the_object(tmp_path: Path) -> None:
+    """Not even one without a relation, of the same photo under another name, in the plural."""
+    relations = load_relations(parsed(tmp_path, CAPTIONS))
+    facts = facts_of(relations)
+    assert (len(relations), relations.names, facts.photos) == (3, 3, 3)
+    assert triplets(relations) == {(0, 2, NONE), (1, 0, NONE), (1, 2, NONE), (2, 0, NONE), (2, 1, NONE)}
+
+
+def test_no_caption_of_the_distractor_names_the_subject() -> None:
+    said: list[Said] = [("a", "man", "on", "horse"), ("b", "man", "near", "tree"), ("c", "bird", "near", "tree")]
+    said += [("d", "dog", "near", "tree"), ("d", "ball", "behind", "man"), ("e", "bird", "on", "horse")]
+    assert triplets(relations_of(said), distractors=True) >= {(0, 1, 2)}
+    assert not {(0, 3), (1, 3)} & {one[1:] for one in triplets(relations_of(said), distractors=True)}
+
+
+def test_tables_of_earlier_versions_are_for_the_published_rules_alone(tmp_path: Path) -> None:
+    earlier = parsed(tmp_path, CAPTIONS)
+    rows = pq.read_table(tmp_path / "scene-graphs/_meta/index.parquet").drop_columns(list(COLUMNS))
+    (tmp_path / "old").mkdir()
+    relations = load_relations(write_index(rows, tmp_path / "old", "scene-graphs", earlier.record.planned))
+    assert relations.facts is None and len(Pool(relations, RATINGS, "published", 1)) == len(relations)
+    with pytest.raises(WrongUse, match=r"made by an earlier twinset .*scene graphs again, or mine under rules: p"):
+        pool(relations)
+
+
+def test_forms_of_a_noun_are_found_in_captions(own_said: list[Said]) -> None:
+    relations = relations_of(own_said)
+    spoken = facts_of(relations).spoken
+    photos = np.array([900, 901, 902], dtype=np.int32)
+    spoken.add(photos, pa.array(["Two GLASSES, one dog-man.", "A manly glassblower", "a glass"]))
+    spoken.finish()
+    glass, man = (np.array([relations.words.index(word)] * 3) for word in ("glass", "man"))
+    assert spoken.says(photos, glass).tolist() == [True, False, True]
+    assert spoken.says(photos, man).tolist() == [True, False, False]
