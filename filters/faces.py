@@ -7,22 +7,27 @@ time, on the same pixels, gives face_recognition's own verdict by construction, 
 level, which is small, never has its large levels searched.
 
 Two threads in dlib corrupt the heap: `isolation` is ``process``, and models load once in each, on first use.
+
+face_recognition misses small, tilted, dark and profile faces. `filters.second_face_detector` finds most of these;
+`Faces.detectors` says how the two are combined, and docs/faces.md what each lets through.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from filters import second_face_detector as second
 from manifests.canonical import sha256_of_file
 from manifests.errors import TwinsetError, WrongUse
+from manifests.source import Need
 from shards.contracts import Filter, FrameFilter, Isolation
 from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
@@ -39,31 +44,59 @@ ALL_LEVELS = 1000
 FAST_LEVELS = slice(1, None, 2)
 FAST_LIMIT = -0.1
 
+# Of libfacedetection's confidence. Chosen on clips and photographs other than those of docs/faces.md.
+SECOND_LIMIT = 0.6
+
 
 class Faces(Filter):
     """Drops frames that show a human face (EqBen, B.3).
 
-    model: ``hog`` on the CPU, ``cnn`` on a GPU. mode: ``exact`` gives face_recognition's own verdicts, ``fast`` is
-    several times faster. On video it disagreed on 2 of 487 frames; on photographs it missed 8 of 37 faces: use it for
-    video alone.
+    model: of face_recognition: ``hog`` on the CPU, ``cnn`` on a GPU. mode: ``exact`` gives face_recognition's own
+    verdicts, ``fast`` is several times faster. On video it disagreed on 2 of 487 frames; on photographs it missed 8 of
+    37 faces: use it for video alone.
+
+    detectors: whose finds count. ``published``: face_recognition alone, as in the paper. ``any-of``: a frame goes when
+    face_recognition or libfacedetection finds a face. ``confirm``: a frame goes when both do; libfacedetection, the
+    cheaper one, is asked first. second_limit: libfacedetection's finds count from this confidence on (0.2 to 1).
     """
 
     kind: Literal["faces"]
     model: Literal["hog", "cnn"] = "hog"
     mode: Literal["exact", "fast"] = "exact"
+    detectors: Literal["published", "any-of", "confirm"] = "published"
+    second_limit: float = Field(default=SECOND_LIMIT, ge=second.LOWEST_SCORE, le=1)
 
     judges = "frames"
-    reasons: ClassVar[Mapping[str, str]] = {"face": "a frame shows a human face"}
+    reasons: ClassVar[Mapping[str, str]] = {
+        "face": "a frame shows a human face",
+        "face-by-second": "face_recognition finds no human face in a frame, but libfacedetection does",
+        "face-confirmed": "face_recognition and libfacedetection both find a human face in a frame",
+    }
 
     @model_validator(mode="after")
-    def _fast_is_hog(self) -> Faces:
+    def _settings_fit(self) -> Faces:
         if self.model == "cnn" and self.mode == "fast":
             raise ValueError("mode 'fast' belongs to model 'hog'; with model 'cnn' write mode: exact")
+        if self.detectors == "published" and "second_limit" in self.model_fields_set:
+            raise ValueError("second_limit belongs to a second detector; write detectors: any-of or confirm")
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_off(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Settings enter the digest: without a second detector it stays what it was before there was one.
+        settings: dict[str, Any] = handler(self)
+        if self.detectors == "published":
+            del settings["detectors"], settings["second_limit"]
+        return settings
 
     def open(self) -> FacesFilter:
         """As `shards.contracts.Filter.open`."""
-        return FacesFilter(self)
+        return FacesFilter(self) if self.detectors == "published" else TwoDetectorsFilter(self)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Filter.check_inputs`: the package of the second detector, where it is asked for."""
+        if "models" in needs and self.detectors != "published":
+            second.check_installed(f"{key}.detectors")
 
 
 class FacesFilter(FrameFilter):
@@ -109,6 +142,33 @@ class FacesFilter(FrameFilter):
         else:
             score = _hog_score(pixels, slice(None), 0.0)
         return Keep() if score is None else Drop("face", float(score))
+
+
+class TwoDetectorsFilter(FacesFilter):
+    """face_recognition's verdicts together with those of `filters.second_face_detector`.
+
+    The score of ``face`` and ``face-confirmed`` is face_recognition's, that of ``face-by-second`` libfacedetection's.
+    """
+
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = (*FacesFilter.libraries, second.PACKAGE, "opencv-python")
+
+    def weights(self) -> dict[str, str]:
+        """As `FacesFilter.weights`, with those of the second detector."""
+        return {**super().weights(), **second.weights("filter faces: detectors")}
+
+    def _judge(self, pixels: Pixels) -> Verdict:
+        limit = self.settings.second_limit
+        if self.settings.detectors == "confirm":
+            if second.best_score(pixels) < limit:
+                return Keep()
+            verdict = super()._judge(pixels)
+            return Drop("face-confirmed", verdict.score) if isinstance(verdict, Drop) else verdict
+        # face_recognition first, so that ``face`` counts what the published filter rejects.
+        verdict = super()._judge(pixels)
+        if isinstance(verdict, Drop) or (score := second.best_score(pixels)) < limit:
+            return verdict
+        return Drop("face-by-second", score)
 
 
 def _hog_score(pixels: Pixels, levels: slice, limit: float) -> float | None:
