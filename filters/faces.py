@@ -9,7 +9,7 @@ level, which is small, never has its large levels searched.
 Two threads in dlib corrupt the heap: `isolation` is ``process``, and models load once in each, on first use.
 
 face_recognition misses small, tilted, dark and profile faces. `filters.second_face_detector` finds most of these;
-`Faces.detectors` says how the two are combined, and docs/faces.md what each lets through.
+`Faces.detectors` says how the two are combined, and docs/frames.md what each lets through.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ ALL_LEVELS = 1000
 FAST_LEVELS = slice(1, None, 2)
 FAST_LIMIT = -0.1
 
-# Of libfacedetection's confidence. Chosen on clips and photographs other than those of docs/faces.md.
-SECOND_LIMIT = 0.6
+# Of libfacedetection's confidence. Chosen on clips and photographs other than those of docs/frames.md.
+SECOND_LIMIT = 0.65
 
 
 class Faces(Filter):
