@@ -77,7 +77,7 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
 
 
 def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
-    """How a subset was made: what its source says, after what those of the stages say that it was planned from.
+    """How a subset was made: what its source and filters say, after those of the stages that it was planned from.
 
     Their pictures are written beside the subset's own.
     """
@@ -94,7 +94,8 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
         if source.metered and (tally := spent(store, recipe.home(one))).answers:
             cost = source.cost(tally)
             text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
-        if text := text.strip():
+        text = "\n\n".join(part for part in (text.strip(), *(judge.how_judged() for judge in settings.filters)) if part)
+        if text:
             texts.append(text if one == name else f"Stage `{one}`, which it was planned from: {text}")
     return "\n\n".join(texts)
 

@@ -89,9 +89,23 @@ class Faces(Filter):
             del settings["detectors"], settings["second_limit"]
         return settings
 
+    def how_judged(self) -> str:
+        """As `manifests.source.FilterSettings.how_judged`: the detectors, and how they are combined."""
+        first = f"face_recognition (`model: {self.model}`, `mode: {self.mode}`)"
+        second_one = f"libfacedetection (confidence of at least {self.second_limit:g})"
+        return {
+            "published": f"Frames in which {first} finds a face are rejected.",
+            "any-of": f"Frames in which {first} or {second_one} finds a face are rejected: stricter than the paper.",
+            "confirm": f"Only frames in which both {first} and {second_one} find a face are rejected.",
+        }[self.detectors]
+
     def open(self) -> FacesFilter:
         """As `shards.contracts.Filter.open`."""
-        return FacesFilter(self) if self.detectors == "published" else TwoDetectorsFilter(self)
+        if self.detectors == "published":
+            return FacesFilter(self)
+        from filters.two_face_detectors import TwoDetectorsFilter
+
+        return TwoDetectorsFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `shards.contracts.Filter.check_inputs`: the package of the second detector, where it is asked for."""
@@ -142,33 +156,6 @@ class FacesFilter(FrameFilter):
         else:
             score = _hog_score(pixels, slice(None), 0.0)
         return Keep() if score is None else Drop("face", float(score))
-
-
-class TwoDetectorsFilter(FacesFilter):
-    """face_recognition's verdicts together with those of `filters.second_face_detector`.
-
-    The score of ``face`` and ``face-confirmed`` is face_recognition's, that of ``face-by-second`` libfacedetection's.
-    """
-
-    version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = (*FacesFilter.libraries, second.PACKAGE, "opencv-python")
-
-    def weights(self) -> dict[str, str]:
-        """As `FacesFilter.weights`, with those of the second detector."""
-        return {**super().weights(), **second.weights("filter faces: detectors")}
-
-    def _judge(self, pixels: Pixels) -> Verdict:
-        limit = self.settings.second_limit
-        if self.settings.detectors == "confirm":
-            if second.best_score(pixels) < limit:
-                return Keep()
-            verdict = super()._judge(pixels)
-            return Drop("face-confirmed", verdict.score) if isinstance(verdict, Drop) else verdict
-        # face_recognition first, so that ``face`` counts what the published filter rejects.
-        verdict = super()._judge(pixels)
-        if isinstance(verdict, Drop) or (score := second.best_score(pixels)) < limit:
-            return verdict
-        return Drop("face-by-second", score)
 
 
 def _hog_score(pixels: Pixels, levels: slice, limit: float) -> float | None:

@@ -249,6 +249,10 @@ class FilterSettings(PlacedSettings):
     judges: ClassVar[Literal["captions", "frames", "pairs"]]
     reasons: ClassVar[Mapping[str, str]] = {}
 
+    def how_judged(self) -> str:
+        """Markdown for the card's section on how samples were made, such as which detectors; empty for nothing."""
+        return ""
+
 
 @cache
 def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:

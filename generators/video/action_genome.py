@@ -72,6 +72,10 @@ class ActionGenome(FramePairSource):
         "pair-said-alike": "pairs of frames whose captions are true of both",
     }
 
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `manifests.source.SourceSettings.how_made`: which frame a number means."""
+        return "Frame n is the n-th picture, counted from 1, that `ffmpeg -i VIDEO %06d.png` writes."
+
     def open(self, context: Context) -> ActionGenomeGenerator:
         """As `shards.contracts.Source.open`."""
         return ActionGenomeGenerator(self, context)

@@ -35,6 +35,14 @@ class FramePairSource(VideoFolderSource):
     group = "video"
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `manifests.source.SourceSettings.how_made`: which frame a time means."""
+        return (
+            "A time means the frame whose presentation time is nearest, of two equally near ones the earlier, to the "
+            "microsecond; at most 0.5 s after the end of the last frame. Time 0 is the start of the file's earliest "
+            "stream, as in a player."
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FramePairCandidate(CaptionedCandidate):

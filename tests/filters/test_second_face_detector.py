@@ -103,6 +103,13 @@ def test_the_digest_gets_version_and_weights_where_it_is_on() -> None:
     assert opened.weights()[f"yuface/{library.name}"] == hashlib.sha256(library.read_bytes()).hexdigest()
 
 
+def test_the_card_names_the_detectors() -> None:
+    assert "libfacedetection" not in Faces(kind="faces").how_judged()
+    for detectors in ("any-of", "confirm"):
+        said = Faces.model_validate({"kind": "faces", "detectors": detectors, "second_limit": 0.7}).how_judged()
+        assert "face_recognition (`model: hog`" in said and "libfacedetection (confidence of at least 0.7)" in said
+
+
 def test_without_its_package_only_two_detectors_are_refused() -> None:
     with patch.object(second_face_detector, "find_spec", return_value=None):
         Faces(kind="faces").check_inputs("subsets.x.filters.0", ["models"])

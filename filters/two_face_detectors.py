@@ -1,0 +1,36 @@
+"""Faces by two detectors: what the paper's filter finds together with `filters.second_face_detector`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from filters import second_face_detector as second
+from filters.faces import FacesFilter
+from shards.kinds.samples import Drop, Keep, Pixels, Verdict
+
+
+class TwoDetectorsFilter(FacesFilter):
+    """face_recognition's verdicts together with those of `filters.second_face_detector`.
+
+    The score of ``face`` and ``face-confirmed`` is face_recognition's, that of ``face-by-second`` libfacedetection's.
+    """
+
+    version: ClassVar[int] = 1
+    libraries: ClassVar[tuple[str, ...]] = (*FacesFilter.libraries, second.PACKAGE, "opencv-python")
+
+    def weights(self) -> dict[str, str]:
+        """As `FacesFilter.weights`, with those of the second detector."""
+        return {**super().weights(), **second.weights("filter faces: detectors")}
+
+    def _judge(self, pixels: Pixels) -> Verdict:
+        limit = self.settings.second_limit
+        if self.settings.detectors == "confirm":
+            if second.best_score(pixels) < limit:
+                return Keep()
+            verdict = super()._judge(pixels)
+            return Drop("face-confirmed", verdict.score) if isinstance(verdict, Drop) else verdict
+        # face_recognition first, so that ``face`` counts what the published filter rejects.
+        verdict = super()._judge(pixels)
+        if isinstance(verdict, Drop) or (score := second.best_score(pixels)) < limit:
+            return verdict
+        return Drop("face-by-second", score)
