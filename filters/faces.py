@@ -56,8 +56,9 @@ class Faces(Filter):
     37 faces: use it for video alone.
 
     detectors: whose finds count. ``published``: face_recognition alone, as in the paper. ``any-of``: a frame goes when
-    face_recognition or libfacedetection finds a face. ``confirm``: a frame goes when both do; libfacedetection, the
-    cheaper one, is asked first. second_limit: libfacedetection's finds count from this confidence on (0.2 to 1).
+    face_recognition or libfacedetection finds a face. ``confirm``: a frame goes when both do. face_recognition is asked
+    first, the other only where that leaves the verdict open. second_limit: libfacedetection's finds count from this
+    confidence on (0.2 to 1).
     """
 
     kind: Literal["faces"]

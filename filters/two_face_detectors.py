@@ -23,14 +23,12 @@ class TwoDetectorsFilter(FacesFilter):
         return {**super().weights(), **second.weights("filter faces: detectors")}
 
     def _judge(self, pixels: Pixels) -> Verdict:
-        limit = self.settings.second_limit
-        if self.settings.detectors == "confirm":
-            if second.best_score(pixels) < limit:
-                return Keep()
-            verdict = super()._judge(pixels)
-            return Drop("face-confirmed", verdict.score) if isinstance(verdict, Drop) else verdict
-        # face_recognition first, so that ``face`` counts what the published filter rejects.
+        # face_recognition first: on most frames it is the cheaper one.
         verdict = super()._judge(pixels)
-        if isinstance(verdict, Drop) or (score := second.best_score(pixels)) < limit:
+        seen, confirm = isinstance(verdict, Drop), self.settings.detectors == "confirm"
+        if seen != confirm:  # decided already
             return verdict
-        return Drop("face-by-second", score)
+        score = second.best_score(pixels)
+        if score < self.settings.second_limit:
+            return Keep()
+        return Drop("face-confirmed", verdict.score) if isinstance(verdict, Drop) else Drop("face-by-second", score)

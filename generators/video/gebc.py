@@ -75,7 +75,7 @@ class Boundary:
 class GebcGenerator(FramePairGenerator[Gebc]):
     """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, ...}]}``."""
 
-    version = 1
+    version = 2
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""

@@ -46,9 +46,11 @@ class Timeline:
     def nearest(self, wanted: Collection[float]) -> dict[float, int]:
         """Index of the frame nearest to each wanted time (s, player's clock); the earlier one of two as near.
 
-        Times are taken to the microsecond, so that binary fractions do not decide ties. Left out: times later than
+        Times are taken to the microsecond, and a tie is what that rounding can have moved off the exact middle, so that
+        neither binary fractions nor rates such as 30 a second decide ties. Left out: times later than
         `END_TOLERANCE` after the last frame ends, and what is no time at all (NaN, infinity).
         """
+        rounding = Fraction(1, MICROSECONDS) / self.time_base  # half a microsecond towards one, away from the other
         found = {}
         for seconds in wanted:
             if not math.isfinite(seconds) or not self.ticks:
@@ -59,7 +61,8 @@ class Timeline:
                 lasts = self.durations[-1] * self.time_base or 1 / self._rate
                 if (tick - self.ticks[-1]) * self.time_base - lasts > END_TOLERANCE:
                     continue
-            if right == len(self.ticks) or (right and tick - self.ticks[right - 1] <= self.ticks[right] - tick):
+            beyond = right == len(self.ticks)
+            if beyond or (right and tick - self.ticks[right - 1] <= self.ticks[right] - tick + rounding):
                 right -= 1
             found[seconds] = right
         return found

@@ -42,12 +42,12 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "rows": "e78db9cd81dd06da4b8affc6ca7609e781a04f4b90d731922ca3d77c3afcbfec",
     },
     "eq-gebc": {
-        "versions": {"gebc": 1, "motion-words": 1, "equal-captions": 1, "schema": 2},
+        "versions": {"gebc": 2, "motion-words": 1, "equal-captions": 1, "schema": 2},
         "tar": "06e001ec00763dcad0bdeb97ebd2ea9d1637fbc507bb27c1f5fa4b7722f32906",
         "rows": "3078505d09d5c93991f2507829a09167d38cfdf381171ed1ac7c66a5c4ee9409",
     },
     "eq-youcook2": {
-        "versions": {"youcook2": 1, "faces": 1, "schema": 2},
+        "versions": {"youcook2": 2, "faces": 1, "schema": 2},
         "tar": "dd508ff29f0db59b566be541b2b309f6019315e6d5e246f556f867cd8aa74516",
         "rows": "19827d1ef181e6ff40caaf98ec4c2e3f3302763d8b9760b6e43be7e102627e77",
     },

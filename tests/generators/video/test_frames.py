@@ -85,6 +85,16 @@ def test_of_two_frames_as_near_the_earlier_is_taken() -> None:
     assert timeline.nearest([0.05, 0.15, 0.1500011]) == {0.05: 0, 0.15: 1, 0.1500011: 2}
 
 
+@pytest.mark.parametrize("rate", [Fraction(24), Fraction(25), Fraction(30), Fraction(30000, 1001)])
+def test_an_exact_middle_means_the_earlier_frame_at_any_rate(rate: Fraction) -> None:
+    """1/60 s, the middle of the first two frames at 30 a second, is 0.016667 s to the microsecond: past the middle."""
+    timeline = Timeline(range(91), [1] * 91, 1 / rate, Fraction(0), rate, True)
+    middles = [float((n + Fraction(1, 2)) / rate) for n in range(90)]
+    assert list(timeline.nearest(middles).values()) == list(range(90))
+    after = [middle + 2e-6 for middle in middles]
+    assert list(timeline.nearest(after).values()) == list(range(1, 91))
+
+
 def test_addresses_of_one_frame_share_it(tmp_path: Path) -> None:
     first, second = taken(make_video(tmp_path / "a.mp4"), [0.4, 0.41])
     assert first is second
