@@ -74,7 +74,7 @@ class ActionGenome(FramePairSource):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `manifests.source.SourceSettings.how_made`: which frame a number means."""
-        return "Frame n is the n-th picture, counted from 1, that `ffmpeg -i VIDEO %06d.png` writes."
+        return "Frame n is the n-th picture, counted from 1, that `ffmpeg -i VIDEO %06d.png` writes.\n"
 
     def open(self, context: Context) -> ActionGenomeGenerator:
         """As `shards.contracts.Source.open`."""

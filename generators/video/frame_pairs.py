@@ -40,7 +40,7 @@ class FramePairSource(VideoFolderSource):
         return (
             "A time means the frame whose presentation time is nearest, of two equally near ones the earlier, to the "
             "microsecond; at most 0.5 s after the end of the last frame. Time 0 is the start of the file's earliest "
-            "stream, as in a player."
+            "stream, as in a player.\n"
         )
 
 
