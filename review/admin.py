@@ -128,6 +128,7 @@ def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> 
         given = [one for one in answers if one.answer == value]
         return tuple(f"{one.annotator} ({one.reason})" if one.reason else one.annotator for one in given)
 
+    # A single option comes last, at the right, as on the page of tasks.
     choices = tuple(
         Choice(
             value=one.value,
@@ -136,7 +137,7 @@ def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> 
             text=None if one.text is None else candidate.texts[one.text],
             voters=voters(one.value),
         )
-        for one in (*layout.options, *layout.extra)
+        for one in ((*layout.extra, *layout.options) if len(layout.options) == 1 else (*layout.options, *layout.extra))
     )
     texts = tuple(candidate.texts[number] for number in layout.texts)
     return Disagreement(task, texts, tuple(map(url, layout.images)), choices)

@@ -62,6 +62,7 @@ def test_a_disagreement_is_settled_with_one_click(tmp_path: Path, admin: TestCli
     html = admin.get("/admin").text
     assert html.count("<article") == 1
     assert "ben (not-visible)" in html
+    assert html.index('value="drop"') < html.index('value="keep"'), "drop is left of keep, as on the page of tasks"
     images = re.findall(r'<img src="(/admin/image/\w+)"', html)
     assert len(images) == 2
     assert admin.get(images[0]).content.startswith(b"\x89PNG")
