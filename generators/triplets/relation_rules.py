@@ -32,19 +32,19 @@ PLACES = _words(
 PICTURES = _words("close-up closeup illustration image photo photograph pic picture portrait selfie shot snapshot view")
 #: Parts of bodies and clothes: whoever is shown has them, said or not ("a man with hair").
 PARTS = _words(
-    """ankle arm back body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead fur hair hand
-    head hip hoof jaw knee lap leg lip mouth neck nose palm paw shoulder skin sleeve snout stomach tail thigh thumb
-    toe tongue tooth trunk waist wing wrist"""
+    """ankle arm back belly body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead fur hair
+    hand head hip hoof jaw knee lap leg lip mouth neck nose palm paw shoulder skin sleeve snout stomach tail thigh
+    thumb toe tongue tooth trunk waist wing wrist"""
 )
 #: Verbs that say what something is, not where it is or what it does, and that of being photographed.
 STATES = _words("be become seem pose")
-#: Prepositions and conjunctions of time, cause and likeness.
+#: Prepositions and conjunctions of time, cause, purpose and likeness.
 NOWHERE = _words(
-    """about after as because before concerning despite during except if like per regarding since than though unlike
+    """about after as because before concerning despite during except for if like per regarding since than though unlike
     until via when where while whilst without"""
 )
 #: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) into water".
-DIRECTIONS = _words("at away back down for from into off onto out past through to toward towards up")
+DIRECTIONS = _words("at away back down from into off onto out past through to toward towards up")
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:

@@ -55,6 +55,7 @@ def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
         ("dog", "with", "dog"),
         ("man", "during", "ball"),
         ("man", "while", "dog"),
+        ("man", "for", "dog"),
     ],
 )
 def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
