@@ -53,7 +53,7 @@ def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture
     for these, others, picture in ((*things, first), (*things[::-1], second)):
         numbers.append([number for number, one in enumerate(these, start=1) if changed(one, others)])
         casters = [these[number - 1] for number in numbers[-1]]
-        if casters and view.sun_strength > 0:
+        if casters and (view.sun_strength > 0 or view.background is not None):
             shadow |= Shadow([(one.points, one.model.faces) for one in casters], view.sun).covers(
                 unproject(picture.depth, view)
             )

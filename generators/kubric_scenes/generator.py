@@ -19,6 +19,7 @@ from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, 
 from generators.kubric_scenes.scene.bystanders import add_bystanders
 from generators.kubric_scenes.scene.composition import NoRoom, compose
 from generators.kubric_scenes.scene.look import Look
+from generators.kubric_scenes.scene.panorama import turned_with_sun
 from generators.kubric_scenes.scene.parts import Drawn, Picture, View
 from generators.kubric_scenes.scene.shadows import turn_sun
 from generators.kubric_scenes.scene.surroundings import record as surroundings
@@ -119,7 +120,7 @@ class KubricGenerator(Generator[Kubric]):
             expected = foresee(things, scene.view, FORESEEN)
             if refuted := self._prove(drawn, number, measure(things, scene.view, expected), expected, len(bystanders)):
                 return refuted
-        view = turn_sun(scene.view, *both)
+        view = turned_with_sun(scene.view, turn_sun(scene.view, *both))
         pictures, instances = [], []
         for number, things in enumerate(both):
             picture = self._studio.render(view, [thing.placement for thing in things], noise)

@@ -14,10 +14,11 @@ from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.look import PLAIN, Look
 from generators.kubric_scenes.scene.models import Model, model_of
+from generators.kubric_scenes.scene.panorama import lit_by_background
 from generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View, vector
 from generators.kubric_scenes.scene.settle import resting_place, settle
 from generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH, sample_shot
-from generators.kubric_scenes.scene.surroundings import lit_by_sun_and_sky, sample_ground
+from generators.kubric_scenes.scene.surroundings import lit_by_sun_and_sky, sample_azimuth, sample_ground
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
 ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
@@ -99,10 +100,10 @@ def compose(
         view = lit_by_sun_and_sky(view, rng)
     if look.grounds:
         view = replace(view, ground=sample_ground(look.grounds, rng))
-    if backgrounds:
-        background = backgrounds[int(rng.integers(len(backgrounds)))]
-        view = replace(view, background=background, sun_strength=0.0, sky=None, ground=None)  # it brings them all
-    view = replace(view, background_yaw=float(rng.uniform(0, 2 * math.pi)))
+    background = backgrounds[int(rng.integers(len(backgrounds)))] if backgrounds else None
+    azimuth = sample_azimuth(rng)
+    if background is not None:
+        view = lit_by_background(view, background, azimuth)
     if attempt >= UNTURNED:
         look = look.model_copy(update={"turns": "facing"})
     if drawn.aspect == "counting":

@@ -70,7 +70,7 @@ def _colour(hue: float, saturation: float, lightness: float) -> Colour:
 
 def lit_by_sun_and_sky(view: View, rng: np.random.Generator) -> View:
     """The view under another sun, hard or soft, and a sky that is the bluer, the more of the light the sun gives."""
-    azimuth, height = (math.radians(rng.uniform(*one)) for one in (SUN_AZIMUTH, SUN_HEIGHT))
+    azimuth, height = sample_azimuth(rng), math.radians(rng.uniform(*SUN_HEIGHT))
     angle = math.radians(math.exp(rng.uniform(*np.log(SUN_ANGLES))))
     lit, sunny = rng.uniform(*LIT), rng.uniform(*SUNNY)
     clear = (sunny - SUNNY[0]) / (SUNNY[1] - SUNNY[0])
@@ -86,6 +86,11 @@ def lit_by_sun_and_sky(view: View, rng: np.random.Generator) -> View:
         sun_colour=vector(_WARM + warm * (_WHITE - _WARM)),
         sky=Sky(vector(zenith * even), vector(horizon * even)),
     )
+
+
+def sample_azimuth(rng: np.random.Generator) -> float:
+    """Where light comes from around Z, radians from +X."""
+    return math.radians(rng.uniform(*SUN_AZIMUTH))
 
 
 def sun_at(azimuth: float, height: float) -> Vector:

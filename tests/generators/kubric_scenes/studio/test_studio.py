@@ -17,6 +17,7 @@ import pytest
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.scene.look import MATERIALS
+from generators.kubric_scenes.scene.panorama import lit_by_background
 from generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
 from generators.kubric_scenes.studio.studio import Studio
 from manifests.errors import WrongUse
@@ -175,6 +176,22 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
             with pytest.raises(WrongUse, match=r"broken\.hdr is damaged; give HDRI"):
                 studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
     assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
+
+
+def test_shadows_fall_away_from_the_light_of_a_background(shelf: AssetShelf, tmp_path: Path) -> None:
+    panorama = np.full((64, 128, 3), 0.1, np.float32)
+    panorama[14:17, 40:43] = 400.0
+    panorama[32:] = 0.4
+    cv2.imwrite(str(tmp_path / "lamp.hdr"), panorama)
+    above = replace(VIEW, camera=(0.0, -0.5, 7.0), target=(0.0, 0.0, 0.0))
+    view = lit_by_background(above, tmp_path / "lamp.hdr", -2.0)
+    studio = open_studio(shelf)
+    box = replace(BOX, position=(0.0, 0.0, 0.25))
+    shade = [studio.render(view, things, seed=1).pixels.astype(int).sum(axis=2) for things in ([], [box])]
+    rows, columns = np.nonzero((shade[0] - shade[1] > 60) & (studio.render(view, [box], seed=1).instances == 0))
+    shadow = np.array([columns.mean() - SIZE[0] / 2, SIZE[1] / 2 - rows.mean()])  # right and up, as +X and +Y
+    light = np.array(view.sun[:2])
+    assert shadow @ light < -0.9 * np.linalg.norm(shadow) * np.linalg.norm(light)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
