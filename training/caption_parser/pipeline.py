@@ -14,6 +14,27 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 SETTINGS = Path(__file__).with_name("settings.cfg")
+META = {
+    "name": "captions_sm",
+    "version": "0.2.0",
+    "description": "Small English pipeline for image captions: tagger, morphologiser, lemmatiser and a parser with "
+    "ClearNLP-style labels.",
+    "license": "CC BY-SA 4.0",
+    "sources": [
+        {
+            "name": "UD English EWT",
+            "url": "universaldependencies.org",
+            "license": "CC BY-SA 4.0",
+            "author": "Natalia Silveira et al.",
+        },
+        {
+            "name": "COCO captions",
+            "url": "cocodataset.org",
+            "license": "CC BY 4.0",
+            "author": "COCO Consortium",
+        },
+    ],
+}
 MEASURES = ("tag_acc", "pos_acc", "lemma_acc", "dep_uas", "dep_las")
 
 
@@ -63,7 +84,14 @@ def train(
     fix_random_seed(seed)
     nlp = init_nlp(config)
     spacy_train(nlp, scratch / "out")
-    return spacy.load(scratch / "out" / "model-last")
+    return named(spacy.load(scratch / "out" / "model-last"))
+
+
+def named(nlp: Language) -> Language:
+    """A pipeline that says what it is, and no longer where its sentences lay."""
+    nlp.meta.update(META)
+    nlp.config["paths"].update({"train": None, "dev": None})
+    return nlp
 
 
 def measure(nlp: Language, sentences: Sequence[Sentence]) -> dict[str, float]:
