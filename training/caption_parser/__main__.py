@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from generators.scene_graphs.relations import find_pipeline
 from manifests.errors import TwinsetError, WrongUse
+from shards.models.spacy_pipelines import find_pipeline
 from training.caption_parser.corpus import CorpusSettings, part, training_sentences
 
 _PARSERS = ("en_ewt_sm", "en_core_web_sm")

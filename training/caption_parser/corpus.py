@@ -9,8 +9,8 @@ from pathlib import Path
 
 from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.relations import find_pipeline
 from manifests.errors import WrongUse
+from shards.models.spacy_pipelines import find_pipeline
 from training.caption_parser.agreement import agreed
 from training.caption_parser.conversion import read_treebank
 from training.caption_parser.grammar import captions as captions_of_grammar

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from generators.scene_graphs.relations import find_pipeline
+from shards.models.spacy_pipelines import find_pipeline
 from training.caption_parser.trees import Sentence, as_doc, documents
 
 if TYPE_CHECKING:

@@ -83,3 +83,16 @@ def test_workers_do_without_torch() -> None:
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
     assert EMBEDDED in find_pipeline().source
+
+
+def test_verbs_that_may_be_nouns_are_read_as_verbs(small_parser: SceneGraphParser) -> None:
+    captions = (
+        "A fox pounces on a vole in the snow", "The preacher preaches to a small crowd", "A hiker treks up a rocky trail",
+        "A baby naps on her father's chest", "A boy vaults over a low gate", "A bird nests under the roof",
+        "Two men box in a ring", "Some children wade in the creek", "Three women shop for shoes",
+        "A woman in a robe irons a shirt", "An old lady in a straw hat waters her roses", "Black cows graze beside a barn",
+    )  # fmt: skip
+    for doc, _ in small_parser.graphs(captions):
+        (root,) = [token for token in doc if token.head == token]
+        subjects = [token.lemma_ for token in root.children if token.dep_ == "nsubj"]
+        assert root.pos_ == "VERB" and len(subjects) == 1, doc.text
