@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shards.models.spacy_pipelines import find_pipeline
 from training.caption_parser.trees import Sentence, as_doc, documents
@@ -35,6 +35,8 @@ META = {
         },
     ],
 }
+#: What `en_core_web_sm`, whose lemmas are learned, takes for forms of "rid".
+LEMMAS = {"riding": "ride", "rides": "ride"}
 MEASURES = ("tag_acc", "pos_acc", "lemma_acc", "dep_uas", "dep_las")
 
 
@@ -88,9 +90,13 @@ def train(
 
 
 def named(nlp: Language) -> Language:
-    """A pipeline that says what it is, and no longer where its sentences lay."""
+    """A pipeline that says what it is, no longer where its sentences lay, and knows `LEMMAS`."""
     nlp.meta.update(META)
     nlp.config["paths"].update({"train": None, "dev": None})
+    if "attribute_ruler" not in nlp.pipe_names:
+        ruler: Any = nlp.add_pipe("attribute_ruler")
+        for form, lemma in LEMMAS.items():
+            ruler.add([[{"LOWER": form}]], {"LEMMA": lemma})
     return nlp
 
 
