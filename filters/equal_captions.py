@@ -52,4 +52,5 @@ def words(caption: str) -> tuple[str, ...]:
 
 
 def led_by(captions: tuple[str, ...], first: int) -> tuple[str, ...]:
+    """The captions with the one at a place moved to the front."""
     return (captions[first], *captions[:first], *captions[first + 1 :])

@@ -85,6 +85,7 @@ class EqualLemmasFilter(CaptionFilter):
         return {"pipeline": self._pipeline.digest}
 
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
+        """The candidate, led by two captions that differ, or ``equal-lemmas``."""
         sides = candidate.captions0, candidate.captions1
         forms0, forms1 = ([forms(caption, self._pipeline) for caption in side] for side in sides)
         alike = [[say_alike(one, other) for other in forms1] for one in forms0]

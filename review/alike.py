@@ -27,7 +27,7 @@ def alike(images: Sequence[Picture], one_source: bool) -> tuple[Picture, ...]:
     """
     try:
         opened = [_opened(one) for one in images]
-    except Exception:  # there is no end to what a broken image makes Pillow raise
+    except Exception:  # a broken image can make Pillow raise nearly anything
         return tuple(map(unmarked, images))
     if one_source and len({(one.media_type, seen.size) for one, seen in zip(images, opened, strict=True)}) == 1:
         return tuple(map(unmarked, images))
@@ -51,7 +51,7 @@ def _opened(image: Picture) -> Image.Image:
 
 
 def _written(seen: Image.Image, longest: int) -> Picture:
-    """An image whose longer side has so many pixels, as JPEG."""
+    """An image as JPEG. longest: its longer side, pixels."""
     scale = longest / max(seen.size)
     size = max(round(seen.width * scale), 1), max(round(seen.height * scale), 1)
     content = io.BytesIO()

@@ -24,8 +24,8 @@ class Relations:
 
     subject, object, subject_lemma, object_lemma, predicate, predicate_lemma: numbers in ``words``, which is sorted.
     caption: row in ``texts``, the captions that have relations (columns `TEXTS`). image: equal for relations of one
-    image id. names: how many of these ids there are. captions: how many were parsed. facts: None where the stage was
-    made before it told them.
+    image id. names: how many of these ids there are. captions: how many were parsed. facts: None for a table of an
+    earlier version, which lacks their columns.
     """
 
     subject: Codes

@@ -46,7 +46,7 @@ class Pool:
         Args:
             relations, ratings, rules: to mine by.
             min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
-            min_support: strict: how many photos say a subject with an object, for their relations to be mined.
+            min_support: strict: photos whose captions must relate a subject to an object.
 
         Raises:
             WrongUse: the strict rules are asked for, and the relations come without what these ask.

@@ -33,7 +33,7 @@ class Triplets(Source):
     images: folder of the captions' images, or of tars of them; only an index of triplets is made when absent.
     rules: ``strict``, or ``published`` as the authors' code has it; the card says what differs. threshold: that
     the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: photos
-    whose captions must say a subject with an object, under the strict rules.
+    whose captions must relate a subject to an object, under the strict rules.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """

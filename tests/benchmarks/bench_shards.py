@@ -47,7 +47,7 @@ STEPS = ("build", "build again", "status")
 
 
 class TinyPairs(Source):
-    """So many pairs of 8 × 8 pixels."""
+    """Pairs of 8 × 8 pixels. pairs: their number."""
 
     kind: Literal["tiny-pairs"]
     licence: str = "none"

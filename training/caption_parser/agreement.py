@@ -82,8 +82,11 @@ def _normalised(doc: Doc) -> list[tuple[int, str]]:
 
 
 def is_plausible(doc: Doc) -> bool:
-    """Whether a parse has one root and no mistake that shows by itself: ``a`` before a plural, as where *pounces* was
-    taken for a noun, or two finite verbs side by side."""
+    """Whether a parse has one root and no mistake that shows by itself.
+
+    Such are ``a`` before a plural or a finite verb, as where *pounces* was taken for a noun; a space as a token; and a
+    dependency without a label (``dep``).
+    """
     if sum(token.head == token for token in doc) != 1:
         return False
     return not any(

@@ -30,6 +30,7 @@ class Token:
 
 
 Sentence = list[Token]
+SIZES = (1, 1, 1, 2, 3)  # sentences a document; most captions are one sentence
 
 
 def is_tree(sentence: Sequence[Token]) -> bool:
@@ -93,17 +94,13 @@ def as_doc(vocab: Vocab, sentences: Sequence[Sentence]) -> Doc:
     )
 
 
-def documents(vocab: Vocab, sentences: Iterable[Sentence], rng: random.Random, alone: int = 3) -> list[Doc]:
-    """Documents of one to three sentences, so that a parser learns to tell sentences apart.
-
-    alone: of this many and two more documents, this many hold one sentence; 0 means that all do.
-    """
-    sizes = [1] * alone + [2, 3] if alone else [1]
+def documents(vocab: Vocab, sentences: Iterable[Sentence], rng: random.Random) -> list[Doc]:
+    """Documents of one to three sentences, so that a parser learns to tell sentences apart."""
     found: list[Doc] = []
     held: list[Sentence] = []
     for sentence in sentences:
         held.append(sentence)
-        if len(held) >= rng.choice(sizes):
+        if len(held) >= rng.choice(SIZES):
             found.append(as_doc(vocab, held))
             held = []
     if held:

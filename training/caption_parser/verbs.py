@@ -107,9 +107,11 @@ class VerbPhrases(Phrases):
         return self.thing(names, words.ABOUT_THINGS)
 
     def present(self, lemma: str, many: bool) -> Node:
+        """A verb in the present tense. many: whether its subject is plural, as in `be`."""
         return word(lemma, "VBP") if many else word(third_person(lemma), "VBZ", lemma)
 
     def be(self, many: bool) -> Node:
+        """``is`` or ``are``."""
         return word("are", "VBP", "be", "AUX") if many else word("is", "VBZ", "be", "AUX")
 
     def with_phrase(self) -> tuple[str, Node]:
@@ -126,8 +128,10 @@ class VerbPhrases(Phrases):
 
 
 def infinitive(lemma: str) -> Node:
+    """A verb without an ending: ``ride``."""
     return word(lemma, "VB")
 
 
 def gerund(lemma: str) -> Node:
+    """A verb that ends in -ing: ``riding``."""
     return word(participle(lemma), "VBG", lemma)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.scene.camera import project
+from generators.kubric_scenes.scene.camera import axes, project
 from generators.kubric_scenes.scene.composition import Standing
 from generators.kubric_scenes.scene.look import Look
 from generators.kubric_scenes.scene.models import model_of
@@ -20,8 +20,10 @@ from generators.kubric_scenes.scene.parts import Drawn, Points, Thing, View
 TRIED = 60  # spots for each
 INSIDE = 0.95  # of half a picture, from its centre: what a bystander may reach to
 APART = 0.03  # half pictures between a bystander and anything else
+PICTURE = 4.0  # area of a picture, in squares of half its width
 CLEAR = 0.25  # scene units on the floor between a bystander and all that captions name, and what lies between these
 LEAST, MOST = 0.008, 1.0  # area of its box: of the picture at least; of the largest named thing's at most
+FLATTEST = 0.05  # fall of a ray to the floor for each unit forward: what is nearer to the horizon is too far away
 _Box = NDArray[np.float64]  # left, top, right, bottom, in half pictures from the centre
 
 
@@ -39,7 +41,7 @@ def add_bystanders(
         things: of either image.
         view: through which both are seen.
     """
-    names = strangers(drawn, shelf)
+    names = unnamed_objects(drawn, shelf)
     if not look.bystanders or not names:
         return ()
     taken = [_box(thing.points, view) for image in things for thing in image]
@@ -57,7 +59,7 @@ def add_bystanders(
                 continue
             standing = Standing(thing, model, model.on_floor(*spot, turned))
             box = _box(standing.points, view)
-            if np.abs(box).max() > INSIDE or not 4 * LEAST < _area(box) < MOST * largest:
+            if np.abs(box).max() > INSIDE or not PICTURE * LEAST < _area(box) < MOST * largest:
                 continue
             if any(_meet(box, other) for other in taken) or any(_within(standing.points, hull) for hull in hulls):
                 continue
@@ -67,7 +69,7 @@ def add_bystanders(
     return tuple(found)
 
 
-def strangers(drawn: Drawn, shelf: AssetShelf) -> list[str]:
+def unnamed_objects(drawn: Drawn, shelf: AssetShelf) -> list[str]:
     """Names of the general list that can be shown and share neither kind nor noun with what the captions name."""
     vocabulary = load_vocabulary()
     named = [thing.name for thing in (drawn.object0, drawn.object1, drawn.subject) if thing is not None]
@@ -86,14 +88,14 @@ def _thing(name: str, shelf: AssetShelf, rng: np.random.Generator) -> Thing:
 
 
 def _on_floor(pixel: Points, view: View) -> tuple[float, float] | None:
-    """What of the floor (x, y) is seen at a place in the picture; None above the horizon."""
-    camera, target = np.asarray(view.camera), np.asarray(view.target)
-    forward = (target - camera) / np.linalg.norm(target - camera)
-    right = np.cross(forward, [0.0, 0.0, 1.0])
-    right = right / np.linalg.norm(right)
+    """What of the floor (x, y) is seen at a place in the picture; None above the horizon or too near to it.
+
+    pixel: to the right and down from the picture's centre, in half pictures.
+    """
+    camera, (right, up, forward) = np.asarray(view.camera), axes(view).T
     half = view.sensor_width / 2 / view.focal_length
-    ray = forward + half * (pixel[0] * right - pixel[1] * np.cross(right, forward))
-    if ray[2] > -0.05:
+    ray = forward + half * (pixel[0] * right - pixel[1] * up)
+    if ray[2] > -FLATTEST:
         return None
     x, y, _ = camera - ray * camera[2] / ray[2]
     return float(x), float(y)

@@ -59,7 +59,7 @@ def project(points: Points, view: View, resolution: int) -> tuple[Points, Points
     points: (n, 3) in scene units. Returns (n, 2) pixel coordinates, (0, 0) the upper left corner of the picture, and
     (n,) distances to the camera plane.
     """
-    seen = (points - np.asarray(view.camera)) @ _axes(view)
+    seen = (points - np.asarray(view.camera)) @ axes(view)
     scale = resolution * view.focal_length / view.sensor_width / seen[:, 2]
     return np.stack([resolution / 2 + seen[:, 0] * scale, resolution / 2 - seen[:, 1] * scale], axis=1), seen[:, 2]
 
@@ -73,11 +73,11 @@ def unproject(depth: NDArray[np.float32], view: View) -> Points:
     middles = (np.arange(resolution) + 0.5 - resolution / 2) * view.sensor_width / view.focal_length / resolution
     right, up = np.meshgrid(middles, -middles)
     seen = np.stack([right, up, np.ones_like(right)], axis=2) * depth[..., None]
-    points: Points = seen @ _axes(view).T + np.asarray(view.camera)
+    points: Points = seen @ axes(view).T + np.asarray(view.camera)
     return points
 
 
-def _axes(view: View) -> Points:
+def axes(view: View) -> Points:
     """Right, up and forward of the camera in the scene, the columns of a (3, 3) matrix."""
     forward = np.asarray(view.target) - np.asarray(view.camera)
     forward = forward / np.linalg.norm(forward)

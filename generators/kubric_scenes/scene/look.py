@@ -22,7 +22,7 @@ class Look(Settings):
 
     grounds: materials, of which each pair has one; none for a plain floor in a muted colour. light: ``varied`` is sun
     and sky, hard or soft, high or low; ``soft`` one mild light. camera: ``varied`` in height, lens, distance and aim;
-    ``steady`` from afar and above. bystanders: at most so many objects that no caption names. turns: ``free`` turns
+    ``steady`` from afar and above. bystanders: the most objects that no caption names. turns: ``free`` turns
     things around the vertical axis; ``facing`` only a little away from how they face the viewer.
     """
 

@@ -12,7 +12,7 @@ from generators.kubric_scenes.assets.shelf import AssetShelf
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from generators.kubric_scenes.proof import foresee, measure
-from generators.kubric_scenes.scene.bystanders import add_bystanders, strangers
+from generators.kubric_scenes.scene.bystanders import add_bystanders, unnamed_objects
 from generators.kubric_scenes.scene.composition import NoRoom, compose
 from generators.kubric_scenes.scene.look import Look
 from generators.kubric_scenes.scene.parts import Drawn, Thing
@@ -26,7 +26,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> AssetShelf:
 
 def test_no_bystander_is_what_a_caption_names(shelf: AssetShelf) -> None:
     shoe, toy = Thing("brown shoe", "brown-shoe"), Thing("green turtle toy", "green-turtle-toy")
-    names = strangers(Drawn("attribute", shoe, shoe, toy, "left", "left", 1, 1), shelf)
+    names = unnamed_objects(Drawn("attribute", shoe, shoe, toy, "left", "left", 1, 1), shelf)
     vocabulary = load_vocabulary()
     assert len(names) > 10
     assert not any(vocabulary.entry(name).kind == "shoe" or name.endswith(("shoe", " toy")) for name in names)
