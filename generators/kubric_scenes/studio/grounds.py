@@ -73,8 +73,8 @@ def _cloth(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
 def _grass(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
     # Blades lie two ways; both bend alike, which is cheaper than bending each.
     bent = nodes.add("TexNoise", {"noise_dimensions": "2D"}, Vector=position, Scale=7.0, Detail=0.0)["Color"]
-    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.16, 0.16, 0.0), _2=position)[0]
-    layers = [nodes.noise(nodes.placed(swayed, (0.3, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.7)]
+    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.07, 0.07, 0.0), _2=position)[0]
+    layers = [nodes.noise(nodes.placed(swayed, (0.2, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.7)]
     height = nodes.math("MAXIMUM", *layers)
     tall = nodes.between(height, 0.4, 0.8)
     lawn = nodes.mix(tall, ground.dark, ground.light)
