@@ -17,6 +17,7 @@ STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at m
 FOCAL_LENGTHS = (45.0, 90.0)  # of varied cameras, likewise what follows
 ELEVATIONS = (20.0, 44.0)
 FILLS = (0.56, 0.82)
+NEARER = 0.06  # more of the least fill for each further try, so that nothing is too small
 ASIDE = 0.08  # half pictures to the left or right: farther off, "in front" would be to one side
 BORDER = 0.92  # of half a picture: as far down as what a camera sees may be moved
 FLATTER = 0.32  # of half the angle of view: rays to the upper part of what is seen are flatter by up to this much
@@ -49,6 +50,6 @@ def sample_shot(look: Look, attempt: int, rng: np.random.Generator) -> Shot:
     # Even in the width of what is seen, not in millimetres.
     focal_length = 1 / rng.uniform(1 / FOCAL_LENGTHS[1], 1 / FOCAL_LENGTHS[0])
     elevation = min(STEEPEST, rng.uniform(*ELEVATIONS) + steeper)
-    filled = rng.uniform(*FILLS)
+    filled = rng.uniform(min(FILLS[0] + NEARER * attempt, FILLS[1]), FILLS[1])
     aside = float(rng.uniform(-ASIDE, ASIDE)), float(rng.uniform(-0.3, 1.0) * (BORDER - filled))
     return Shot(float(focal_length), math.radians(elevation), float(filled), aside)
