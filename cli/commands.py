@@ -40,9 +40,9 @@ def build(asked: argparse.Namespace) -> None:
 def parse(asked: argparse.Namespace) -> None:
     """``twinset parse``: a build of one stage, the scene graphs of captions."""
     source: dict[str, Any] = {"kind": "scene-graphs", "captions": [os.path.abspath(path) for path in asked.captions]}
-    if asked.pipeline is not None:
-        folder = Path(asked.pipeline).is_dir()
-        source["pipeline"] = os.path.abspath(asked.pipeline) if folder else asked.pipeline
+    for name in ("pipeline", "confirm"):
+        if (value := getattr(asked, name)) is not None:
+            source[name] = os.path.abspath(value) if Path(value).is_dir() else value
     raw = {"name": "parse", "subsets": {GRAPHS: {"source": source, "shard_size": 2048}}}
     counts = _built(parse_recipe(raw), asked.to, asked.workers, "threads")
     left_out = twinset.status(asked.to)["subsets"][GRAPHS]["examples"]

@@ -125,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL of the relations"
     )
     parsing.add_argument("--pipeline", metavar="NAME|PATH", help="installed spaCy pipeline, or its folder")
+    parsing.add_argument("--confirm", metavar="NAME|PATH", help="second pipeline: says whether it finds each relation")
     parsing.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     for added in (building, parsing):
         added.add_argument(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from cli.main import main
@@ -194,6 +195,9 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
     assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
     assert "captions.jsonl line 2: left out, not-json\n" in said.err
     assert main(command) == 0  # resumes
+    second = [*command[:2], "--to", str(tmp_path / "second"), "--confirm", "en_ewt_sm"]
+    assert main(second) == 0
+    assert pq.read_table(tmp_path / "second/scene-graphs/_meta/index.parquet")["confirmed"].to_pylist() == [True]
 
 
 @pytest.mark.parametrize("count", ["-1", "two", "1.5", ""])
