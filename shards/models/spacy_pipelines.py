@@ -45,14 +45,27 @@ def find_pipeline(name: str = EMBEDDED) -> Pipeline:
     if name in ALL_EMBEDDED:
         folder = parsers_folder() / name
         return _pipeline(name, str(folder), folder)
-    if name.isidentifier() and (spec := importlib.util.find_spec(name)) is not None and spec.origin is not None:
-        return _pipeline(name, name, Path(spec.origin).parent)
+    if (package := _package(name)) is not None:
+        if not any(package.glob("*/config.cfg")) and not (package / "config.cfg").is_file():
+            raise WrongUse(f"pipeline {name}: a package without a spaCy pipeline, which has a config.cfg; {REMEDY}")
+        return _pipeline(name, name, package)
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
             raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
         return _pipeline(name, str(folder.resolve()), folder)
     raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+
+
+def _package(name: str) -> Path | None:
+    """The folder of an installed package; None where there is none, or it is a single module."""
+    try:
+        spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    except ValueError:  # of __main__
+        return None
+    if spec is None or spec.origin is None or not spec.submodule_search_locations:  # a mere folder has no origin
+        return None
+    return Path(spec.origin).parent
 
 
 def import_spacy_alone() -> None:

@@ -53,7 +53,9 @@ def test_a_pipeline_by_the_name_of_a_package(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_is_no_pipeline(tmp_path: Path) -> None:
-    for name in ("en_core_web_zz", "../gone", "json.decoder"):
+    with pytest.raises(WrongUse, match="json: a package without a spaCy pipeline"):
+        find_pipeline("json")
+    for name in ("en_core_web_zz", "../gone", "json.decoder", "sys", "__main__"):
         with pytest.raises(
             WrongUse, match=f"{name}: neither an installed package nor a folder; .*nothing is downloaded"
         ):
