@@ -136,9 +136,12 @@ class ReviewQueue:
         return known[1]
 
     def _others(self, task: ReviewTask, annotator: str, now: float) -> dict[str, float]:
-        """The others who were shown a task lately, and until when (s) it is kept for each."""
-        leases = self._store.leases().get(task.asked, {})
-        return {name: until for name, until in leases.items() if until > now and name != annotator}
+        """The others who were shown a task lately, and until when (s) it is kept for each.
+
+        What lasts longer than a lease can was written before the clock was set back.
+        """
+        leases, latest = self._store.leases().get(task.asked, {}), now + LEASE_SECONDS
+        return {name: until for name, until in leases.items() if now < until <= latest and name != annotator}
 
 
 def _band(task: ReviewTask) -> int:

@@ -186,6 +186,8 @@ class AnswerStore:
             for row in self._connection.execute(f"SELECT {_ALL} FROM answers"):
                 self._hold(_answer(row))
             for *asked, annotator, until in self._connection.execute("SELECT * FROM leases"):
+                if not isinstance(until, float):
+                    raise ValueError(f"until of a lease is {str(until)[:40]!r}, not a number")
                 stage, task, binding = asked
                 self._leases.setdefault((stage, task, binding), {})[annotator] = until
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import re
 
-#: Number, secret of eight to ten hexadecimal digits, and size; no word is among the names that it matches.
-_FLICKR_NAME = re.compile(r"(?:https?://[^/]*flickr\.com/(?:[^/]*/)*)?(\d+)_[0-9a-f]{8,10}(?:_[a-z0-9])?(\.[A-Za-z]+)")
+#: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
+#: has ten, none of them padding, after a number as long as Flickr's: frames and dates are written so
+#: (``12_00000345.jpg``, ``1_20230101.jpg``).
+_FLICKR_NAME = re.compile(
+    r"(?:https?://[^/]*flickr\.com/(?:[^/]*/)*)?(\d+(?=_\d*[a-f])|\d{7,}(?=_(?!00)\d{10}(?!\d)))"
+    r"_[0-9a-f]{8,10}(?:_[a-z0-9])?(\.[A-Za-z]+)"
+)
 
 
 def photo_of(image_id: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from generators.decisions.answers import Answer
+from manifests.errors import WrongUse
 from review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
 from review.store import AnswerStore
 from review.tasks import ReviewTask
@@ -100,6 +103,25 @@ def test_a_restart_hands_out_no_task_that_somebody_was_shown(tmp_path: Path, tas
     assert {one.id for one in again.next("ben", 40)} == {one.id for one in tasks} - {one.id for one in shown}
     again.clock.now += LEASE_SECONDS
     assert len(again.next("ben", 40)) == 39, "a lease ends as if nothing had been restarted"
+
+
+def test_a_clock_that_is_set_back_keeps_no_task_from_others(tmp_path: Path, tasks: Sequence[ReviewTask]) -> None:
+    room = Room(tmp_path, tasks)
+    room.clock.now = 86_400.0
+    room.next("anna", 40)
+    room.clock.now = 0.0
+    assert room.queue.elsewhere(room.tasks, room.store.held(), "ben") == []
+    assert len(room.next("ben", 40)) == 40
+
+
+def test_a_lease_without_a_time_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "answers.sqlite"
+    AnswerStore(place).close()
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("INSERT INTO leases VALUES ('s', 't', 'b', 'anna', 'tomorrow')")
+        connection.commit()
+    with pytest.raises(WrongUse, match="until of a lease is 'tomorrow', not a number"):
+        AnswerStore(place)
 
 
 def test_the_overlap_is_answered_by_several_and_everything_else_once(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ _OF_CLAUSE = {
     "nsubj", "nsubjpass", "csubj", "csubjpass", "aux", "auxpass", "punct", "mark", "advcl", "cc", "conj", "expl",
     "parataxis", "ccomp", "intj", "dep",
 }  # fmt: skip
+_PARTS_OF_SPEECH = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
 _POSSESSIVE = {"'s", "’s", "'"}
 _ADVERBS_BEFORE_TO = {"next", "close", "prior", "due", "instead", "out", "ahead", "along", "together", "such"}
 _PREPOSITIONS_OF_CLAUSES = {
@@ -56,21 +57,24 @@ def read_treebank(path: Path) -> Iterator[Sentence]:
     Raises `WrongUse` when there is no such file or a line is not of CoNLL-U.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8-sig") as stream:
+            lines = stream.read().split("\n")
     except OSError as error:
         raise WrongUse(f"{path}: cannot be read ({error.strerror}); give the folder of a UD treebank") from error
+    except UnicodeDecodeError as error:
+        raise WrongUse(f"{path}: not UTF-8 ({error}); get the treebank again") from error
     words: list[_Word] = []
     for number, line in enumerate([*lines, ""], 1):
-        if line and line[0] != "#":
-            columns = line.split("\t")
-            if len(columns) != 10:
-                raise WrongUse(f"{path}:{number}: {len(columns)} columns, CoNLL-U has 10; get the treebank again")
-            if columns[0].isdigit():  # not a range of words, nor an empty node
-                words.append(_word(columns))
-        elif not line and words:
-            if sentence := convert(words):
-                yield sentence
-            words = []
+        try:
+            if line and line[0] != "#":
+                words += _words(line)
+            elif not line and words:
+                _check_heads(words)
+                if sentence := convert(words):
+                    yield sentence
+                words = []
+        except ValueError as error:
+            raise WrongUse(f"{path}:{number}: {error}; get the treebank again") from error
 
 
 def convert(words: list[_Word]) -> Sentence | None:
@@ -96,11 +100,25 @@ def convert(words: list[_Word]) -> Sentence | None:
     return sentence if is_tree(sentence) else None
 
 
-def _word(columns: list[str]) -> _Word:
-    _, form, lemma, pos, tag, _, head, relation, _, other = columns
+def _words(line: str) -> list[_Word]:
+    """The word of a line; none of a range of words, or of an empty node. Raises ValueError for a line that is wrong."""
+    columns = line.split("\t")
+    if len(columns) != 10:
+        raise ValueError(f"{len(columns)} columns, CoNLL-U has 10")
+    place, form, lemma, pos, tag, _, head, relation, _, other = columns
+    if not place.isdecimal():
+        return []
+    if not form or pos not in _PARTS_OF_SPEECH or not head.isdecimal():
+        raise ValueError(f"form {form[:40]!r}, part of speech {pos[:40]!r} and head {head[:40]!r} are not a word's")
     label = _LABELS.get(relation) or _LABELS.get(relation.partition(":")[0], "dep")
     lemma = lemma if lemma != "_" else form.lower()
-    return _Word(form, lemma, pos, tag, int(head) - 1, relation, label, "SpaceAfter=No" not in other)
+    return [_Word(form, lemma, pos, tag, int(head) - 1, relation, label, "SpaceAfter=No" not in other)]
+
+
+def _check_heads(words: list[_Word]) -> None:
+    """Raise ValueError where the head of a word lies outside of the sentence above a line."""
+    if (most := max(word.head for word in words)) >= len(words):
+        raise ValueError(f"head {most + 1} of a sentence of {len(words)} words")
 
 
 def _children(words: list[_Word], head: int) -> list[int]:

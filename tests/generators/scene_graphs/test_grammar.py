@@ -59,5 +59,8 @@ def test_names_of_one_photo() -> None:
     assert {photo_of(name) for name in names} == {"1000268201.jpg"}
     address = "https://farm4.staticflickr.com/3201/1000268201_693b08cb0e_z.jpg"
     assert photo_of(address) == "1000268201.jpg"
-    for other in ("000000179765.jpg", "179765", "COCO_val2014_000000179765.jpg", "http://example.org/1_693b08cb0e.jpg"):
+    assert photo_of("1000268201_1692314159.jpg") == "1000268201.jpg"
+    different = ("12_00000345.jpg", "1000268201_00000345.jpg", "1000268201_0000000345.jpg", "1_20230101.jpg")
+    others = ("000000179765.jpg", "179765", "COCO_val2014_000000179765.jpg", "http://example.org/1_693b08cb0e.jpg")
+    for other in (*different, *others, "1_1692314159.jpg"):
         assert photo_of(other) == other

@@ -60,9 +60,19 @@ def test_conversion(converted: Sentence, tmp_path: Path) -> None:
     ]  # fmt: skip
     with pytest.raises(WrongUse, match=r"0 files \*-ud-dev\.conllu; give the folder of one UD English treebank"):
         part(tmp_path, "dev")
-    (tmp_path / "broken").write_text("1\tA\n")
-    with pytest.raises(WrongUse, match=r"broken:1: 2 columns, CoNLL-U has 10"):
-        list(read_treebank(tmp_path / "broken"))
+    line = "1\tA\ta\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+    for broken, words in (
+        (b"1\tA\n", "broken:1: 2 columns, CoNLL-U has 10"),
+        (line.replace("0", "_").encode(), "broken:1: .* head '_' are not a word's"),
+        (line.replace("0", "7").encode(), "broken:2: head 7 of a sentence of 1 words"),
+        (line.replace("NOUN", "THING").encode(), "broken:1: .*'THING'"),
+        (b"\xff" + line.encode(), "broken: not UTF-8"),
+    ):
+        (tmp_path / "broken").write_bytes(broken)
+        with pytest.raises(WrongUse, match=words):
+            list(read_treebank(tmp_path / "broken"))
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + line.replace("A", "a\u2028b").encode())
+    assert [word.form for sentence in read_treebank(tmp_path / "marked") for word in sentence] == ["a\u2028b"]
 
 
 def test_rewriting(converted: Sentence) -> None:
