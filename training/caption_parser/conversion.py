@@ -30,7 +30,10 @@ _OF_CLAUSE = {
     "nsubj", "nsubjpass", "csubj", "csubjpass", "aux", "auxpass", "punct", "mark", "advcl", "cc", "conj", "expl",
     "parataxis", "ccomp", "intj", "dep",
 }  # fmt: skip
-_PARTS_OF_SPEECH = frozenset("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+_PARTS_OF_SPEECH = {
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+}  # fmt: skip
 _POSSESSIVE = {"'s", "’s", "'"}
 _ADVERBS_BEFORE_TO = {"next", "close", "prior", "due", "instead", "out", "ahead", "along", "together", "such"}
 _PREPOSITIONS_OF_CLAUSES = {
