@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
@@ -83,7 +84,8 @@ class ClipFilter(PairFilter):
         """Verdicts in the order of the pairs.
 
         Raises:
-            WrongUse: a caption has more tokens than the model reads; its beginning alone would be scored.
+            WrongUse: a caption has more tokens than the model reads; its beginning alone would be scored. Or the model
+                gives no number.
             OutOfMemory: a pass does not fit.
         """
         from shards.models.device import inference, within_memory
@@ -94,6 +96,12 @@ class ClipFilter(PairFilter):
                 some = list(samples[start : start + size])
                 full = some + some[-1:] * (size - len(some))
                 values += within_memory(partial(self._pass, full))[: len(some)]
+        for sample, value in zip(samples, values, strict=True):
+            if not math.isfinite(value):
+                raise WrongUse(
+                    f"filter {self.kind}: the model {self.settings.model} gives {value} for {sample.key}: its weights "
+                    "are damaged or not meant for float32; name another model"
+                )
         return [self.verdict(value) for value in values]
 
     @abstractmethod

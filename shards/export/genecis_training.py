@@ -35,8 +35,8 @@ def export_training(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write the triplets of subsets into ``folder``, several splits into a folder each; returns how many there are.
 
     Raises:
-        WrongUse: torch, which writes these files, is not installed; the first subsets are an index without images; or
-            the released data set could not open the files.
+        WrongUse: torch, which writes these files, is not installed; a subset is an index without images; or the
+            released data set could not open the files.
         BuildFailed: a triplet lacks a relation.
     """
     try:
@@ -45,20 +45,21 @@ def export_training(store: Store, subsets: Sequence[str], folder: Path) -> int:
         raise WrongUse("--format genecis-training needs torch, which writes its files: pip install torch") from error
     splits = defaultdict[str, _Split](_Split)
     for subset in subsets:
-        for sample in of_kind(read_samples(store, subset), TRIPLET, "--format genecis-training"):
-            _add(splits[sample.json.split], sample, folder / sample.json.split)
-        if not splits and sum(finished(store, subset).column("kept")):
+        if any(kept and not tar_size for _, kept, tar_size in finished(store, subset).columns("kept", "tar_size")):
             raise WrongUse(
                 f"{subset} is an index without images, and --format genecis-training takes triplets with images; build "
                 f"it with subsets.{subset}.source.images"
             )
+        for sample in of_kind(read_samples(store, subset), TRIPLET, "--format genecis-training"):
+            _add(splits[sample.json.split], sample, folder / sample.json.split)
     for name, split in splits.items():
         split.refuse_too_few(name)
         relations, triplets = split.tables()
         torch.save(relations, folder / name / "cc_tsg.pt")
         torch.save(triplets, folder / name / "triplets.pt")
     if len(splits) == 1:
-        (only,) = (folder / name for name in splits)
+        (name,) = splits
+        only = (folder / name).rename(folder / f".{name}")  # a split can be called as a folder in it
         for path in list(only.iterdir()):
             path.rename(folder / path.name)
         only.rmdir()

@@ -13,6 +13,7 @@ import torch
 
 from filters.true_of_both import TrueOfBoth, TrueOfBothFilter
 from generators.builtin.small_scenes.source import SceneTwins
+from manifests.errors import WrongUse
 from manifests.recipe import parse_recipe
 from shards.contracts import Context
 from shards.kinds.pair import Pair
@@ -61,6 +62,12 @@ def test_pairs_are_dropped_only_where_it_is_asked_for(twins: list[Pair]) -> None
     told_alike = [replace(one, captions1=one.captions0) for one in twins[:2]]
     dropped = judging(drop_at_most=0)(told_alike)
     assert [one.reason for one in dropped if isinstance(one, Drop)] == [REASON] * 2
+
+
+def test_a_model_that_gives_no_number_is_refused(twins: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrueOfBothFilter, "measure", lambda *_: torch.tensor([0.5, float("nan")] * 4))
+    with pytest.raises(WrongUse, match=f"small-clip gives nan for {twins[1].key}: its weights are damaged"):
+        judging()(twins[:2])
 
 
 def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:

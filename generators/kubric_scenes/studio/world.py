@@ -103,7 +103,12 @@ class World:
         if not min(image.size):  # Blender shows what it cannot decode as a pink sky
             self._bpy.data.images.remove(image)
             raise WrongUse(f"{file} is damaged; {REMEDY}")
-        self._from_above, self._ground = _measured(self._bpy.data.images, image)
+        from_above, ground = _measured(self._bpy.data.images, image)
+        # Not a number is less than nothing too; a picture would be black, or left to Blender.
+        if not (0 < from_above.mean() < math.inf and ground.mean() < math.inf):
+            self._bpy.data.images.remove(image)
+            raise WrongUse(f"{file} gives no light, or holds pixels that are not numbers; {REMEDY}")
+        self._from_above, self._ground = from_above, ground
         image.buffers_free()  # Cycles has a copy of its own
         if self._image is not None and self._image != image:
             self._bpy.data.images.remove(self._image)  # 8k pixels wide is 400 MB

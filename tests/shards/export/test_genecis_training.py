@@ -87,7 +87,21 @@ def test_what_cannot_be_read_there_is_not_written(
     ):
         with pytest.raises(error, match=problem):
             export(made_triplets.store, [subset], FORMAT, tmp_path / "to")
+    made.add("mined", MINED_SUBSET, told(triplet_shards("mined")))
+    with pytest.raises(WrongUse, match="index-only is an index without images"):
+        export(made.store, ["mined", "index-only"], FORMAT, tmp_path / "to")
     made.add("few", MINED_SUBSET, told(triplet_shards("few", distractors=False, count=2)))
     with pytest.raises(WrongUse, match="no subject of the split train is in 5 images with 2 objects"):
         export(made.store, ["few"], FORMAT, tmp_path / "to")
     assert not (tmp_path / "to").exists()
+
+
+def test_a_split_that_is_called_as_the_folder_of_images(made: MadeDataset, tmp_path: Path) -> None:
+    shards = told(triplet_shards("mined", distractors=False))
+    for planned in (one.made for shard in shards for one in shard):
+        if isinstance(planned, Triplet):
+            planned.split = "training"
+    made.add("mined", {**MINED_SUBSET, "split": "training"}, shards)
+    assert export(made.store, ["mined"], FORMAT, tmp_path / "to") == 8
+    assert {one.name for one in (tmp_path / "to").iterdir()} == {"training", "cc_tsg.pt", "triplets.pt"}
+    assert all(ReleasedDataSet(tmp_path / "to")[0])  # its images are found

@@ -175,6 +175,11 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
         for _ in range(2):
             with pytest.raises(WrongUse, match=r"broken\.hdr is damaged; give HDRI"):
                 studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
+    panorama[3, 3] = np.nan
+    for name, pixels in (("black.hdr", 0 * np.nan_to_num(panorama)), ("nan.tiff", panorama)):
+        cv2.imwrite(str(tmp_path / name), pixels)
+        with pytest.raises(WrongUse, match=f"{name} gives no light, or holds pixels that are not numbers; give HDRI"):
+            studio.render(replace(level, background=tmp_path / name), THINGS, seed=1)
     assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
 
 
