@@ -96,8 +96,13 @@ class Kubric(Source):
         return self
 
     def notes(self) -> str:
-        """What no count tells of rendered pairs."""
-        return _NOTES
+        """What no count tells of rendered pairs, and what varies by these settings."""
+        look = self.look
+        varied = ["background"] if self.backgrounds else ["ground" if look.grounds else "floor colour", "light"]
+        varied.append("camera")
+        if look.bystanders:
+            varied.append(f"up to {look.bystanders} objects that no caption names")
+        return _NOTES.format(varied=f"{', '.join(varied[:-1])} and {varied[-1]}".capitalize())
 
     @property
     def planned_from(self) -> str:
@@ -134,8 +139,8 @@ class Kubric(Source):
 
 
 _NOTES = """\
-* Few objects on open ground: no clutter, no people, nothing cut off or much hidden. Ground, light, camera and up to two
-  objects that no caption names vary from pair to pair, and are the same in both images of a pair.
+* Few objects on open ground: no clutter, no people, nothing cut off or much hidden.
+  {varied} vary from pair to pair, and are the same in both images of a pair.
 * Left, right, in front and behind are the viewer's, whichever way an object faces.
 * Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are sampled for each caption on its
   own: the captions of a pair may differ in words that change nothing.

@@ -89,9 +89,8 @@ def import_answers(
         raise WrongUse("\n".join(lines))
     try:
         new = store.save_all(found.values())
-    except (
-        AnsweredOtherwise
-    ) as error:  # somebody answered on the page, or by another import, since the rows were checked
+    except AnsweredOtherwise as error:
+        # Somebody answered on the page, or by another import, since the rows were checked.
         raise WrongUse(
             f"{origin}: {error}; nothing was imported. Correct that row, and import the file again"
         ) from error

@@ -14,6 +14,7 @@ from generators.builtin import procedural_assets
 from generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
 from generators.kubric_scenes.scene.bystanders import add_bystanders
 from generators.kubric_scenes.scene.composition import compose
+from generators.kubric_scenes.scene.look import PLAIN
 from generators.kubric_scenes.source import Kubric
 from manifests.canonical import canonical_json, digest, generator_for
 from manifests.errors import WrongUse
@@ -52,6 +53,17 @@ def test_another_seed_draws_other_pairs_with_the_same_keys() -> None:
     contexts = [Context("eq-kubric-location", seed=seed) for seed in (0, 1)]
     first, second = (list(islice(source.open(context).plan(), 20)) for context in contexts)
     assert [one.key for one in first] == [one.key for one in second] and first != second
+
+
+def test_the_card_says_what_varies_by_the_settings(tmp_path: Path) -> None:
+    def varies(**settings: Any) -> str:
+        found = re.search(r"hidden\.\n  (.*) vary from", Kubric(kind="kubric", aspect="location", **settings).notes())
+        assert found is not None
+        return found[1]
+
+    assert varies() == "Ground, light, camera and up to 2 objects that no caption names"
+    assert varies(look=PLAIN) == "Floor colour, light and camera"
+    assert varies(backgrounds=tmp_path, look=PLAIN) == "Background and camera"
 
 
 def test_scenes_do_not_change_without_a_new_version() -> None:
