@@ -19,7 +19,7 @@ from manifests.errors import WrongUse
 from manifests.source import Need, Place
 from shards.contracts import CaptionFilter, Filter, Isolation
 from shards.kinds.samples import Drop
-from shards.models.spacy_pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone
+from shards.models.spacy_pipelines import EMBEDDED, REMEDY, Pipeline, find_pipeline, import_spacy_alone
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -117,7 +117,7 @@ def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
         for token in nlp(caption):
             own = words(token.text)
             if token.pos_ in ("VERB", "AUX") and len(own) == 1 and (lemma := token.lemma_.casefold()) != own[0]:
-                ends_wrongly = lemma[-1:] == "e" or lemma[-1:] == lemma[-2:-1]
+                ends_wrongly = len(lemma) > 2 and (lemma[-1] == "e" or lemma[-1] == lemma[-2])
                 found.append(frozenset({*own, lemma, lemma[:-1] if ends_wrongly else lemma}))
             else:
                 found += [frozenset({word}) for word in own]
@@ -131,6 +131,12 @@ def _loaded(pipeline: Pipeline) -> Language:
     import spacy
 
     try:
-        return spacy.load(pipeline.source)
-    except (ImportError, OSError, ValueError) as error:
+        nlp = spacy.load(pipeline.source)
+        doc = nlp("A woman is playing the piano.")
+    except (ImportError, OSError, ValueError, EOFError, LookupError) as error:
         raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error
+    # Without lemmas every two verbs would be forms of one, and the filter would drop nearly all.
+    missing = [what for what, name in (("lemmas", "LEMMA"), ("parts of speech", "POS")) if not doc.has_annotation(name)]
+    if missing:
+        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing)}; {REMEDY}")
+    return nlp

@@ -76,12 +76,14 @@ class SceneGraphParser:
 
         try:
             parser = sng_parser.Parser("spacy", model=pipeline.source)
-        except (ImportError, OSError, ValueError) as error:
+            backend = parser.unwrapped
+            self.nlp: Language = backend.nlp
+            check_pipeline(pipeline.name, self.nlp)
+        except WrongUse:
+            raise
+        except (ImportError, OSError, ValueError, EOFError, LookupError) as error:  # some files fail in use alone
             why = error.__cause__ or error
             raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({why}); install it again") from error
-        backend = parser.unwrapped
-        self.nlp: Language = backend.nlp
-        check_pipeline(pipeline.name, self.nlp)
         # The rules begin with `doc = self.nlp(sentence)`: now they are given the document itself.
         backend.nlp = _ready
         self._rules = backend.parse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,17 @@ def test_its_pipeline_is_part_of_what_decides(tmp_path: Path) -> None:
     lacking = EqualLemmas(kind="equal-lemmas", pipeline=str(tmp_path / "none"))
     with pytest.raises(WrongUse, match=r"subsets\.x\.filters\.0\.pipeline: .*neither an installed package"):
         lacking.check_inputs("subsets.x.filters.0", ("models",))
+
+
+def test_a_pipeline_without_lemmas_is_refused(tmp_path: Path) -> None:
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    judge = EqualLemmas(kind="equal-lemmas", pipeline=str(tmp_path / "blank")).open()
+    with pytest.raises(WrongUse, match="gives no lemmas, no parts of speech; name an installed package"):
+        judge(candidate(("Man runs.",), ("Man sits.",)))
+    shutil.copytree(find_pipeline().source, tmp_path / "broken")
+    (tmp_path / "broken/vocab/vectors").write_bytes(b"")
+    judge = EqualLemmas(kind="equal-lemmas", pipeline=str(tmp_path / "broken")).open()
+    with pytest.raises(WrongUse, match="broken: spaCy cannot load it"):
+        judge(candidate(("Man runs.",), ("Man sits.",)))
