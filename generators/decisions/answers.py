@@ -110,14 +110,20 @@ def schema(connection: sqlite3.Connection) -> None:
         WrongUse: the file is that of a later version.
         ValueError: it is one of something else; then it is left as it is.
     """
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found > _VERSION:
-        raise WrongUse(f"answers: version {found} of the file is newer than this twinset's {_VERSION}; upgrade twinset")
+    _check_version(connection)
     _check_tables(connection)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.executescript(_SQL)
     connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _check_version(connection: sqlite3.Connection) -> None:
+    """Raise `WrongUse` where the file is that of a later version."""
+    found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if found > _VERSION:
+        place = connection.execute("PRAGMA database_list").fetchone()[2]
+        raise WrongUse(f"{place}: answers of version {found}, newer than this twinset's {_VERSION}; upgrade twinset")
 
 
 def _check_tables(connection: sqlite3.Connection) -> set[str]:
@@ -226,6 +232,7 @@ def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
     fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
     how = "immutable=1" if fixed else "mode=ro"
     with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
+        _check_version(connection)
         if "answers" not in _check_tables(connection):
             return []
         connection.row_factory = sqlite3.Row

@@ -41,6 +41,7 @@ class Relations:
     captions: int
     names: int
     facts: Facts | None
+    where: str = "the table of relations"
 
     def __len__(self) -> int:
         return len(self.subject)
@@ -112,6 +113,7 @@ def load_relations(graphs: Earlier) -> Relations:
         captions=graphs.record.planned,
         names=len(image_ids.dictionary),
         facts=facts.finish(graphs, caption, whole["caption"], words, forms) if facts else None,
+        where=graphs.where,
     )
 
 

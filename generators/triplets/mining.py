@@ -50,7 +50,8 @@ class Miner:
         Raises `WrongUse` when no triplet can pass.
         """
         if not pool.eligible.any():
-            raise WrongUse(f"{nothing(pool)}; give more captions, or lower min_images")
+            lower = "min_images or min_support" if pool.rules == "strict" else "min_images"
+            raise WrongUse(f"{nothing(pool)}; give more captions, or lower {lower}")
         self.pool = pool
         self.rules: PublishedRules | StrictRules = (
             PublishedRules(pool, threshold) if pool.rules == "published" else StrictRules(pool, threshold, distractors)

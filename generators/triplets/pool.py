@@ -59,8 +59,8 @@ class Pool:
         if rules == "strict":
             if facts is None:
                 raise WrongUse(
-                    "the table of relations was made by an earlier twinset and lacks what the strict rules read: build "
-                    "the stage of scene graphs again, or mine under rules: published"
+                    f"{relations.where}: was made by an earlier twinset and lacks what the strict rules read; build "
+                    "this stage of scene graphs again, or mine under rules: published"
                 )
             image, good = facts.photo, self._strict(facts, rated, good, min_support)
         kept = np.flatnonzero(good)

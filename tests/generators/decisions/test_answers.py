@@ -62,8 +62,10 @@ def test_an_absent_file_has_no_answers_and_a_strange_one_is_named(tmp_path: Path
             read_answers(strange, "people")
     with closing(opened(tmp_path / "later.sqlite")) as connection:
         connection.execute("PRAGMA user_version=99")
-        with pytest.raises(WrongUse, match="newer"):
+        with pytest.raises(WrongUse, match=r"\.sqlite: answers of version 99, newer"):
             schema(connection)
+    with pytest.raises(WrongUse, match=r"\.sqlite: answers of version 99, newer"):
+        read_answers(tmp_path / "later.sqlite", "people")
 
 
 @pytest.mark.parametrize(

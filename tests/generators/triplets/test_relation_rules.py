@@ -144,8 +144,13 @@ def test_tables_of_earlier_versions_are_for_the_published_rules_alone(tmp_path: 
     (tmp_path / "old").mkdir()
     relations = load_relations(write_index(rows, tmp_path / "old", "scene-graphs", earlier.record.planned))
     assert relations.facts is None and len(Pool(relations, RATINGS, "published", 1)) == len(relations)
-    with pytest.raises(WrongUse, match=r"made by an earlier twinset .*scene graphs again, or mine under rules: p"):
+    with pytest.raises(WrongUse, match=r"old/scene-graphs: was made by an earlier twinset .*or mine under rules: p"):
         pool(relations)
+
+
+def test_where_nothing_has_the_support_the_message_names_it(own_said: list[Said]) -> None:
+    with pytest.raises(WrongUse, match=r"0 of pairs of words that 9000000 photos or more have.* or min_support"):
+        Miner(pool(relations_of(own_said), min_support=9_000_000), 4.0)
 
 
 def test_forms_of_a_noun_are_found_in_captions(own_said: list[Said]) -> None:
