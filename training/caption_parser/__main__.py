@@ -48,13 +48,14 @@ def _make(settings: CorpusSettings, to: Path, start: str | None, steps: int) -> 
         raise WrongUse(f"{to}: exists already; name another folder")
     if start is not None:
         find_pipeline(start)
+    dev, test = (part(settings.treebank, name) for name in ("dev", "test"))  # which fail before hours of training
     sentences = training_sentences(settings)
     for name, found in sentences.items():
         print(f"{name}: {len(found):,} sentences, {sum(map(len, found)):,} words", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        nlp = train(sentences, part(settings.treebank, "dev")[:500], Path(scratch), steps, settings.seed, start)
+        nlp = train(sentences, dev[:500], Path(scratch), steps, settings.seed, start)
         nlp.to_disk(to)
-    for name, value in measure(nlp, part(settings.treebank, "test")).items():
+    for name, value in measure(nlp, test).items():
         print(f"{name} {value:.4f}")
     return 0
 

@@ -10,6 +10,8 @@ import spacy
 from spacy.tokens import Doc
 
 from manifests.errors import WrongUse
+from training.caption_parser import pipeline
+from training.caption_parser.__main__ import main
 from training.caption_parser.agreement import is_plausible, same_tree
 from training.caption_parser.conversion import read_treebank
 from training.caption_parser.corpus import part
@@ -73,6 +75,16 @@ def test_conversion(converted: Sentence, tmp_path: Path) -> None:
             list(read_treebank(tmp_path / "broken"))
     (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + line.replace("A", "a\u2028b").encode())
     assert [word.form for sentence in read_treebank(tmp_path / "marked") for word in sentence] == ["a\u2028b"]
+
+
+def test_a_treebank_without_its_test_part_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("train", "dev"):
+        (tmp_path / f"en_x-ud-{name}.conllu").write_text(TREEBANK)
+    monkeypatch.setattr(pipeline, "train", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr("sys.argv", ["make", str(tmp_path), "--to", str(tmp_path / "to"), "--grammar", "1"])
+    assert main() == 2 and "0 files *-ud-test.conllu" in capsys.readouterr().err
 
 
 def test_rewriting(converted: Sentence) -> None:
