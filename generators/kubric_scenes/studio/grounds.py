@@ -15,7 +15,7 @@ from generators.kubric_scenes.scene.parts import Colour, Ground
 from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
 
 FADED = (14.0, 70.0)  # scene units from the camera where a pattern begins to fade into its mean colour, and has
-BLADE, THREAD = 0.036, 0.045  # scene units: widths of grass and cloth, which do not grow with the pattern
+BLADE, THREAD = 0.028, 0.045  # scene units: widths of grass and cloth, which do not grow with the pattern
 
 
 #: Of a pattern: its colour, and its height in scene units times `_RELIEF`.
@@ -73,8 +73,8 @@ def _cloth(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
 def _grass(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
     # Blades lie two ways; both bend alike, which is cheaper than bending each.
     bent = nodes.add("TexNoise", {"noise_dimensions": "2D"}, Vector=position, Scale=7.0, Detail=0.0)["Color"]
-    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.16, 0.16, 0.0), _2=position)[0]
-    layers = [nodes.noise(nodes.placed(swayed, (0.3, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.7)]
+    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.07, 0.07, 0.0), _2=position)[0]
+    layers = [nodes.noise(nodes.placed(swayed, (0.15, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.3)]
     height = nodes.math("MAXIMUM", *layers)
     tall = nodes.between(height, 0.4, 0.8)
     lawn = nodes.mix(tall, ground.dark, ground.light)
