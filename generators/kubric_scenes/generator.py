@@ -35,6 +35,7 @@ from shards.kinds.samples import Frame, Json, Rejected
 
 BACKGROUNDS = (".hdr", ".exr")
 BYSTANDER_VISIBLE = 0.4  # of its painted outline, which is fatter than what is thin; boxes prove that nothing hides it
+BYSTANDER_SHARE = 0.002  # of the picture: less than `MIN_SHARE`, as no caption names it
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
 DRAWN = TypeAdapter(Drawn)  # reads `KubricCandidate.drawn`
 
@@ -152,7 +153,7 @@ class KubricGenerator(Generator[Kubric]):
         """Whether an image shows what is said of it, and its last instances, the bystanders, whole."""
         named = len(seen) - bystanders
         for place, one in enumerate(seen[named:], start=named):
-            if refuted := prove_seen(one, BYSTANDER_VISIBLE, picture.instances.size):
+            if refuted := prove_seen(one, BYSTANDER_VISIBLE, picture.instances.size, BYSTANDER_SHARE):
                 return refuted
             if any(_meet(one, other) for other in (*seen[:place], *seen[place + 1 :])):
                 return Refuted("hidden", f"something stands before {one.name} or behind it")

@@ -175,13 +175,19 @@ def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) 
     return _sized(seen[0], seen[-1])
 
 
-def prove_seen(one: Instance, least: float, area: int) -> Refuted | None:
-    """None when enough of an instance is seen. least: share (0-1) that nothing hides; area: of the picture, pixels."""
+def prove_seen(one: Instance, least: float, area: int, share: float = MIN_SHARE) -> Refuted | None:
+    """None when enough of an instance is seen.
+
+    Args:
+        least: share (0-1) of its outline that nothing hides.
+        area: of the picture, pixels.
+        share: of the picture that it takes at least.
+    """
     if one.cut:
         return Refuted("cut-off", f"{one.name} is cut by the border")
     if one.pixels == 0 or one.visible < least:
         return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
-    if one.pixels < MIN_SHARE * area:
+    if one.pixels < share * area:
         return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
     return None
 

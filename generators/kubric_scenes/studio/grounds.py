@@ -89,8 +89,9 @@ _PATTERNS: dict[Material, Callable[[ShaderNodes, Any, Ground], _Drawn]] = {
     "cloth": _cloth,
     "grass": _grass,
 }
-_ROUGHNESS: dict[Material, float] = {"gravel": 0.85, "wood": 0.45, "tiles": 0.35, "cloth": 0.95, "grass": 0.8}
-_SPECULAR: dict[Material, float] = {"gravel": 0.2, "wood": 0.4, "tiles": 0.5, "cloth": 0.05, "grass": 0.15}
+#: What shines mirrors a changed thing far around it, and the pair is rejected for it after both are rendered.
+_ROUGHNESS: dict[Material, float] = {"gravel": 0.85, "wood": 0.55, "tiles": 0.6, "cloth": 0.95, "grass": 0.8}
+_SPECULAR: dict[Material, float] = {"gravel": 0.2, "wood": 0.25, "tiles": 0.15, "cloth": 0.05, "grass": 0.15}
 #: Height of the relief, scene units; 0 has none. A bump draws the pattern three times more: with one, a picture of
 #: grass took four times as long as one of a plain floor.
 _RELIEF: dict[Material, float] = {"gravel": 0.05, "wood": 0.012, "tiles": 0.01, "cloth": 0.03, "grass": 0.0}
