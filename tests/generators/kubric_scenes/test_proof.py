@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import trimesh
 
+from generators.kubric_scenes.generator import KubricGenerator
 from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
 from generators.kubric_scenes.scene.camera import frame_things
 from generators.kubric_scenes.scene.composition import Standing
@@ -164,6 +165,16 @@ def test_what_the_border_cuts_or_is_tiny_is_refuted() -> None:
     assert _reason(prove_image(counts(2), 0, *seen(things, view))) == "cut-off"
     things = [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)]
     assert _reason(prove_image(counts(2), 0, *seen(things))) == "too-small"
+
+
+def test_a_bystander_may_be_smaller_than_what_is_named() -> None:
+    (one, other), picture = seen(row(2))
+    area = picture.instances.size
+    small = replace(other, pixels=round(0.003 * area))
+    assert KubricGenerator._prove(counts(1), 0, [one, small], picture, 1) is None
+    assert _reason(prove_image(counts(2), 0, [one, small], picture)) == "too-small"
+    tiny = replace(other, pixels=round(0.001 * area))
+    assert _reason(KubricGenerator._prove(counts(1), 0, [one, tiny], picture, 1)) == "too-small"
 
 
 def test_visible_shares_are_of_the_whole_outline() -> None:
