@@ -14,6 +14,8 @@ _TAGS = {"NN": SINGULAR, "NNP": SINGULAR, "NNS": PLURAL, "NNPS": PLURAL}  # of t
 #: Words that deny what they belong to: a closed class.
 NEGATIVE = frozenset({"no", "not", "n't", "n’t", "never", "neither", "nor", "none", "zero", "without", "cannot"})
 NOUNS = ("NOUN", "PROPN")
+#: Words that make another thing of the noun after them: a toy car is no car.
+UNREAL = frozenset({"fake", "stuffed", "toy"})
 #: Where the things stand that a picture shows behind its subject ("a girl with trees in the background").
 BACKDROP = frozenset({"background", "backdrop", "foreground", "distance", "behind"})
 
@@ -25,7 +27,7 @@ class Grammar(NamedTuple):
     subject_number: ``singular``, ``plural``, or empty where the pipeline gives none. verb: lemma of the verb that a
     preposition belongs to, where the predicate leaves the verb out ("look", of "man at window"), else empty. negated:
     whether a word denies the relation. backdrop: whether "with" names what is in the background. contested: whether
-    another noun may be meant for the subject, or for what the preposition belongs to.
+    another noun may be meant for the subject, or for what the preposition belongs to; or the subject is one of several.
     """
 
     subject_pos: str
@@ -48,7 +50,7 @@ def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
         verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
         any(_denies(word) for head in (subject, *path) for word in (head, *head.children)),
         predicate.lower() == "with" and _is_backdrop(object_),
-        _is_contested(subject, path),
+        _is_contested(subject, path) or bool(subject.conjuncts) or any(map(_is_another_thing, (subject, object_))),
     )
 
 
@@ -99,6 +101,12 @@ def _is_contested(subject: Token, path: list[Token]) -> bool:
         if word.dep_ == "acl" and word.head.i == subject.i and any(_is_noun(one) for one in subject.ancestors):
             return True
     return False
+
+
+def _is_another_thing(noun: Token) -> bool:
+    """Whether the word before makes something else of a noun: a toy dog is no dog, nor is a hot one."""
+    before = noun.nbor(-1).lower_ if noun.i else ""
+    return before in UNREAL or (before, noun.lower_.removesuffix("s")) == ("hot", "dog")
 
 
 def _is_noun(word: Token) -> bool:

@@ -30,21 +30,26 @@ PLACES = _words(
 )
 #: The picture itself, not what it shows: "a photo of a dog", "people posing for a picture".
 PICTURES = _words("close-up closeup illustration image photo photograph pic picture portrait selfie shot snapshot view")
+#: Ordinary clothes, for the same reason ("a man in jeans"); hats, coats and dresses tell people apart.
+CLOTHES = _words(
+    """attire clothe clothes clothing jean jeans outfit pant pants shirt shoe short shorts sock t-shirt trouser trousers
+    tshirt"""
+)
 #: Parts of bodies and clothes: whoever is shown has them, said or not ("a man with hair").
 PARTS = _words(
-    """ankle arm back belly body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead fur hair
-    hand head hip hoof jaw knee lap leg lip mouth neck nose palm paw shoulder skin sleeve snout stomach tail thigh
-    thumb toe tongue tooth trunk waist wing wrist"""
+    """ankle arm back belly bicep body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead
+    fur hair hand head hip hoof jaw knee lap leg lip mouth muscle neck nose palm paw shoulder skin sleeve snout
+    stomach tail thigh thumb toe tongue tooth trunk waist wing wrist"""
 )
 #: Verbs that say what something is, not where it is or what it does, and that of being photographed.
 STATES = _words("be become seem pose")
-#: Prepositions and conjunctions of time, cause, purpose and likeness.
+#: Prepositions and conjunctions of time, cause, purpose and likeness, and "of", which says what a thing is.
 NOWHERE = _words(
-    """about after as because before concerning despite during except for if like per regarding since than though unlike
-    until via when where while whilst without"""
+    """about after as because before concerning despite during except for if like of per regarding since than though
+    unlike until via when where while whilst without"""
 )
-#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) into water".
-DIRECTIONS = _words("at away back down from into off onto out past through to toward towards up")
+#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) over a creek".
+DIRECTIONS = _words("across at away back down from into off onto out over past through to toward towards up")
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
@@ -55,8 +60,11 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     nouns = _among(relations.words, _names_no_thing)
     named = nouns[relations.subject_lemma] | nouns[relations.object_lemma]
     yield "without measures, parts of space and words for pictures", ~named
-    parts = _among(relations.words, lambda word: word.lower() in PARTS)
-    yield "of more than the parts of one body", ~(parts[relations.subject_lemma] | parts[relations.object_lemma])
+    parts = _among(relations.words, lambda word: word.lower() in PARTS | CLOTHES)
+    yield (
+        "of more than parts of a body and ordinary clothes",
+        ~(parts[relations.subject_lemma] | parts[relations.object_lemma]),
+    )
     said = relations.predicate_lemma
     states = _among(relations.words, lambda word: word.lower().partition(" ")[0] in STATES)
     yield (

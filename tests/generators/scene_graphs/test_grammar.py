@@ -18,6 +18,9 @@ LOOKS = "girls/nsubj/1/NOUN look/ROOT/1/VERB at/prep/1/ADP a/det/4/DET dog/pobj/
 BEHIND = "girl/ROOT/0/NOUN with/prep/0/ADP trees/pobj/1/NOUN in/prep/2/ADP the/det/5/DET background/pobj/3/NOUN"
 HOLDS = "girl/nsubj/1/NOUN holds/ROOT/1/VERB a/det/3/DET kite/dobj/1/NOUN in/prep/1/ADP parks/pobj/4/NOUN"
 JACKET = "man/ROOT/0/NOUN in/prep/0/ADP jackets/pobj/1/NOUN holding/acl/2/VERB a/det/5/DET cup/dobj/3/NOUN"
+WOMEN = "women/nsubj/3/NOUN and/cc/0/CCONJ man/conj/0/NOUN holding/ROOT/3/VERB drinks/dobj/3/NOUN"
+TOY = "dog/ROOT/0/NOUN with/prep/0/ADP a/det/4/DET toy/compound/4/NOUN cat/pobj/1/NOUN"
+HOT = "hot/amod/1/ADJ dog/ROOT/1/NOUN with/prep/1/ADP onions/pobj/2/NOUN"
 HAT = "man/ROOT/0/NOUN in/prep/0/ADP a/det/3/DET hat/pobj/1/NOUN with/prep/0/ADP a/det/6/DET cup/pobj/4/NOUN"
 
 
@@ -46,6 +49,12 @@ def doc_of(tree: str) -> Doc:
         (JACKET, 0, "in", 2, {"contested": False}),
         (HAT, 0, "with", 6, {"contested": True}),
         (HAT, 0, "in", 3, {"contested": False}),
+        (WOMEN, 2, "holding", 4, {"contested": True}),
+        (WOMEN, 0, "holding", 4, {"contested": True}),
+        (TOY, 0, "with", 4, {"contested": True}),
+        (TOY.replace("toy/", "red/"), 0, "with", 4, {"contested": False}),
+        (HOT, 1, "with", 3, {"contested": True}),
+        (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
     ],
 )
 def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:

@@ -107,8 +107,8 @@ def own_said() -> list[Said]:
     said += [("m6", "man", "with", "idea"), ("m9", "man", "in", "thingummy"), ("m9", "man", "near", "horse")]
     said += [(f"d{n}", "dog", "with", "ball") for n in range(6)]
     said += [("d0", "dog", "chewing", "stick"), ("d0", "bird", "on", "stick"), ("d1", "bird", "on", "horse")]
-    said += [("c0", "crown", "on", "floor")] * 40 + [(f"c{n}", "crown", "of", "floor") for n in (2, 3, 4)]
-    said += [("c0", "crown", "of", "king")] * 40 + [("c1", "crown", "of", "king")]
+    said += [("c0", "crown", "on", "floor")] * 40 + [(f"c{n}", "crown", "near", "floor") for n in (2, 3, 4)]
+    said += [("c0", "crown", "with", "king")] * 40 + [("c1", "crown", "with", "king")]
     said += [(f"t{n}", "tree", "with", "bird") for n in range(8)] + [("t8", "tree", "near", "ball")] * 3
     said += [(f"x{n}", "tree", "behind", "man") for n in range(5)]
     said += [(f"f{n}", "king", "with", "crown") for n in range(9)]  # one object: no subject

@@ -25,7 +25,7 @@ from shards.earlier import Earlier
 from tests.generators.finished_stage import finish, write_index
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 
-RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9}, RATED)
+RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9, "jeans": 4.9}, RATED)
 
 
 def pool(relations: Relations, min_support: int = 1) -> Pool:
@@ -56,6 +56,8 @@ def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
         ("man", "during", "ball"),
         ("man", "while", "dog"),
         ("man", "for", "dog"),
+        ("man", "of", "dog"),
+        ("man", "in", "jeans"),
     ],
 )
 def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
