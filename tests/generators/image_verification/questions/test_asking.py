@@ -27,15 +27,15 @@ def asked(nlp: Language, caption: str) -> list[Question]:
     ("caption", "questions"),
     [
         (
-            "A woman is showing a watermelon slice to a woman on a scooter.",
+            "A woman is handing a tennis ball to a woman holding an umbrella.",
             [
                 (1, (), "Is there a woman?"),
-                (2, (), "Is there a watermelon slice?"),
+                (2, (), "Is there a tennis ball?"),
                 (3, (), "Is there another woman?"),
-                (4, (), "Is there a scooter?"),
-                (5, (1, 2), "Is the woman showing the watermelon slice?"),
-                (6, (1, 3), "Is the woman showing the watermelon slice to the other woman?"),
-                (7, (3, 4), "Is the other woman on the scooter?"),
+                (4, (), "Is there an umbrella?"),
+                (5, (1, 2), "Is the woman handing the tennis ball?"),
+                (6, (1, 3), "Is the woman handing the tennis ball to the other woman?"),
+                (7, (3, 4), "Is the other woman holding the umbrella?"),
             ],
         ),
         (
@@ -86,7 +86,7 @@ def test_questions_and_their_parents(
         ("A boy wearing a green shirt posing with some fruit.", "Is the boy posing with the fruit?", None),
         ("A man in a green suit leaning over a laptop", "Is the man wearing a suit?", ("man", "suit", "wear")),
         ("A boy standing in the door of a bus.", "Does the bus have a door?", ("bus", "door", "have")),
-        ("Greek statue of a man tripping over a cat.", "Is there a statue of a man?", ("statue", "man", "of")),
+        ("Statue of a man tripping over a cat.", "Is there a statue of a man?", ("statue", "man", "of")),
         ("a mountain with a cloud hanging over it", "Is the cloud hanging over the mountain?", None),
         ("A zebra to the right of a fire hydrant.", "Is the zebra to the right of the fire hydrant?", None),
         ("The boat sits in the lake below the mountain.", "Does the boat sit in the lake?", ("boat", "lake", "sit in")),
