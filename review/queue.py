@@ -16,6 +16,7 @@ from review.store import AnswerStore, Asked
 from review.tasks import ReviewTask
 
 LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
+CLOCK_SLACK = 60.0  # seconds by which clocks may differ
 BANDS = 10  # verification scores (0-1) of one band are asked in an order of each annotator's own
 
 Held = Mapping[Asked, Mapping[str, Answer]]
@@ -71,13 +72,14 @@ class ReviewQueue:
             held: all answers.
         """
         found: list[ReviewTask] = []
-        now = self._clock()
         with self._lock:
+            now = self._clock()
             for task in self._order(tasks, annotator):
                 if len(found) == count:
                     break
-                answers = held.get(task.asked, {})
-                if _is_open(task, answers, annotator, len(self._others(task, annotator, now))):
+                # Leases before answers: one that ends in between is followed by an answer that is seen.
+                leased = len(self._others(task, annotator, now))
+                if _is_open(task, held.get(task.asked, {}), annotator, leased):
                     found.append(task)
             if found:
                 self._store.lease([task.asked for task in found], annotator, now + LEASE_SECONDS, now)
@@ -85,8 +87,8 @@ class ReviewQueue:
 
     def lease(self, task: ReviewTask, annotator: str) -> None:
         """Keep a task for an annotator who is shown it again."""
-        now = self._clock()
         with self._lock:
+            now = self._clock()
             self._store.lease([task.asked], annotator, now + LEASE_SECONDS, now)
 
     def counts(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> Counts:
@@ -110,7 +112,8 @@ class ReviewQueue:
         found: dict[str, list[float]] = {}
         with self._lock:
             for task in tasks:
-                answers, others = held.get(task.asked, {}), self._others(task, annotator, now)
+                others = self._others(task, annotator, now)
+                answers = held.get(task.asked, {})
                 if _is_open(task, answers, annotator) and not _is_open(task, answers, annotator, len(others)):
                     for name, until in others.items():
                         found.setdefault(name, []).append(until - now)
@@ -138,10 +141,11 @@ class ReviewQueue:
     def _others(self, task: ReviewTask, annotator: str, now: float) -> dict[str, float]:
         """The others who were shown a task lately, and until when (s) it is kept for each.
 
-        What lasts longer than a lease can was written before the clock was set back.
+        What lasts longer than a lease can was written before the clock was set back; another server on the same file
+        may have looked at it a moment later.
         """
-        leases, latest = self._store.leases().get(task.asked, {}), now + LEASE_SECONDS
-        return {name: until for name, until in leases.items() if now < until <= latest and name != annotator}
+        leases, latest = self._store.leases().get(task.asked, {}), now + LEASE_SECONDS + CLOCK_SLACK
+        return {name: until for name, until in [*leases.items()] if now < until <= latest and name != annotator}
 
 
 def _band(task: ReviewTask) -> int:
