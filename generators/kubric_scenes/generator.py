@@ -190,7 +190,6 @@ def _provenance(
     drawn: Drawn, view: View, seen: list[list[Instance]], bystanders: int, attempt: int, noise: int
 ) -> dict[str, Json]:
     """bystanders: how many of the instances, the last ones, no caption names."""
-    named = [len(instances) - bystanders for instances in seen]
     background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
     if view.background is not None:
         sha256, _ = sha256_of_file(view.background)
@@ -207,9 +206,9 @@ def _provenance(
         "noise": noise,
         "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
         "background": background,
-        "instances0": [one.record() for one in seen[0][: named[0]]],
-        "instances1": [one.record() for one in seen[1][: named[1]]],
-        "bystanders0": [one.record() for one in seen[0][named[0] :]],
-        "bystanders1": [one.record() for one in seen[1][named[1] :]],
+        # One list, which is never empty: Hugging Face's loader takes a type from the first samples.
+        "instances0": [one.record() for one in seen[0]],
+        "instances1": [one.record() for one in seen[1]],
+        "bystanders": bystanders,
         "surroundings": surroundings(view),
     }
