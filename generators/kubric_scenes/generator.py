@@ -50,7 +50,7 @@ class KubricCandidate(CaptionedCandidate):
 class KubricGenerator(Generator[Kubric]):
     """Pairs of scenes, drawn from the vocabulary, rendered and proved."""
 
-    version = 2
+    version = 3
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")

@@ -79,7 +79,7 @@ def plant_container(model: Model, colour: Colour) -> None:
     """A flower pot with a thick rim, filled with soil."""
     wall: list[Point2] = [(0, 0), (5.2, 0), (6.9, 9.0), (7.5, 9.2), (8.0, 12.2), (7.2, 12.2), (6.9, 10.8)]
     model.add(lathe(rounded(wall, 0.35), 48), colour, "satin")
-    model.add(disc(7.05, 32, 0.6).moved(z=10.9), grain(canvas(64, 64, (62, 42, 28))[0], 18, 5, (3, 3)), "matte")
+    model.add(disc(7.05, 32, 0.6).moved(z=10.9), grain(canvas(256, 256, (62, 42, 28))[0], 22, 5, (3, 3)), "matte")
     model.collide_walls([(5.2, 0), (6.9, 9.0), (8.0, 12.2)], [(5.0, 0.5), (6.7, 10.9), (7.2, 12.2)])
     model.collide([(r * math.cos(a), r * math.sin(a), z) for r, z in ((5.0, 0.2), (6.7, 11.2)) for a in range(0, 7)])
 

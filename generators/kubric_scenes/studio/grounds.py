@@ -15,7 +15,7 @@ from generators.kubric_scenes.scene.parts import Colour, Ground
 from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
 
 FADED = (14.0, 70.0)  # scene units from the camera where a pattern begins to fade into its mean colour, and has
-BLADE, THREAD = 0.028, 0.045  # scene units: widths of grass and cloth, which do not grow with the pattern
+BLADE, THREAD = 0.019, 0.045  # scene units: widths of grass and cloth, which do not grow with the pattern
 
 
 #: Of a pattern: its colour, and its height in scene units times `_RELIEF`.
@@ -72,14 +72,14 @@ def _cloth(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
 
 def _grass(nodes: ShaderNodes, position: Any, ground: Ground) -> _Drawn:
     # Blades lie two ways; both bend alike, which is cheaper than bending each.
-    bent = nodes.add("TexNoise", {"noise_dimensions": "2D"}, Vector=position, Scale=7.0, Detail=0.0)["Color"]
-    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.07, 0.07, 0.0), _2=position)[0]
-    layers = [nodes.noise(nodes.placed(swayed, (0.15, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.3)]
+    bent = nodes.add("TexNoise", {"noise_dimensions": "2D"}, Vector=position, Scale=4.0, Detail=0.0)["Color"]
+    swayed = nodes.add("VectorMath", {"operation": "MULTIPLY_ADD"}, _0=bent, _1=(0.05, 0.05, 0.0), _2=position)[0]
+    layers = [nodes.noise(nodes.placed(swayed, (0.17, 1.0), turn), 1.0 / BLADE) for turn in (0.4, 1.3)]
     height = nodes.math("MAXIMUM", *layers)
-    tall = nodes.between(height, 0.4, 0.8)
-    lawn = nodes.mix(tall, ground.dark, ground.light)
-    patches = nodes.noise(position, 1.0 / ground.size, detail=1.0)
-    return nodes.mix(nodes.between(patches, 0.45, 0.75, 0.0, 0.55), lawn, ground.joint), tall
+    tall = nodes.between(height, 0.45, 0.8)
+    # Patches of another green, as dark in their gaps as the rest: a lighter veil over both looked like mist.
+    patches = nodes.between(nodes.noise(position, 1.0 / ground.size, detail=1.0), 0.4, 0.7)
+    return nodes.mix(tall, ground.dark, nodes.mix(patches, ground.light, ground.joint)), tall
 
 
 _PATTERNS: dict[Material, Callable[[ShaderNodes, Any, Ground], _Drawn]] = {
