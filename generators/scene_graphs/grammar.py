@@ -14,8 +14,11 @@ _TAGS = {"NN": SINGULAR, "NNP": SINGULAR, "NNS": PLURAL, "NNPS": PLURAL}  # of t
 #: Words that deny what they belong to: a closed class.
 NEGATIVE = frozenset({"no", "not", "n't", "n’t", "never", "neither", "nor", "none", "zero", "without", "cannot"})
 NOUNS = ("NOUN", "PROPN")
+PARTICIPLES = ("VBG", "VBN")  # of the Penn Treebank
 #: Words that make another thing of the noun after them: a toy car is no car.
 UNREAL = frozenset({"fake", "stuffed", "toy"})
+#: Adverbs that make another deed of a verb, before its object or after it.
+PARTICLES = frozenset({"apart", "away", "back", "down", "off", "out", "over", "up"})
 #: Where the things stand that a picture shows behind its subject ("a girl with trees in the background").
 BACKDROP = frozenset({"background", "backdrop", "foreground", "distance", "behind"})
 
@@ -27,7 +30,9 @@ class Grammar(NamedTuple):
     subject_number: ``singular``, ``plural``, or empty where the pipeline gives none. verb: lemma of the verb that a
     preposition belongs to, where the predicate leaves the verb out ("look", of "man at window"), else empty. negated:
     whether a word denies the relation. backdrop: whether "with" names what is in the background. contested: whether
-    another noun may be meant for the subject, or for what the preposition belongs to; or the subject is one of several.
+    another noun may be meant for the subject, for the object ("a *rock* climbing wall") or for what the preposition
+    belongs to; or the subject is one of several; or the verb has a particle that no predicate keeps ("blows *out* a
+    fire").
     """
 
     subject_pos: str
@@ -50,7 +55,12 @@ def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
         verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
         any(_denies(word) for head in (subject, *path) for word in (head, *head.children)),
         predicate.lower() == "with" and _is_backdrop(object_),
-        _is_contested(subject, path) or bool(subject.conjuncts) or any(map(_is_another_thing, (subject, object_))),
+        _is_contested(subject, path)
+        or bool(subject.conjuncts)
+        or any(map(_is_another_thing, (subject, object_)))
+        or any(map(_is_modifier, (subject, object_)))
+        or _begins_compound(object_)
+        or any(map(_has_particle, path)),
     )
 
 
@@ -107,6 +117,28 @@ def _is_another_thing(noun: Token) -> bool:
     """Whether the word before makes something else of a noun: a toy dog is no dog, nor is a hot one."""
     before = noun.nbor(-1).lower_ if noun.i else ""
     return before in UNREAL or (before, noun.lower_.removesuffix("s")) == ("hot", "dog")
+
+
+def _is_modifier(noun: Token) -> bool:
+    """Whether the next word is a noun or a hyphen too, so that this one names a kind of it ("dog sled")."""
+    following = noun.doc[noun.i + 1 : noun.i + 2]
+    return any(_is_noun(word) or word.lower_ == "-" for word in following)
+
+
+def _begins_compound(noun: Token) -> bool:
+    """Whether a participle and a noun follow at once ("rock climbing wall", "horse drawn carriage")."""
+    following = noun.doc[noun.i + 1 : noun.i + 3]
+    return len(following) == 2 and following[0].tag_ in PARTICIPLES and _is_noun(following[1])
+
+
+def _has_particle(word: Token) -> bool:
+    """Whether a verb with an object has a particle too ("takes a pizza *out*"); that of "sits down" changes nothing."""
+    parts = {child.dep_ for child in word.children}
+    return (
+        word.pos_ == "VERB"
+        and "dobj" in parts
+        and ("prt" in parts or any(child.lower_ in PARTICLES for child in word.children))
+    )
 
 
 def _is_noun(word: Token) -> bool:

@@ -21,12 +21,16 @@ JACKET = "man/ROOT/0/NOUN in/prep/0/ADP jackets/pobj/1/NOUN holding/acl/2/VERB a
 WOMEN = "women/nsubj/3/NOUN and/cc/0/CCONJ man/conj/0/NOUN holding/ROOT/3/VERB drinks/dobj/3/NOUN"
 TOY = "dog/ROOT/0/NOUN with/prep/0/ADP a/det/4/DET toy/compound/4/NOUN cat/pobj/1/NOUN"
 HOT = "hot/amod/1/ADJ dog/ROOT/1/NOUN with/prep/1/ADP onions/pobj/2/NOUN"
+ROCK = "boy/nsubj/1/NOUN climbs/ROOT/1/VERB rock/dobj/1/NOUN climbing/amod/4/VERB walls/dobj/1/NOUN"
+BLOWS = "man/nsubj/1/NOUN blows/ROOT/1/VERB out/prt/1/ADP fire/dobj/1/NOUN"
+TAKES = "man/nsubj/1/NOUN takes/ROOT/1/VERB pizza/dobj/1/NOUN out/advmod/1/ADV"
+SITS_DOWN = "man/nsubj/1/NOUN sits/ROOT/1/VERB down/prt/1/ADP on/prep/1/ADP chairs/pobj/3/NOUN"
 HAT = "man/ROOT/0/NOUN in/prep/0/ADP a/det/3/DET hat/pobj/1/NOUN with/prep/0/ADP a/det/6/DET cup/pobj/4/NOUN"
 
 
 def doc_of(tree: str) -> Doc:
     words, deps, heads, pos = (list(one) for one in zip(*(one.split("/") for one in tree.split()), strict=True))
-    tags = ["NNS" if word.endswith("s") else "NN" for word in words]
+    tags = ["NNS" if word.endswith("s") else "VBG" if word.endswith("ing") else "NN" for word in words]
     places = [int(head) for head in heads]
     return Doc(VOCAB, words, tags=tags, pos=pos, lemmas=words, heads=places, deps=deps)
 
@@ -54,6 +58,13 @@ def doc_of(tree: str) -> Doc:
         (TOY, 0, "with", 4, {"contested": True}),
         (TOY.replace("toy/", "red/"), 0, "with", 4, {"contested": False}),
         (HOT, 1, "with", 3, {"contested": True}),
+        (ROCK, 0, "climbs", 2, {"contested": True}),
+        (ROCK.replace("climbing/amod/4/VERB", "and/cc/2/CCONJ"), 0, "climbs", 2, {"contested": False}),
+        (ROCK.replace("climbing/amod/4/VERB ", ""), 0, "climbs", 2, {"contested": True}),
+        (BLOWS, 0, "blows", 3, {"contested": True}),
+        (BLOWS.replace("out/prt", "now/advmod"), 0, "blows", 3, {"contested": False}),
+        (TAKES, 0, "takes", 2, {"contested": True}),
+        (SITS_DOWN, 0, "on", 4, {"contested": False}),
         (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
     ],
 )
