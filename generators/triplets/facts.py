@@ -11,13 +11,16 @@ import pyarrow.compute as pc
 
 from generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from generators.scene_graphs.grammar import PLURAL, SINGULAR
+from generators.triplets.captions.spoken import Spoken, different
 from generators.triplets.columns import Bools, Codes
-from generators.triplets.spoken import Spoken
+from generators.triplets.predicates import PLACING
 from shards.earlier import Earlier
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
+PREDICATE = "predicate"
 COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
 NOUNS = pa.array(["NOUN", "PROPN"])
+PLACED_BY = pa.array(sorted(PLACING))
 NUMBERS = pa.array(["", SINGULAR, PLURAL])
 
 
@@ -28,6 +31,7 @@ class Facts:
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
     nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
     `generators.scene_graphs.grammar.Grammar`; of the verb, whether there is one.
+    unplaced: whether the verb left out is needed to say where the subject is (`PLACING`).
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.
     """
@@ -38,6 +42,7 @@ class Facts:
     backdrop: Bools
     contested: Bools
     verb: Bools
+    unplaced: Bools
     number: Codes
     confirmed: Bools | None
     spoken: Spoken
@@ -50,7 +55,7 @@ class FactColumns:
     def __init__(self) -> None:
         self._photos: list[pa.Array] = []
         self._columns: dict[str, list[Bools]] = {
-            name: [] for name in ("nouns", "verb", NEGATED, BACKDROP, CONTESTED, CONFIRMED)
+            name: [] for name in ("nouns", "verb", "unplaced", NEGATED, BACKDROP, CONTESTED, CONFIRMED)
         }
         self._numbers: list[Codes] = []
 
@@ -58,7 +63,9 @@ class FactColumns:
         """Add the rows of a batch."""
         self._photos.append(batch[PHOTO].dictionary_encode())
         nouns = pc.and_(pc.is_in(batch[SUBJECT], NOUNS), pc.is_in(batch[OBJECT], NOUNS))
-        found = {"nouns": nouns, "verb": pc.not_equal(batch[VERB], "")}
+        verb = pc.not_equal(batch[VERB], "")
+        spared = pc.or_(pc.is_in(batch[VERB], PLACED_BY), pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"))
+        found = {"nouns": nouns, "verb": verb, "unplaced": pc.and_not(verb, spared)}
         found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONTESTED, CONFIRMED)}
         for name, column in found.items():
             if column.null_count < len(column):
@@ -83,18 +90,18 @@ class FactColumns:
         """
         encoded = pa.chunked_array(self._photos).unify_dictionaries().combine_chunks()
         photo = encoded.indices.to_numpy().astype(np.int32)
-        spoken = Spoken(words, forms)
         of_caption = np.empty(len(captions), dtype=np.int32)
         of_caption[caption] = photo
-        spoken.add(of_caption, captions)
         rejected = graphs.rejected(("reason", "detail"))
         silent = rejected.filter(pc.equal(rejected["reason"], NO_RELATION))["detail"].combine_chunks()
         known = silent.filter(pc.match_substring(silent, "\t"))
         parts = pc.split_pattern(known, "\t", max_splits=1)
         place = pc.index_in(pc.list_element(parts, 0), encoded.dictionary)
         here = pc.is_valid(place)  # the others' photos have no relation at all
-        spoken.add(place.filter(here).to_numpy().astype(np.int32), pc.list_element(parts, 1).filter(here))
-        spoken.finish()
+        photos = np.concatenate([of_caption, place.filter(here).to_numpy().astype(np.int32)])
+        texts = pa.concat_arrays([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
+        new = different(photos, texts)
+        spoken = Spoken(words, forms, photos[new], texts.filter(pa.array(new)))
         confirmed = self._columns.pop(CONFIRMED)
         return Facts(
             photo=photo,

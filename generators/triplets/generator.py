@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 
 from generators.image_files import ImageFiles, UnusableImage
+from generators.triplets.captions.concepts import concepts
 from generators.triplets.columns import NONE
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations, load_relations
@@ -55,7 +56,7 @@ class TripletCandidate(Candidate):
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    version = 2
+    version = 3
     candidate = TripletCandidate
     libraries = ("numpy", "pillow")
 
@@ -64,9 +65,10 @@ class TripletGenerator(Generator[Triplets]):
         self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
 
     def inputs(self) -> str:
-        """Digest of the relations, of the ratings, and of the plurals that the published rules make of them."""
-        plurals = version("inflect") if self.source.rules == "published" else ""
-        return digest([self._graphs.digest, sha256_of_file(self.source.concreteness)[0], plurals])
+        """Digest of the relations, of the ratings, and of the plurals that the published rules make of them or the
+        concepts that the strict ones know."""
+        words = version("inflect") if self.source.rules == "published" else concepts().digest
+        return digest([self._graphs.digest, sha256_of_file(self.source.concreteness)[0], words])
 
     def reports(self) -> Mapping[str, bytes]:
         """``mining.json`` (`generators.triplets.report.MiningReport`)."""
@@ -83,7 +85,7 @@ class TripletGenerator(Generator[Triplets]):
         source = self.source
         ratings = load_ratings(source.concreteness, source.rules)
         pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support)
-        candidates = self._candidates(Miner(pool, source.threshold, source.distractors))
+        candidates = self._candidates(Miner(pool, source.threshold, source.distractors, source.max_unsaid))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
         yield from first

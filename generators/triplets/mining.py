@@ -44,17 +44,24 @@ class TripletTable:
 class Miner:
     """Mines one pool at one threshold."""
 
-    def __init__(self, pool: Pool, threshold: float, distractors: bool = True) -> None:
-        """distractors: whether every triplet needs one; the published rules always draw one, to score it.
+    def __init__(self, pool: Pool, threshold: float, distractors: bool = True, max_unsaid: float = 1.0) -> None:
+        """Prepare the rules of the pool.
 
-        Raises `WrongUse` when no triplet can pass.
+        Args:
+            distractors: whether every triplet needs one; the published rules always draw one, to score it.
+            max_unsaid: under the strict rules, as `generators.triplets.source.Triplets`.
+
+        Raises:
+            WrongUse: no triplet can pass.
         """
         if not pool.eligible.any():
             lower = "min_images or min_support" if pool.rules == "strict" else "min_images"
             raise WrongUse(f"{nothing(pool)}; give more captions, or lower {lower}")
         self.pool = pool
         self.rules: PublishedRules | StrictRules = (
-            PublishedRules(pool, threshold) if pool.rules == "published" else StrictRules(pool, threshold, distractors)
+            PublishedRules(pool, threshold)
+            if pool.rules == "published"
+            else StrictRules(pool, threshold, distractors, max_unsaid)
         )
 
     def mine(self, draws: Draws, first: int, last: int) -> TripletTable:

@@ -87,8 +87,11 @@ class Pool:
         for step, meets in strict_steps(self.relations, facts, both):
             good &= meets
             self.steps[step] = int(good.sum())
+        said = supported(self.relations.predicate_lemma, rated.object, facts.photo, good, min_support)
         good = supported(rated.subject, rated.object, facts.photo, good, min_support)
         self.steps[f"of pairs of words that {min_support} photos or more have"] = int(good.sum())
+        good &= said
+        self.steps[f"saying of an object what {min_support} photos or more say of it"] = int(good.sum())
         return good
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from generators.triplets.columns import Bools, Codes, distinct
 from generators.triplets.facts import Facts
 from generators.triplets.graphs import Relations
+from generators.triplets.predicates import DIRECTIONS, NOWHERE, OBJECTLESS, OWNING, PHRASES, STATES, UNVERBS
 
 
 def _words(text: str) -> frozenset[str]:
@@ -41,15 +42,11 @@ PARTS = _words(
     fur hair hand head hip hoof jaw knee lap leg lip mouth muscle neck nose palm paw shoulder skin sleeve snout
     stomach tail thigh thumb toe tongue tooth trunk waist wing wrist"""
 )
-#: Verbs that say what something is, not where it is or what it does, and that of being photographed.
-STATES = _words("be become seem pose")
-#: Prepositions and conjunctions of time, cause, purpose and likeness, and "of", which says what a thing is.
-NOWHERE = _words(
-    """about after as because before concerning despite during except for if like of per regarding since than though
-    unlike until via when where while whilst without"""
+#: Grounds and surroundings, which one is in or on: "with snow" and "has water" tell little.
+GROUNDS = _words(
+    """air beach dirt field forest grass ground hill ice lake mountain mud ocean park pool river road room sand sea sky
+    snow street sun tree water yard"""
 )
-#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) over a creek".
-DIRECTIONS = _words("across at away back down from into off onto out over past through to toward towards up")
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
@@ -76,15 +73,22 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
         "whose predicate says where or what without a verb left out",
         ~(nowhere[said] | nowhere[relations.predicate] | (directions[said] & facts.verb)),
     )
-    yield "of more than the background", ~facts.backdrop
+    objectless = _among(relations.words, lambda word: word.lower() in OBJECTLESS)
+    broken = _among(relations.words, _is_unknown_phrase)
+    yield (
+        "whose predicate has its preposition, and its verb where it needs one",
+        ~(objectless[said] | broken[relations.predicate] | facts.unplaced),
+    )
+    owns, grounds = (_among(relations.words, _is_one_of(which)) for which in (OWNING, GROUNDS))
+    yield "of more than the background", ~(facts.backdrop | owns[said] & grounds[relations.object_lemma])
     yield "whose words cannot belong to another noun", ~facts.contested
     if facts.confirmed is not None:
         yield "that the second parser finds too", facts.confirmed
 
 
-def supported(subject: Codes, object_: Codes, photo: Codes, kept: Bools, min_support: int) -> Bools:
-    """Whether each relation's subject and object are those of kept relations in as many photos."""
-    _, pair = np.unique(subject.astype(np.int64) << 32 | object_, return_inverse=True)
+def supported(one: Codes, other: Codes, photo: Codes, kept: Bools, min_support: int) -> Bools:
+    """Whether each relation is kept, and its two words are those of kept relations in as many photos."""
+    _, pair = np.unique(one.astype(np.int64) << 32 | other, return_inverse=True)
     seen = distinct(pair[kept].astype(np.int64) << 32 | photo[kept]) >> 32
     return np.asarray((np.bincount(seen, minlength=len(pair)) >= min_support)[pair] & kept)
 
@@ -95,6 +99,12 @@ def _among(words: Sequence[str], test: Callable[[str], bool]) -> Bools:
 
 def _is_one_of(which: Collection[str]) -> Callable[[str], bool]:
     return lambda word: word.lower().partition(" ")[0] in which
+
+
+def _is_unknown_phrase(predicate: str) -> bool:
+    """Whether a predicate of several words is none of a verb and a preposition, nor one of `PHRASES`."""
+    lower = predicate.lower()
+    return " " in lower and lower.partition(" ")[0] in UNVERBS and lower not in PHRASES
 
 
 def _names_no_thing(noun: str) -> bool:

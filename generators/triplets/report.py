@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from generators.triplets.captions.mentions import SEVERAL
 from generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
 from generators.triplets.draws import Draws
 from generators.triplets.graphs import Relations
@@ -19,6 +20,8 @@ SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20
 BINS = 20
 LISTED = 20  # overwritten words
+#: The step of the funnel that nothing can be said of.
+UNKNOWN = f"whose objects references may show unsaid (too few images have the {SEVERAL} captions that tell)"
 
 
 class Overwritten(Model):
@@ -70,6 +73,7 @@ class MiningReport(Model):
     threshold: float
     min_images: int
     min_support: int
+    max_unsaid: float
     funnels: dict[str, dict[str, int]]
     refused: dict[str, float]
     mined: int
@@ -98,12 +102,17 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
     for which in ("published", "strict"):
         try:
             pool = Pool(relations, ratings, which, source.min_images, source.min_support)
-            miner = Miner(pool, source.threshold, source.distractors)
+            miner = Miner(pool, source.threshold, source.distractors, source.max_unsaid)
         except WrongUse:
             if which == source.rules:
                 raise
             continue
         within = {"references within reach of the threshold": len(miner.rules.references.relation)}
+        if isinstance(miner.rules, StrictRules):
+            eligible = pool.eligible[pool.subject]
+            within["pairs of words of eligible subjects"] = int(eligible.sum())
+            said = f"whose objects at most {source.max_unsaid:.0%} of the references show unsaid"
+            within[said if miner.rules.estimated else UNKNOWN] = int((miner.rules.reliable & eligible).sum())
         funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)
         if which == source.rules and isinstance(miner.rules, StrictRules):
             first = np.arange(SAMPLE)
@@ -117,6 +126,7 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         threshold=source.threshold,
         min_images=source.min_images,
         min_support=source.min_support,
+        max_unsaid=source.max_unsaid,
         funnels=funnels,
         refused=refused,
         mined=len(table),

@@ -33,7 +33,10 @@ class Triplets(Source):
     images: folder of the captions' images, or of tars of them; only an index of triplets is made when absent.
     rules: ``strict``, or ``published`` as the authors' code has it; the card says what differs. threshold: that
     the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: photos
-    whose captions must relate a subject to an object, under the strict rules.
+    whose captions must relate a subject to an object, and that must say of it what a condition says, under the strict
+    rules. max_unsaid: strict too: the largest share of references (0 to 1) that may show a target's object although
+    their captions do not say so, as estimated from images of several captions; 1
+    asks for nothing.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """
@@ -46,6 +49,7 @@ class Triplets(Source):
     threshold: float = Field(default=4.8, ge=-1, lt=5)
     min_images: int = Field(default=5, ge=2)
     min_support: int = Field(default=2, ge=1)
+    max_unsaid: float = Field(default=0.03, ge=0, le=1)
     distractors: bool = False
     licence: str
 
@@ -138,8 +142,10 @@ Two sets of rules exist, and `rules: {rules}` made these. `published` is what th
 is what their paper says, without what gets past that code. Words are compared as lemmas. All must be rated, and no
 rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
-table below. No caption of the reference's photo names the target's object, and none of the distractor's photo the
-target's subject.
+table below. No caption of the reference's photo names the target's object or implies it, and none of the distractor's
+photo the target's subject. Where an image has three captions or more, two name each word of a target. Where a thousand
+images have as many, these also tell how reliably each object is named, and objects that captions often leave out are no
+target's. With one caption an image nothing tells, and more references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.

@@ -2,8 +2,11 @@
 
 Relations are those of `generators.triplets.relation_rules`. All four words of reference and target are rated, and their
 mean exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the
-target's object in it, in whatever sentence, so that it never satisfies the condition: object and photo differ always.
-No caption of the distractor's photo has the target's subject in it: it would be as right as the target. The
+target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions.concepts`), so that
+it never satisfies the condition: object and photo differ always. What the captions leave out is estimated
+(`generators.triplets.captions.mentions`): objects that the reference may well show unsaid are no target's. Where the
+target's photo has several captions, two of them name the subject and two the object, so that no slip of one makes a
+condition. No caption of the distractor's photo has the target's subject in it: it would be as right as the target. The
 distractor's own two words pass the threshold too, which keeps out pronouns: they may stand for the target's subject.
 """
 
@@ -12,10 +15,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from generators.triplets.captions.mentions import RELIABLE
 from generators.triplets.columns import NONE, Bools, Codes, Floats
 from generators.triplets.draws import U64, below
 from generators.triplets.pool import Pool
-from generators.triplets.proposals import NEVER, Proposals, References
+from generators.triplets.proposals import NEVER, Proposals, References, nothing
+from manifests.errors import WrongUse
 
 WORDS = 4
 DISTRACTOR = 3  # slot of random numbers
@@ -23,10 +28,19 @@ EXACT = 1e-9  # sums that differ by less are equal: ratings have two decimals
 
 
 class StrictRules:
-    """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again."""
+    """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again.
 
-    def __init__(self, pool: Pool, threshold: float, distractors: bool) -> None:
-        """Raises `WrongUse` when nothing can pass. distractors: whether each triplet needs one."""
+    reliable: of each pair of the pool, whether it may be a target for what captions leave out. estimated: whether this
+    is known at all; every pair is reliable where it is not.
+    """
+
+    def __init__(self, pool: Pool, threshold: float, distractors: bool, max_unsaid: float) -> None:
+        """Raises `WrongUse` when nothing can pass.
+
+        Args:
+            distractors: whether each triplet needs one.
+            max_unsaid: as `generators.triplets.source.Triplets`.
+        """
         if pool.relations.facts is None:
             raise ValueError("a pool of the strict rules has facts")
         self.pool, self._facts = pool, pool.relations.facts
@@ -38,6 +52,9 @@ class StrictRules:
         if distractors:
             self._others = _OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
             gain = np.where(self._others.count > 0, gain, NEVER)
+        self.estimated = self._facts.spoken.mentions is not None
+        self.reliable = self._said_reliably(max_unsaid)
+        gain = np.where(self.reliable, gain, NEVER)
         alike = np.zeros(len(pool), dtype=np.bool_)
         self.references = References(pool, gain, np.ones(len(pool)), alike, WORDS, threshold, EXACT)
 
@@ -51,6 +68,23 @@ class StrictRules:
         """Of one draw a state, how many each rule refuses, whatever the others say of them."""
         return {rule: int((~meets).sum()) for rule, meets in self._judge(*self._draw(states)).items()}
 
+    def _said_reliably(self, max_unsaid: float) -> Bools:
+        """Of each pair, whether captions that leave out its object hardly ever stand for a photo that shows it. Raises
+        `WrongUse` when no pair of a subject that can be drawn is so."""
+        pool, spoken, relations = self.pool, self._facts.spoken, self.pool.relations
+        if spoken.mentions is None or max_unsaid == 1:
+            return np.ones(len(pool.start), dtype=np.bool_)
+        first = pool.row[pool.start]
+        subject, object_ = (spoken.noun[side[first]] for side in (relations.subject_lemma, relations.object_lemma))
+        unsaid = spoken.mentions.unsaid(subject, object_)
+        reliable = (unsaid <= max_unsaid) & (spoken.mentions.odds[object_] <= RELIABLE)
+        if not (reliable & pool.eligible[pool.subject]).any():
+            raise WrongUse(
+                f"{nothing(pool)}; of each of their objects, captions leave out too much to tell which images do not "
+                f"show it (max_unsaid {max_unsaid:g}): give more captions, or raise max_unsaid"
+            )
+        return np.asarray(reliable)
+
     def _draw(self, states: U64) -> tuple[Codes, Codes, Codes, Floats]:
         """Reference, target and distractor of each state, and the sum of the ratings of the first two."""
         _, reference, pair, target = self.references.sample(states)
@@ -63,13 +97,15 @@ class StrictRules:
         """Whether each draw meets each rule."""
         relations, image = self.pool.relations, self.pool.image
         row, number, spoken = self.pool.row, self._facts.number, self._facts.spoken
+        subject, object_ = relations.subject_lemma[row[target]], relations.object_lemma[row[target]]
         met = {
             "concreteness": total > WORDS * self.threshold + EXACT,
             "one grammatical number": number[row[reference]] == number[row[target]],
-            "object unsaid of the reference": ~spoken.says(image[reference], relations.object_lemma[row[target]]),
+            "object unsaid of the reference": ~spoken.says(image[reference], object_),
+            "both words said by two captions of the target": spoken.confirms(image[target], subject)
+            & spoken.confirms(image[target], object_),
         }
         if self.distractors:
-            subject = relations.subject_lemma[row[target]]
             met["subject unsaid of the distractor"] = ~spoken.says(image[distractor], subject)
         return met
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -13,10 +14,10 @@ import pytest
 from generators.scene_graphs.caption_sources import caption_source
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.source import SceneGraphs
+from generators.triplets.captions.spoken import Spoken
 from generators.triplets.facts import Facts
 from generators.triplets.graphs import Relations, load_relations
 from generators.triplets.ratings import Ratings, load_ratings, with_plurals
-from generators.triplets.spoken import Spoken
 from shards.earlier import Earlier
 from tests.generators.finished_stage import finish
 
@@ -43,8 +44,11 @@ RATED = {
 }
 
 
-def relations_of(said: list[Said]) -> Relations:
-    """The relations as they would be loaded, each of a caption of its own; the last one's caption comes first."""
+def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Relations:
+    """The relations as they would be loaded, each of a caption of its own; the last one's caption comes first.
+
+    others: captions without relations, as image and text.
+    """
     lemma = [(LEMMAS.get(subject, subject), LEMMAS.get(object_, object_)) for _, subject, _, object_ in said]
     words = sorted({word for _, *three in said for word in three} | {word for both in lemma for word in both})
     images = sorted({image for image, *_ in said})
@@ -61,9 +65,9 @@ def relations_of(said: list[Said]) -> Relations:
     }
     image = codes(of_image, images)
     bases = [base for both in zip(*lemma, strict=True) for base in both]
-    spoken = Spoken(words, set(zip([*subjects, *objects], bases, strict=True)))
-    spoken.add(image[::-1], pa.array(texts["caption"][::-1]))
-    spoken.finish()
+    captions = pa.array([*texts["caption"], *(text for _, text in others)])
+    photos = np.concatenate([image, codes([one for one, _ in others], images)])
+    spoken = Spoken(words, set(zip([*subjects, *objects], bases, strict=True)), photos, captions)
     never = np.zeros(len(said), dtype=np.bool_)
     facts = Facts(
         photo=image,
@@ -72,6 +76,7 @@ def relations_of(said: list[Said]) -> Relations:
         backdrop=never,
         contested=never,
         verb=never,
+        unplaced=never,
         number=np.array([1 + (one[1] != base) for one, (base, _) in zip(said, lemma, strict=True)], dtype=np.int32),
         confirmed=None,
         spoken=spoken,

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from generators.scene_graphs.source import SceneGraphs
+from generators.triplets.captions.spoken import Spoken
 from generators.triplets.columns import NONE
 from generators.triplets.draws import Draws
 from generators.triplets.facts import COLUMNS, Facts
@@ -23,9 +24,9 @@ from generators.triplets.ratings import Ratings
 from manifests.errors import WrongUse
 from shards.earlier import Earlier
 from tests.generators.finished_stage import finish, write_index
-from tests.generators.triplets.conftest import RATED, Said, relations_of
+from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
 
-RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9, "jeans": 4.9}, RATED)
+RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9, "jeans": 4.9, "ground": 4.9}, RATED)
 
 
 def pool(relations: Relations, min_support: int = 1) -> Pool:
@@ -58,6 +59,9 @@ def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
         ("man", "for", "dog"),
         ("man", "of", "dog"),
         ("man", "in", "jeans"),
+        ("man", "sit", "horse"),
+        ("man", "around on", "horse"),
+        ("man", "with", "ground"),
     ],
 )
 def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
@@ -71,7 +75,8 @@ def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("nouns", False), ("negated", True), ("backdrop", True), ("contested", True), ("verb", True)]
+    ("name", "value"),
+    [("nouns", False), ("negated", True), ("backdrop", True), ("contested", True), ("verb", True), ("unplaced", True)],
 )
 def test_grammar_that_no_relation_is_mined_of(name: str, value: bool) -> None:
     relations = relations_of([("a", "man", "at", "tree"), ("b", "dog", "at", "tree")])
@@ -91,12 +96,22 @@ def test_the_second_parser_counts_where_there_is_one() -> None:
 
 def test_support_counts_photos_of_relations_that_pass() -> None:
     said = [("a", "man", "on", "horse"), ("a", "man", "riding", "horse"), ("b", "dog", "with", "ball")]
-    said += [("c", "dog", "near", "ball"), ("d", "tree", "with", "bird"), ("e", "tree", "during", "bird")]
+    said += [("c", "dog", "with", "ball"), ("d", "tree", "with", "bird"), ("e", "tree", "during", "bird")]
     relations = relations_of(said)
     assert mined(relations, pool(relations, 2)) == {("dog", "ball")}
     assert funnel(pool(relations, 2))["of pairs of words that 2 photos or more have"] == 2
     one = replace(relations, facts=replace(facts_of(relations), photo=np.zeros(len(said), dtype=np.int32)))
     assert mined(one, pool(one, 2)) == set()
+
+
+def test_support_counts_photos_of_what_conditions_say() -> None:
+    """Of any subject: a dog's that one photo has counts for a man's that two have."""
+    said = [("a", "man", "on", "horse"), ("b", "man", "riding", "horse"), ("c", "dog", "on", "horse")]
+    relations = relations_of(said)
+    assert pool(relations, 2).row.tolist() == [0]
+    steps = pool(relations, 2).steps
+    assert steps["of pairs of words that 2 photos or more have"] == 2
+    assert steps["saying of an object what 2 photos or more say of it"] == 1
 
 
 def triplets(relations: Relations, distractors: bool = False) -> set[tuple[int, int, int]]:
@@ -157,10 +172,9 @@ def test_where_nothing_has_the_support_the_message_names_it(own_said: list[Said]
 
 def test_forms_of_a_noun_are_found_in_captions(own_said: list[Said]) -> None:
     relations = relations_of(own_said)
-    spoken = facts_of(relations).spoken
     photos = np.array([900, 901, 902], dtype=np.int32)
-    spoken.add(photos, pa.array(["Two GLASSES, one dog-man.", "A manly glassblower", "a glass"]))
-    spoken.finish()
+    captions = pa.array(["Two GLASSES, one dog-man.", "A manly glassblower", "a glass"])
+    spoken = Spoken(relations.words, LEMMAS.items() | {("man", "man")}, photos, captions)
     glass, man = (np.array([relations.words.index(word)] * 3) for word in ("glass", "man"))
     assert spoken.says(photos, glass).tolist() == [True, False, True]
     assert spoken.says(photos, man).tolist() == [True, False, False]

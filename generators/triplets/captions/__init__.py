@@ -1,0 +1,1 @@
+"""What captions say of photos, under any name, and how much they leave out."""

@@ -1,0 +1,51 @@
+"""By which words captions say that a photo shows a thing: ``manifests/vocabularies/triplets.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import manifests
+from manifests.canonical import sha256_of_file
+from manifests.recipe.strict_yaml import load_yaml
+
+FILE = Path(manifests.__file__).parent / "vocabularies/triplets.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What one or more nouns name. names: these nouns and their other names; implied_by: words that imply it."""
+
+    names: frozenset[str]
+    implied_by: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Concepts:
+    """The lists. of: the concept of each noun that they have. digest: of the file."""
+
+    of: Mapping[str, Concept]
+    digest: str
+
+    def of_noun(self, noun: str) -> Concept:
+        """The concept of any noun; one that no list has is its own only name."""
+        return self.of.get(noun) or Concept(frozenset((noun,)), frozenset())
+
+
+def forms_of(nouns: frozenset[str]) -> frozenset[str]:
+    """Nouns and their regular plurals."""
+    return frozenset(form for noun in nouns for form in (noun, f"{noun}s", f"{noun}es", f"{noun.removesuffix('y')}ies"))
+
+
+@cache
+def concepts() -> Concepts:
+    """The lists, read once. A noun of several lines has the names of all of them, and what implies any of them."""
+    of: dict[str, Concept] = {}
+    for line in load_yaml(FILE.read_text("utf-8"))["concepts"]:
+        names, implied_by = (frozenset(part.split()) for part in line.split(":"))
+        for name in names:
+            before = of.get(name) or Concept(frozenset(), frozenset())
+            of[name] = Concept(before.names | names, before.implied_by | implied_by)
+    return Concepts(of, sha256_of_file(FILE)[0])
