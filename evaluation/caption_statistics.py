@@ -29,7 +29,7 @@ Relations are sampled evenly, and so are the phrases of one relation: "in front 
 often than "on the left hand of". Attribute sets are sampled evenly, and so are the members of one set.
 
 No two location pairs show the same, except for those with something on top. They are two fifths of the pairs, but there
-are only 512 of them: an object lies on another in 128 ways, and each has four other relations. When all 512 were used,
+are only 488 of them: an object lies on another in 122 ways, and each has four other relations. When all 488 were used,
 some are used again with the two images in the other order. Objects that can carry many others are therefore subjects
 half as often again as the rest.
 """

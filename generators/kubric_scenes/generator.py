@@ -15,6 +15,7 @@ from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from generators.kubric_scenes.change_proof import prove_change, prove_spot
+from generators.kubric_scenes.contrast_proof import prove_contrast
 from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
 from generators.kubric_scenes.scene.bystanders import add_bystanders
 from generators.kubric_scenes.scene.composition import NoRoom, compose
@@ -50,7 +51,7 @@ class KubricCandidate(CaptionedCandidate):
 class KubricGenerator(Generator[Kubric]):
     """Pairs of scenes, drawn from the vocabulary, rendered and proved."""
 
-    version = 3
+    version = 4
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
@@ -83,7 +84,7 @@ class KubricGenerator(Generator[Kubric]):
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
         Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
-        those of `generators.kubric_scenes.proof` and `change_proof`.
+        those of `generators.kubric_scenes.proof`, `contrast_proof` and `change_proof`.
         """
         for candidate in cast(Sequence[KubricCandidate], candidates):
             try:
@@ -128,6 +129,8 @@ class KubricGenerator(Generator[Kubric]):
             seen = measure(things, view, picture)
             if refuted := self._prove(drawn, number, seen, picture, len(bystanders)):
                 return refuted
+            if refuted := prove_contrast(seen[: len(named[number])], picture):
+                return Refuted(refuted.reason, f"image {number}: {refuted.detail}")
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures

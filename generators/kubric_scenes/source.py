@@ -83,6 +83,7 @@ class Kubric(Source):
         "moved": "the two objects that differ do not come to lie on one spot",
         "cut-off": "the border of the picture cuts an object",
         "too-small": "an object takes too little of the picture",
+        "blends-in": "an object hardly differs in colour from the ground or the object that it borders on",
         "change-not-seen": "the changed object looks alike in both pictures",
         "differs-elsewhere": "what did not change differs too, by light that the changed object takes or reflects",
         "name-unmapped": "names of the vocabulary for which the asset source has nothing",

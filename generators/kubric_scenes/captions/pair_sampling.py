@@ -107,6 +107,11 @@ def told_apart(name: str, other: str) -> bool:
     return not (words <= others or others <= words)
 
 
+def all_black(name: str) -> bool:
+    """Whether a name says black and no other colour: one such thing on another cannot be made out, in any light."""
+    return name.startswith("black ") and not name.startswith("black and ")
+
+
 def draw_pairs(
     aspect: Aspect, vocabulary: Vocabulary, available: Collection[str], seed: int, subset: str
 ) -> Iterator[Planned]:
@@ -215,7 +220,8 @@ class _Drawing:
         return Thing(name, self._pick("asset", [use.id for use in uses]), size)
 
     def _fits(self, name: str, under: str) -> bool:
-        return self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
+        fits = self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
+        return fits and not (all_black(name) and all_black(under))
 
 
 def _where(options: Sequence[T], wanted: NDArray[np.bool_]) -> list[T]:
