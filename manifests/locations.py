@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, PlainSerializer
 MINIATURE = "miniature:"
 MINIATURE_VERSION = 6  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
-PROCEDURAL_VERSION = 3  # likewise for the procedural assets
+PROCEDURAL_VERSION = 4  # likewise for the procedural assets
 VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
 SMALL = "small"  # the text-to-image model that comes with twinset
 SMALL_RELATIONS = "small-relations"  # its sister, which draws two things and how they stand to each other
