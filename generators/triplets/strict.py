@@ -46,6 +46,10 @@ class StrictRules:
         self.pool, self._facts = pool, pool.relations.facts
         self.threshold = threshold
         self.distractors = distractors
+        spoken, words = self._facts.spoken, pool.relations
+        self._confirmed = spoken.confirms(pool.image, words.subject_lemma[pool.row]) & spoken.confirms(
+            pool.image, words.object_lemma[pool.row]
+        )
         self._rating = pool.subject_rating + pool.object_rating
         # A triplet passes when the ratings of reference and target, two words each, sum up to more than 4 * threshold.
         gain = np.maximum.reduceat(self._rating, pool.start)
@@ -97,15 +101,15 @@ class StrictRules:
         """Whether each draw meets each rule."""
         relations, image = self.pool.relations, self.pool.image
         row, number, spoken = self.pool.row, self._facts.number, self._facts.spoken
-        subject, object_ = relations.subject_lemma[row[target]], relations.object_lemma[row[target]]
+        object_ = relations.object_lemma[row[target]]
         met = {
             "concreteness": total > WORDS * self.threshold + EXACT,
             "one grammatical number": number[row[reference]] == number[row[target]],
             "object unsaid of the reference": ~spoken.says(image[reference], object_),
-            "both words said by two captions of the target": spoken.confirms(image[target], subject)
-            & spoken.confirms(image[target], object_),
+            "both words said by two captions of the target": self._confirmed[target],
         }
         if self.distractors:
+            subject = relations.subject_lemma[row[target]]
             met["subject unsaid of the distractor"] = ~spoken.says(image[distractor], subject)
         return met
 
