@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from generators.scene_graphs.grammar import PLURAL, SINGULAR
-from generators.triplets.captions.spoken import Spoken, different
+from generators.triplets.captions.spoken import Spoken
 from generators.triplets.columns import Bools, Codes
 from generators.triplets.predicates import PLACING
 from shards.earlier import Earlier
@@ -99,9 +99,8 @@ class FactColumns:
         place = pc.index_in(pc.list_element(parts, 0), encoded.dictionary)
         here = pc.is_valid(place)  # the others' photos have no relation at all
         photos = np.concatenate([of_caption, place.filter(here).to_numpy().astype(np.int32)])
-        texts = pa.concat_arrays([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
-        new = different(photos, texts)
-        spoken = Spoken(words, forms, photos[new], texts.filter(pa.array(new)))
+        texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
+        spoken = Spoken(words, forms, photos, texts)
         confirmed = self._columns.pop(CONFIRMED)
         return Facts(
             photo=photo,

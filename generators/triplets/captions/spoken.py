@@ -30,13 +30,13 @@ class Spoken:
     """
 
     def __init__(
-        self, words: Sequence[str], forms: Iterable[tuple[str, str]], photos: Codes, captions: pa.Array
+        self, words: Sequence[str], forms: Iterable[tuple[str, str]], photos: Codes, captions: pa.ChunkedArray
     ) -> None:
         """Number the nouns and find them in captions.
 
         words: of all relations. forms: of nouns among them, as written and as lemma; the last word of each counts.
         Regular plurals are forms too, also those that no relation has. captions: texts, each of the photo with that
-        number, and different ones of the same photo.
+        number; what one photo has twice counts once.
         """
         lists, numbers = concepts(), dict[Concept, int]()
         self.noun = np.array(
@@ -57,24 +57,29 @@ class Spoken:
         self._bit[bits] = np.arange(len(bits))
         self._implied = np.zeros((len(bits) // BITS + 1, int(photos.max(initial=-1)) + 1), dtype=np.uint64)
         pairs = [np.array([-1], dtype=np.int64)]
+        new = different(photos, captions)
         for start in range(0, len(captions), BATCH):
-            photo = photos[start : start + BATCH].astype(np.int64)
-            tokens = pc.split_pattern_regex(pc.utf8_lower(captions.slice(start, BATCH)), APART)
+            here = new[start : start + BATCH]
+            photo = photos[start : start + BATCH][here].astype(np.int64)
+            texts = captions.slice(start, BATCH).combine_chunks().filter(pa.array(here))
+            tokens = pc.split_pattern_regex(pc.utf8_lower(texts), APART)
             caption = pc.list_parent_indices(tokens).to_numpy().astype(np.int64)
             encoded = pc.list_flatten(tokens).dictionary_encode()
-            token, different = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-            pairs.append(_named(photo, caption, token, [sorted(said.get(word, ())) for word in different]))
+            token, dictionary = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+            pairs.append(_named(photo, caption, token, [sorted(said.get(word, ())) for word in dictionary]))
             for plane, masks in enumerate(self._implied):
-                set_by = [_mask(self._bit[[*implied.get(word, ())]].tolist(), plane) for word in different]
+                set_by = [_mask(self._bit[[*implied.get(word, ())]].tolist(), plane) for word in dictionary]
                 mask = np.array(set_by, dtype=np.uint64)[token]
                 some = np.flatnonzero(mask)
                 np.bitwise_or.at(masks, photo[caption[some]], mask[some])
-        named = np.sort(np.concatenate(pairs))
-        self._named = distinct(named)
-        captions_of = np.bincount(photos)
+        named = np.concatenate(pairs)
+        pairs.clear()
+        named.sort()
+        repeats = np.concatenate([[False], named[1:] == named[:-1]])
+        self._named, self._again = named[~repeats], np.concatenate([[-1], distinct(named[repeats])])
+        captions_of = np.bincount(photos[new])
+        self._several = captions_of >= SEVERAL
         self.mentions = mentions_of(named, captions_of, len(numbers))
-        again = np.unique(named[1:][named[1:] == named[:-1]])
-        self._several, self._again = captions_of >= SEVERAL, np.concatenate([[-1], again])
 
     def says(self, photos: Codes, words: Codes) -> Bools:
         """Whether some caption of each photo contains the noun of each word, in any form or under any name, or a word
@@ -116,10 +121,10 @@ def _last(words: str) -> str:
     return found[-1] if found else words
 
 
-def different(photos: Codes, captions: pa.Array) -> Bools:
+def different(photos: Codes, captions: pa.ChunkedArray) -> Bools:
     """Whether each caption is the first of its words among those of its photo: two data sets may have the same ones."""
     several = np.flatnonzero(np.bincount(photos)[photos] > 1)
-    texts = captions.take(pa.array(several))
+    texts = captions.take(pa.array(several)).combine_chunks()
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_lower(texts), APART, " "))
     code = plain.dictionary_encode().indices.to_numpy().astype(np.int64)
     _, first = np.unique(photos[several].astype(np.int64) << 32 | code, return_index=True)

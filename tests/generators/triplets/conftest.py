@@ -65,7 +65,7 @@ def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Re
     }
     image = codes(of_image, images)
     bases = [base for both in zip(*lemma, strict=True) for base in both]
-    captions = pa.array([*texts["caption"], *(text for _, text in others)])
+    captions = pa.chunked_array([texts["caption"], pa.array([text for _, text in others], pa.string())])
     photos = np.concatenate([image, codes([one for one, _ in others], images)])
     spoken = Spoken(words, set(zip([*subjects, *objects], bases, strict=True)), photos, captions)
     never = np.zeros(len(said), dtype=np.bool_)
