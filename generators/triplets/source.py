@@ -143,9 +143,9 @@ is what their paper says, without what gets past that code. Words are compared a
 rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
 table below. No caption of the reference's photo names the target's object or implies it, and none of the distractor's
-photo the target's subject. Where an image has three captions or more, two name each word of a target. Where a thousand
-images have as many, these also tell how reliably each object is named, and objects that captions often leave out are no
-target's. With one caption an image nothing tells, and more references show their condition unsaid.
+photo the target's subject. Where a thousand images have three captions or more, these tell how reliably each object is
+named: objects that captions often leave out are no target's, and two captions of a target's image name each of its
+words. With one caption an image nothing tells, and more references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.

@@ -50,16 +50,18 @@ class StrictRules:
         self.threshold = threshold
         self.distractors = distractors
         spoken, words = self._facts.spoken, pool.relations
-        self._confirmed = spoken.confirms(pool.image, words.subject_lemma[pool.row]) & spoken.confirms(
-            pool.image, words.object_lemma[pool.row]
-        )
+        self.estimated = spoken.mentions is not None
+        # A few photos may have captions of one fact each, which need not repeat each other.
+        self._confirmed = np.ones(len(pool), dtype=np.bool_)
+        if self.estimated:
+            for lemma in (words.subject_lemma, words.object_lemma):
+                self._confirmed &= spoken.confirms(pool.image, lemma[pool.row])
         self._rating = pool.subject_rating + pool.object_rating
         # A triplet passes when the ratings of reference and target, two words each, sum up to more than 4 * threshold.
         gain = np.maximum.reduceat(self._rating, pool.start)
         if distractors:
             self._others = _OtherSubjects(pool, self._rating > 2 * threshold + EXACT)
             gain = np.where(self._others.count > 0, gain, NEVER)
-        self.estimated = self._facts.spoken.mentions is not None
         self.reliable = self._said_reliably(max_unsaid)
         gain = np.where(self.reliable, gain, NEVER)
         alike = np.zeros(len(pool), dtype=np.bool_)
