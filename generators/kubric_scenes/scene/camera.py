@@ -73,7 +73,8 @@ def unproject(depth: NDArray[np.float32], view: View) -> Points:
     middles = (np.arange(resolution) + 0.5 - resolution / 2) * view.sensor_width / view.focal_length / resolution
     right, up = np.meshgrid(middles, -middles)
     seen = np.stack([right, up, np.ones_like(right)], axis=2) * depth[..., None]
-    points: Points = seen @ axes(view).T + np.asarray(view.camera)
+    with np.errstate(invalid="ignore"):  # nothing is seen where the floor ends: infinity times 0 is as good as infinity
+        points: Points = seen @ axes(view).T + np.asarray(view.camera)
     return points
 
 

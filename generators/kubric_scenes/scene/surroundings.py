@@ -20,7 +20,7 @@ _TONES: dict[Material, tuple[tuple[tuple[float, float], ...], tuple[float, float
     "wood": (((28, 0.6), (22, 0.65), (34, 0.45), (18, 0.6)), (0.25, 0.45), (0.45, 0.8)),
     "tiles": (((30, 0.18), (15, 0.5), (200, 0.2), (90, 0.1), (45, 0.3)), (0.32, 0.5), (0.7, 1.4)),
     "cloth": (((215, 0.35), (8, 0.4), (150, 0.25), (40, 0.35), (280, 0.2)), (0.3, 0.45), (0.6, 1.3)),
-    "grass": (((98, 0.85), (88, 0.8), (78, 0.75)), (0.17, 0.27), (0.8, 2.0)),
+    "grass": (((95, 0.72), (86, 0.72), (77, 0.7)), (0.17, 0.27), (0.8, 2.0)),
 }
 #: Lightness of the dark parts and of the joints, as shares of that of the light ones.
 _CONTRAST: dict[Material, tuple[float, float]] = {
