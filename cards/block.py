@@ -37,6 +37,11 @@ class Block:
     note: str
 
 
+def in_group(key: str, group: str) -> list[str]:
+    """The group of a sample for its small print; nothing where the sample is a group by itself."""
+    return [f"group {group}"] if group != key else []
+
+
 def words(text: str, marked: bool = False) -> Marked:
     """The words of a text, cut where it is very long, all marked or none."""
     return [(word, marked) for word in text[:LONGEST_TEXT].split()]

@@ -68,7 +68,7 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:
-            store.remove(layout.meta(subset, f"{name}/README"))
+            store.remove_folder(layout.meta(subset, name))
     if tars:
         store.write(layout.meta(subset, f"{marker}/README"), b"Addresses in croissant.json lead through this folder.\n")
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cards.block import LONGEST_TEXT, Block
+from cards.kinds.kind import across, legend_of
 from cards.kinds.registry import CARD_KINDS
 from cards.rendering import render
 from cards.sheet import contact_sheet, thumbnail
@@ -28,30 +29,36 @@ IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictur
 SMALL = (200, 200)
 
 
-def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list[str]:
-    """Write ``SUBSET/_meta/look.png`` of every named subset of samples and ``look.html`` of these; returns their paths.
+def write_look(store: Store, homes: Sequence[str], count: int = COUNT) -> list[str]:
+    """Write ``HOME/_meta/look.png`` of all stages of samples and ``look.html`` of these; returns their paths.
 
     Those two belong to the dataset as it was built: another count is part of their names (``look-4.png``), and a page
     that does not show all subsets names those that it shows (``look-eq-ag.html``).
 
-    The same dataset and count give the same samples, evenly spread over each subset; unfinished subsets are shown as
-    far as they are made. Samples without images are a table on the page, and have no contact sheet; subsets that are
-    tables are left out.
+    The same dataset and count give the same samples, evenly spread over each stage; unfinished ones are shown as far as
+    they are made. Samples without images are a table on the page, and have no contact sheet; stages that are tables are
+    left out.
+
+    Args:
+        store: of the dataset.
+        homes: of subsets and other stages.
+        count: how many samples of each are shown.
 
     Raises:
-        WrongUse: a subset was never planned, or none has samples.
+        WrongUse: a stage was never planned, or none has samples.
     """
     if count < 1:
         raise WrongUse(f"--count {count}: at least one sample must be shown")
-    stages = {subset: planned_stage(store, subset) for subset in subsets}
-    stages = {subset: stage for subset, stage in stages.items() if stage.facts["makes"] in CARD_KINDS}
+    stages = {home: planned_stage(store, home) for home in homes}
+    stages = {home: stage for home, stage in stages.items() if stage.facts["makes"] in CARD_KINDS}
     if not stages:
-        raise WrongUse(f"{', '.join(subsets)}: tables, which have no samples to look at; read _meta/index.parquet")
+        raise WrongUse(f"{', '.join(homes)}: tables, which have no samples to look at; read _meta/index.parquet")
     name = "look" if count == COUNT else f"look-{count}"
-    page = name if set(subsets) >= set(subsets_in(store)) else "-".join([name, *stages])
+    named = [home.rsplit("/", 1)[-1] for home in stages]
+    page = name if set(homes) == set(subsets_in(store)) else "-".join([name, *named])
     # Decoding, scaling and encoding are most of the work, and Pillow does them outside of Python's lock.
     with ThreadPoolExecutor(min(len(stages), len(os.sched_getaffinity(0)))) as threads:
-        sections = list(threads.map(lambda stage: _section(store, stage, count, name), stages.values()))
+        sections = list(threads.map(lambda home: _section(store, home, stages[home], count, name), stages))
     # Captions and names are other people's text: everything is escaped, and the page forbids scripts.
     uris: dict[tuple[bytes, int], str] = {key: uri for section in sections for key, uri in section["uris"].items()}
 
@@ -60,31 +67,33 @@ def write_look(store: Store, subsets: Sequence[str], count: int = COUNT) -> list
 
     html = render("page.html.j2", sections=sections, picture=picture, runs=runs, longest=LONGEST_TEXT)
     store.write(f"{page}.html", html.encode("utf-8", "replace"))
-    sheets = [layout.meta(section["stage"].name, f"{name}.png") for section in sections if not section["rows"]]
-    return [*sheets, f"{page}.html"]
+    return [*(section["sheet"] for section in sections if section["sheet"]), f"{page}.html"]
 
 
-def _section(store: Store, stage: Stage, count: int, name: str) -> dict[str, Any]:
-    """Write the contact sheet of a subset; what the page shows of it.
+def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> dict[str, Any]:
+    """Write the contact sheet of a stage; what the page shows of it.
 
+    sheet: its path, None for samples without images. legend: what explains it.
     made, kept, rejected: of finished shards. blocks: samples with images; uris: these images, by content and columns.
     rows: samples without images; columns: of words in which some row has any.
     """
-    kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, stage.name)
-    blocks = [kind.block(sample) for sample in read_spread(store, stage.name, count)]
-    rows = [] if blocks else read_spread_rows(store, stage.name, count)
+    kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, home)
+    blocks = [kind.block(sample) for sample in read_spread(store, home, count)]
+    rows = [] if blocks else read_spread_rows(store, home, count)
     kept, licence = sum(receipts.column("kept")), str(stage.facts["settings"]["source"].get("licence", ""))
-    sheet = layout.meta(stage.name, f"{name}.png")
+    sheet, legend = layout.meta(home, f"{name}.png"), legend_of(kind, blocks)
     if rows:
         store.remove(sheet)
     else:
         shown = f"{len(blocks):,} of {kept:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
         subtitle = f"{shown}; {stage.planned:,} planned. {licence}"
-        store.write(sheet, contact_sheet(blocks, kind.across, stage.name, subtitle, kind.legend))
+        store.write(sheet, contact_sheet(blocks, across(blocks), stage.name, subtitle, legend))
     images = ((cell.image, block) for block in blocks for cell in block.cells)
     return {
         "stage": stage,
         "kind": kind,
+        "sheet": None if rows else sheet,
+        "legend": legend,
         "licence": licence,
         "made": sum(receipts.column("planned")),
         "kept": kept,

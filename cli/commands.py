@@ -75,7 +75,7 @@ def look(asked: argparse.Namespace) -> None:
         raise WrongUse("--count: at least 1 sample a subset")
     store = Store(asked.out)
     with store.tidied():
-        written = write_look(store, published(store, asked.only), asked.count)
+        written = write_look(store, published(store, asked.only, stages=True), asked.count)
     for path in written:
         print(f"{store.root}/{path}")
 

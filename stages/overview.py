@@ -110,15 +110,25 @@ def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]
     return [one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes}
 
 
-def published(store: Store, only: Iterable[str]) -> list[str]:
-    """The subsets to show or export; raises `WrongUse` when there are none, or a named one is none or has no plan."""
+def published(store: Store, only: Iterable[str], stages: bool = False) -> list[str]:
+    """The subsets to load, show or export.
+
+    Args:
+        store: of the dataset.
+        only: names of some; all when empty.
+        stages: whether stages that are not published can be named too.
+
+    Raises:
+        WrongUse: there are none, or a named one has no plan or is not published.
+    """
     only = list(only)
     (planned, lost), all_subsets = chosen(store, only), subsets_in(store)
-    subsets = [home for home in planned if home in all_subsets]
-    if only and (stages := [home for home in planned if home not in all_subsets]):
+    subsets = [home for home in planned if home in all_subsets or (only and stages)]
+    if only and (others := [home for home in planned if home not in subsets]):
+        name = others[0].rsplit("/", 1)[-1]
         raise WrongUse(
-            f"{store.root}/{stages[0]} is a stage that is not published: it has no samples to show or export; read its "
-            "_meta/index.parquet, or name a subset"
+            f"{store.root}/{others[0]} is a stage that is not published: only subsets are loaded and exported; name "
+            f"one, look at its samples with twinset look {store.root} --only {name}, or read its _meta/index.parquet"
         )
     if lost and (only or not subsets):
         raise WrongUse("\n".join(lost.values()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +19,7 @@ from shards.storage.store import Store
 SAMPLED = 64  # samples whose images are looked at: each may cost a read of its whole tar
 FREQUENT = 12
 LONGEST = 200  # characters of a text that is counted
+PICTURES, FEWEST_BLOCKS = 6, 2  # side by side on a sheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,8 @@ class CardKind:
     """How samples of a kind are described. Their card is the template ``NAME.md.j2``, NAME that of the kind.
 
     what: their name, and what a sample is. tasks, tags: for Hugging Face. columns: what columns of the index hold.
-    block: a sample as it is shown; across: blocks side by side on a sheet; legend: a line below the sheet's title.
+    block: a sample as it is shown. legend: sentences below the sheet's title, each by the label of the cells that it is
+    about, "" for one that always stands there.
     statistics: counts a subset whose index is written, for the template. panels: what of these is plotted, by title,
     given what the source calls a group.
     """
@@ -37,10 +39,20 @@ class CardKind:
     tags: tuple[str, ...]
     columns: Mapping[str, str]
     block: Callable[[Stored[Any]], Block]
-    across: int
-    legend: str
+    legend: Mapping[str, str]
     statistics: Callable[[Store, str], SimpleNamespace]
     panels: Callable[[SimpleNamespace, str], Mapping[str, Counts]]
+
+
+def across(blocks: Sequence[Block]) -> int:
+    """How many blocks lie side by side on a sheet: as many as give some `PICTURES` pictures, and two at least."""
+    return max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
+
+
+def legend_of(kind: CardKind, blocks: Sequence[Block]) -> str:
+    """What the legend of a kind says of these blocks."""
+    labels = {cell.label for block in blocks for cell in block.cells}
+    return " ".join(said for label, said in kind.legend.items() if not label or label in labels)
 
 
 def share_of_top(counts: Iterable[int], part: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from types import SimpleNamespace
 
-from cards.block import LONGEST_TEXT, Block, Cell
+from cards.block import LONGEST_TEXT, Block, Cell, in_group
 from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
 from cards.word_balance import WordUse, fewest, lopsided
 from cards.word_diff import mark_difference, words_of
@@ -87,7 +87,7 @@ def _block(pair: Stored[PairRecord]) -> Block:
         Cell(image=image, words=words, side=side)
         for side, (image, words) in enumerate(zip(pair.images.values(), sides, strict=True))
     ]
-    return Block(pair.key, cells, 2, f"{pair.json.change} | {pair.json.group}")
+    return Block(pair.key, cells, 2, " | ".join([pair.json.change, *in_group(pair.key, pair.json.group)]))
 
 
 def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
@@ -99,13 +99,12 @@ def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
 
 PAIRS = CardKind(
     sample=PAIR,
-    what=("minimal pairs", "two images that differ in one thing, and two captions that tell them apart"),
+    what=("minimal pairs", "two images and two captions that tell them apart"),
     tasks=("image-to-text", "zero-shot-image-classification"),
     tags=("minimal-pairs", "image-text-matching"),
     columns={"caption0": "Caption of image 0.", "caption1": "Caption of image 1."},
     block=_block,
-    across=3,
-    legend="",
+    legend={},
     statistics=statistics,
     panels=_panels,
 )

@@ -83,8 +83,7 @@ TEMPLATES = CardKind(
     tags=("conditional-image-similarity", "composed-image-retrieval", "image-retrieval"),
     columns={"condition": "What to look for, given the reference.", "task": "Task of GeneCIS."},
     block=_block,
-    across=2,
-    legend="At the left the reference with its condition; in the gallery the target, the right answer, in green.",
+    legend={"": "At the left the reference with its condition; in the gallery the target, the right answer, in green."},
     statistics=statistics,
     panels=_panels,
 )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from types import SimpleNamespace
 
-from cards.block import LONGEST_TEXT, Block, Cell
+from cards.block import LONGEST_TEXT, Block, Cell, in_group
 from cards.kinds.kind import CardKind, how_often, records_of
 from cards.word_diff import mark_difference, words_of
 from generators.blind_attacks import COLUMNS, gaps_of, kinds_of
@@ -70,7 +70,8 @@ def _in_order(kinds: Mapping[str, int]) -> list[str]:
 def _block(pair: Stored[TextPairRecord]) -> Block:
     sides = mark_difference(*(pair.texts[name][:LONGEST_TEXT] for name in TEXT_PAIR.texts))
     cells = [Cell(image=pair.images["image"], words=sides[0], side=0), Cell("negative", words=sides[1], side=1)]
-    return Block(pair.key, cells, 2, f"{pair.json.type} {pair.json.subtype} | {pair.json.group}".strip(" |"))
+    kind = f"{pair.json.type} {pair.json.subtype}".strip()
+    return Block(pair.key, cells, 2, " | ".join([*([kind] if kind else []), *in_group(pair.key, pair.json.group)]))
 
 
 def _panels(numbers: SimpleNamespace, _group: str) -> dict[str, Counts]:
@@ -94,8 +95,7 @@ TEXT_PAIRS = CardKind(
         "image_id": "Id of the image, as the source of the captions calls it.",
     },
     block=_block,
-    across=3,
-    legend="The caption stands below its image, the negative one beside it.",
+    legend={"": "The caption stands below its image, the negative one beside it."},
     statistics=statistics,
     panels=_panels,
 )

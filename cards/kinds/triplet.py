@@ -1,11 +1,11 @@
-"""Triplets on sheets and cards: the reference, the condition and the target that it leads to, side by side."""
+"""Triplets on sheets and cards: reference and target side by side, the condition below."""
 
 from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
 
-from cards.block import Block, Cell, words
+from cards.block import Block, Cell, in_group, words
 from cards.kinds.kind import LONGEST, CardKind, condition_panels, count_conditions, how_often, records_of, share_of_top
 from cards.word_diff import words_of
 from shards.kinds.kind import Stored
@@ -63,13 +63,15 @@ def _block(triplet: Stored[TripletRecord]) -> Block:
         for part in PARTS
         if part in triplet.images
     ]
-    cells.insert(1, Cell("condition", words=words(triplet.texts["condition"], True)))
+    columns = len(cells)
+    cells.append(Cell("condition", words=words(triplet.texts["condition"], True)))
     # Of a caption with several subjects it is not plain which one reference and target share.
     relation = triplet.json.provenance.get("target")
     subject = relation.get("subject") if isinstance(relation, dict) else None
     shared = [f"subject {subject}"[:LONGEST]] if isinstance(subject, str) else []
     scores = [f"{name} {value:.2f}" for name, value in sorted(triplet.json.scores.items())]
-    return Block(triplet.key, cells, len(cells), " | ".join([triplet.json.group, *shared, *scores]))
+    note = [*in_group(triplet.key, triplet.json.group), *shared, *scores]
+    return Block(triplet.key, cells, columns, " | ".join(note))
 
 
 TRIPLETS = CardKind(
@@ -83,8 +85,10 @@ TRIPLETS = CardKind(
         **{f"{part}_id": f"Id of the {part} at its source." for part in PARTS},
     },
     block=_block,
-    across=2,
-    legend="A reference, the condition, the target that it leads to; a distractor has its object too.",
+    legend={
+        "": "A reference and the target that the condition below leads to.",
+        "distractor": "A distractor fits the condition or the reference, but not both.",
+    },
     statistics=statistics,
     panels=condition_panels,
 )

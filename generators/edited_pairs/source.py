@@ -97,6 +97,26 @@ class StableDiffusion(DiffusionModel, Source):
             raise ValueError("the small model knows only the words of vocabulary small-world; leave vocabulary out")
         return self
 
+    def introduction(self) -> str:
+        """As `SourceSettings.introduction`: what differs."""
+        return "The captions differ in an object, a scene or an attribute, and one image is an edit of the other.\n"
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `SourceSettings.how_made`."""
+        captions = "the paper's (Figure 15)" if self.vocabulary == "figure-15" else "those of the small model's world"
+        blend = ""
+        if self.blend:
+            blend = "\n   Where the captions name the thing that is edited, all outside of it is that of the first one."
+        return _STEPS.format(
+            captions=captions,
+            model="twinset's small model" if self.model == SMALL else "a text-to-image model",
+            steps=self.steps,
+            scheduler=self.scheduler,
+            cross=self.cross_replace_steps,
+            self_=self.self_replace_steps,
+            blend=blend,
+        )
+
     def notes(self) -> str:
         """What no count tells of drawn pairs."""
         phrase = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
@@ -125,6 +145,13 @@ class StableDiffusion(DiffusionModel, Source):
         return EditedPairGenerator(self, context)
 
 
+_STEPS = """\
+1. Captions are templates with words filled in, {captions}. Those of a pair differ in one slot.
+2. Both pictures start from one noise, and {model} draws them in {steps} steps (`{scheduler}`).
+3. One picture is drawn from its caption alone. The other one is an edit of it by prompt-to-prompt: it takes the first
+   one's cross-attention for {cross:.0%} of the steps, and its self-attention for {self_:.0%}.{blend}
+4. Only what is broken is rejected: one colour, no numbers, two equal pictures.
+"""
 _NOTES = """\
 * Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
   (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513 pairs.

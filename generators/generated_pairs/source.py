@@ -94,7 +94,9 @@ class GeneratedPairs(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """How the images were chosen."""
-        first = "a photo" if self.photos is not None else "generated from its caption"
+        first = (
+            "the picture that the caption was written for" if self.photos is not None else "generated from its caption"
+        )
         if self.chosen_by == "people":
             chosen = _chosen_by_people(reports.get(CHOICE))
         elif self.chosen_by == "first":
@@ -111,11 +113,24 @@ class GeneratedPairs(Source):
                 chosen += " Left out is what fits the original caption at least as well as its own."
         return f"Image 0 is {first}; image 1 is generated from the negative caption, which is caption 1. {chosen}\n"
 
+    def notes(self) -> str:
+        """As `SourceSettings.notes`."""
+        return _BOTH_GENERATED if self.photos is None else _ONE_GENERATED
+
     def open(self, context: Context) -> GeneratedPairGenerator:
         """As `Source.open`."""
         from generators.generated_pairs.generator import GeneratedPairGenerator
 
         return GeneratedPairGenerator(self, context)
+
+
+_ONE_GENERATED = """\
+* Image 1 is always the generated one, and caption 1 the negative one. A model that tells generated images from others,
+  and negative captions from written ones, solves every pair without comparing image and caption.
+"""
+_BOTH_GENERATED = """\
+* Both images are generated: neither is sure to show its caption. Caption 1 is always the negative one.
+"""
 
 
 def _chosen_by_people(counts: Mapping[str, int] | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -96,6 +96,15 @@ class Kubric(Source):
             raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self
 
+    def introduction(self) -> str:
+        """As `SourceSettings.introduction`: what differs."""
+        return _DIFFERS[self.aspect]
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `SourceSettings.how_made`."""
+        shape = f"{self.resolution} × {self.resolution}"
+        return _STEPS.format(shape=shape, samples=self.samples, attempts=self.attempts)
+
     def notes(self) -> str:
         """What no count tells of rendered pairs, and what varies by these settings."""
         look = self.look
@@ -139,6 +148,21 @@ class Kubric(Source):
         return KubricGenerator(self, context)
 
 
+_DIFFERS = {
+    "location": "Both images show the same two objects. Only the place of one of them differs.\n",
+    "counting": "Both images show objects of one kind. Only their number differs.\n",
+    "attribute": "Both images show the same scene. Only one object differs, in its colour or its size.\n",
+}
+_STEPS = """\
+1. The captions of a pair are sampled from the paper's grammar (Figure 14): what they say differs in one thing.
+2. A scene is composed in which the first caption is true, and changed so that the second one is. Both images share
+   camera, light, ground, all other objects and the noise of the renderer. What lies on top of another object got there
+   by falling, in a simulation.
+3. Blender's Cycles renders both, {shape} pixels with at most {samples} rays a pixel.
+4. Instance masks, depth and poses of the renders are measured. A pair is kept if they show what its captions say, and
+   almost no difference elsewhere. Otherwise another scene is composed, {attempts} at most; then the pair is rejected
+   for the reason of the last one.
+"""
 _NOTES = """\
 * Few objects on open ground: no clutter, no people, nothing cut off or much hidden.
   {varied} vary from pair to pair, and are the same in both images of a pair.

@@ -60,16 +60,7 @@ class ParsedCaptions(Source):
     licence: str = "the captions stay under the terms of their source"
 
     makes = "table"
-    reference = Reference(
-        "captions such as those of Conceptual Captions",
-        "https://ai.google.com/research/ConceptualCaptions",
-        """@inproceedings{sharma2018conceptual,
-  title     = {Conceptual Captions: A Cleaned, Hypernymed, Image Alt-text Dataset For Automatic Image Captioning},
-  author    = {Sharma, Piyush and Ding, Nan and Goodman, Sebastian and Soricut, Radu},
-  booktitle = {ACL},
-  year      = {2018}
-}""",
-    )
+    reference = Reference("captions")  # of any data set: the licence says which
     group = "caption"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

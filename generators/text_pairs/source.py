@@ -44,11 +44,15 @@ class TextPairs(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`."""
+        made = (
+            "Each row of the table of negative captions is a pair: the caption, the negative caption that was made of "
+            "it, and the image that the row names. Pairs of one image stand together.\n"
+        )
         if self.train is None:
-            return ""
+            return made
         return (
-            f"Split by image: of {self.train:.0%} of the images all pairs are in `train`, by a hash of the image id. "
-            "TROHN's published split is by caption, so that one image can be in both of its parts.\n"
+            f"{made}\nSplit by image: of {self.train:.0%} of the images all pairs are in `train`, by a hash of "
+            "the image id. TROHN's published split is by caption, so that one image can be in both of its parts.\n"
         )
 
     def notes(self) -> str:

@@ -86,12 +86,12 @@ class Pool:
         good = np.ones(len(both), dtype=np.bool_)
         for step, meets in strict_steps(self.relations, facts, both):
             good &= meets
-            self.steps[step] = int(good.sum())
+            self.steps[f"relations {step}"] = int(good.sum())
         said = supported(self.relations.predicate_lemma, rated.object, facts.photo, good, min_support)
         good = supported(rated.subject, rated.object, facts.photo, good, min_support)
-        self.steps[f"of pairs of words that {min_support} photos or more have"] = int(good.sum())
+        self.steps[f"relations of pairs of words that {min_support} photos or more have"] = int(good.sum())
         good &= said
-        self.steps[f"saying of an object what {min_support} photos or more say of it"] = int(good.sum())
+        self.steps[f"relations that say of an object what {min_support} photos or more say of it"] = int(good.sum())
         return good
 
 

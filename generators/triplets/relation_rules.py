@@ -50,8 +50,8 @@ GROUNDS = _words(
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
-    """What is asked of every relation, as a step of the funnel names it, and which of all relations meet it."""
-    yield "relations with both words rated", rated
+    """What is asked of every relation, as the funnel says after "relations", and which of all relations meet it."""
+    yield "with both words rated", rated
     yield "that are of two nouns", facts.nouns
     yield "that no word denies", ~facts.negated
     nouns = _among(relations.words, _names_no_thing)

@@ -21,7 +21,9 @@ FREQUENT = 20
 BINS = 20
 LISTED = 20  # overwritten words
 #: The step of the funnel that nothing can be said of.
-UNKNOWN = f"whose objects references may show unsaid (too few images have the {SEVERAL} captions that tell)"
+UNKNOWN = (
+    f"pairs of words whose objects references may show unsaid (too few images have the {SEVERAL} captions that tell)"
+)
 
 
 class Overwritten(Model):
@@ -38,7 +40,8 @@ class Differences(Model):
 
     The first six: target and reference share object or image, the reference's image shows the target's subject and
     object, the distractor is of the reference's or the target's image, or shows the target's subject and object (words
-    as lemmas). unrated: a word of the six has no rating. by_overwriting: kept for ratings that a plural overwrote.
+    as lemmas); None of distractors that are not stored.
+    unrated: a word of the six has no rating. by_overwriting: kept for ratings that a plural overwrote.
     by_distractor: kept for the distractor's words. any: at least one of all these. strict_dropped: share of strict
     triplets whose four words miss the threshold by the published ratings. overwritten: words so rated, most frequent
     first.
@@ -48,9 +51,9 @@ class Differences(Model):
     same_object: float
     same_image: float
     reference_shows_target: float
-    distractor_of_reference_image: float
-    distractor_of_target_image: float
-    distractor_shows_target: float
+    distractor_of_reference_image: float | None = None
+    distractor_of_target_image: float | None = None
+    distractor_shows_target: float | None = None
     unrated: float
     by_overwriting: float
     by_distractor: float
@@ -107,12 +110,13 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
             if which == source.rules:
                 raise
             continue
-        within = {"references within reach of the threshold": len(miner.rules.references.relation)}
+        within: dict[str, int] = {}
         if isinstance(miner.rules, StrictRules):
             eligible = pool.eligible[pool.subject]
             within["pairs of words of eligible subjects"] = int(eligible.sum())
-            said = f"whose objects at most {source.max_unsaid:.0%} of the references show unsaid"
+            said = f"pairs of words whose objects at most {source.max_unsaid:.0%} of the references show unsaid"
             within[said if miner.rules.estimated else UNKNOWN] = int((miner.rules.reliable & eligible).sum())
+        within["references within reach of the threshold"] = len(miner.rules.references.relation)
         funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)
         if which == source.rules and isinstance(miner.rules, StrictRules):
             first = np.arange(SAMPLE)
@@ -136,14 +140,14 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         predicates=_frequent(relations.predicate[table.target], relations.words),
         edges=[round(edge, 4) for edge in edges.tolist()],
         histogram=histogram.tolist(),
-        differences=_differences(relations, ratings, source.threshold, mined["published"], mined.get("strict"))
+        differences=_differences(relations, ratings, source, mined["published"], mined.get("strict"))
         if mined.get("published")
         else None,
     )
 
 
 def _differences(
-    relations: Relations, ratings: Ratings, threshold: float, published: TripletTable, strict: TripletTable | None
+    relations: Relations, ratings: Ratings, source: Triplets, published: TripletTable, strict: TripletTable | None
 ) -> Differences:
     """Judge each published triplet by each strict rule; ratings were loaded for the published rules."""
     lemmas, as_published = rate(relations, ratings, "strict"), rate(relations, ratings, "published")
@@ -163,22 +167,25 @@ def _differences(
     own = np.array([ratings.rated.get(word, rating) for word, rating in zip(relations.words, theirs, strict=True)])
     four = score(as_published.subject_rating, as_published.object_rating, reference, target)
     six = score(own[relations.subject], own[relations.object], *all_three)
+    of_distractors = {
+        "distractor_of_reference_image": image[distractor] == image[reference],
+        "distractor_of_target_image": image[distractor] == image[target],
+        "distractor_shows_target": shows(image[distractor], pair[target]),
+    }
     found = {
         "same_object": lemmas.object[reference] == lemmas.object[target],
         "same_image": image[reference] == image[target],
         "reference_shows_target": shows(image[reference], pair[target]),
-        "distractor_of_reference_image": image[distractor] == image[reference],
-        "distractor_of_target_image": image[distractor] == image[target],
-        "distractor_shows_target": shows(image[distractor], pair[target]),
+        **(of_distractors if source.distractors else {}),
         "unrated": np.isnan(score(lemmas.subject_rating, lemmas.object_rating, *all_three)),
-        "by_overwriting": six <= threshold,
-        "by_distractor": four <= threshold,
+        "by_overwriting": six <= source.threshold,
+        "by_distractor": four <= source.threshold,
     }
     found["any"] = np.any(list(found.values()), axis=0)
     strict_dropped = None
     if strict is not None and len(strict):
         mean = score(as_published.subject_rating, as_published.object_rating, strict.reference, strict.target)
-        strict_dropped = float((mean <= threshold).mean())
+        strict_dropped = float((mean <= source.threshold).mean())
     return Differences(
         triplets=len(published),
         **{name: round(float(mask.mean()), 6) for name, mask in found.items()},

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from generators.media_sources import IMAGE_REASONS, SAME_IMAGE
 from generators.papers import GENECIS
-from generators.scene_graphs.source import SceneGraphs
 from manifests.errors import WrongUse
 from manifests.locations import Location
 from manifests.markdown import plain, short, table
@@ -55,19 +54,16 @@ class Triplets(Source):
 
     makes = "triplet"
     reference = Reference(
-        SceneGraphs.reference.title,
-        SceneGraphs.reference.address,
-        f"""{SceneGraphs.reference.bibtex}
-
-@article{{brysbaert2014concreteness,
-  title     = {{Concreteness ratings for 40 thousand generally known {{English}} word lemmas}},
-  author    = {{Brysbaert, Marc and Warriner, Amy Beth and Kuperman, Victor}},
-  journal   = {{Behavior Research Methods}},
-  volume    = {{46}},
-  number    = {{3}},
-  pages     = {{904--911}},
-  year      = {{2014}}
-}}""",
+        "captions",  # of any data set: the licence says which
+        bibtex="""@article{brysbaert2014concreteness,
+  title     = {Concreteness ratings for 40 thousand generally known {English} word lemmas},
+  author    = {Brysbaert, Marc and Warriner, Amy Beth and Kuperman, Victor},
+  journal   = {Behavior Research Methods},
+  volume    = {46},
+  number    = {3},
+  pages     = {904--911},
+  year      = {2014}
+}""",
     )
     paper = GENECIS
     group = "triplet"
@@ -87,7 +83,12 @@ class Triplets(Source):
             words = "subject and object of reference, target and distractor"
             exception = " (of 101 tries the last one passes, whatever it is)"
         text = _STEPS.format(min_images=self.min_images, threshold=self.threshold, words=words, exception=exception)
-        text += _RULES.format(rules=self.rules)
+        if self.distractors:
+            text += _DISTRACTOR
+        elif self.rules == "published":
+            text += _UNSTORED
+        text += _NUMBERS
+        text += _RULES.format(rules=self.rules, distractor=_SUBJECTLESS if self.distractors else "")
         mining = reports.get(MINING)
         if mining is None:
             return text
@@ -124,8 +125,9 @@ _NOTES = """\
 * Nobody has looked at them. A relation is what a parser made of a caption, and it is wrong at times; a caption leaves
   out most of what an image shows, so that a reference can satisfy its condition unsaid, and other images than the
   target can be as right. Good for training; a benchmark needs people, or annotations of everything shown.
-* Nearly all conditions ask for another object beside, in or on the same subject: a bias towards GeneCIS's task "Change
-  an Object" (section 5.2).
+* The data set of the captions is not cited below: the licence names it.
+* Conditions ask for another thing that the same subject is with or acts on: a bias towards GeneCIS's task "Change an
+  Object" (section 5.2).
 """
 _STEPS = """1. A parser reads relations subject → predicate → object off every caption.
 2. A subject that is seen in at least {min_images} images, with at least two objects, is sampled, the more often the
@@ -134,18 +136,26 @@ _STEPS = """1. A parser reads relations subject → predicate → object off eve
 4. The *condition* is predicate and object of the target, in the words of its caption.
 5. Kept is what is concrete: the mean rating of {words} (1 to 5, in a file
    of ratings such as that of Brysbaert et al. 2014) must be above {threshold:g}.
-
+"""
+_DISTRACTOR = """\
+6. The *distractor*, a hard negative, is a relation of another subject with the target's object, in another image.
+"""
+_UNSTORED = """\
+6. These rules also sample a distractor, a relation of another subject with the target's object. It is not stored.
+"""
+_NUMBERS = """
 Every triplet is sampled by its own number: asking for more keeps the first ones.
 """
+_SUBJECTLESS = ", and none\nof the distractor's photo the target's subject"
 _RULES = """
 Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`
 is what their paper says, without what gets past that code. Words are compared as lemmas. All must be rated, and no
 rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
-table below. No caption of the reference's photo names the target's object or implies it, and none of the distractor's
-photo the target's subject. Where a thousand images have three captions or more, these tell how reliably each object is
-named: objects that captions often leave out are no target's, and two captions of a target's image name each of its
-words. With one caption an image nothing tells, and more references show their condition unsaid.
+table below. No caption of the reference's photo names the target's object or implies it{distractor}.
+Where a thousand images have three captions or more, these tell how reliably each object is named: objects that captions
+often leave out are no target's, and two captions of a target's image name each of its words. With one caption an image
+nothing tells, and more references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.
@@ -153,12 +163,14 @@ _FAULTS = {
     "same_object": "reference and target have one object",
     "same_image": "reference and target are one image",
     "reference_shows_target": "captions of the reference's image already say the target's subject with its object",
+    # Those of a distractor's image only where distractors are stored.
     "distractor_of_reference_image": "the distractor is the reference's image",
     "distractor_of_target_image": "the distractor is the target's image",
     "distractor_shows_target": "captions of the distractor's image say the target's subject with its object",
     "unrated": "a word has no rating, and counts as −1",
     "by_overwriting": "kept for ratings that the plural of another word replaced",
-    "by_distractor": "kept for the distractor's words; the four of reference and target miss the threshold",
+    "by_distractor": "kept for the words of the distractor that these rules sample: those of reference and target "
+    "miss the threshold",
     "any": "any of these",
 }
 
@@ -166,7 +178,7 @@ _FAULTS = {
 def _differences(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "\nOn these captions the published rules find no triplet at all.\n"
-    rows = [(what, f"{found[name]:.2%}") for name, what in _FAULTS.items() if name in found]
+    rows = [(what, f"{found[name]:.2%}") for name, what in _FAULTS.items() if found.get(name) is not None]
     text = f"\nOf {found['triplets']:,} triplets that the published rules mine from the same captions:\n\n"
     text += table(("what the strict rules keep out", "share"), rows)
     if found.get("strict_dropped") is not None:
@@ -183,7 +195,8 @@ def _differences(found: Mapping[str, Any] | None) -> str:
 
 def _funnels(mining: Mapping[str, Any]) -> str:
     funnels: Mapping[str, Mapping[str, int]] = mining.get("funnels", {})
-    steps = list(dict.fromkeys(step for funnel in funnels.values() for step in funnel))
+    # The strict rules have all steps of the published ones, and others between them: the longest gives the order.
+    steps = list(dict.fromkeys(step for funnel in sorted(funnels.values(), key=len, reverse=True) for step in funnel))
     if not steps:
         return ""
     rows = [(step, *(f"{funnel[step]:,}" if step in funnel else "–" for funnel in funnels.values())) for step in steps]

@@ -18,6 +18,14 @@ from shards.media.media_folder import MediaFolder
 
 Addressing = Literal["seconds", "numbers", "dump"]
 
+#: Which frame a time means (docs/frames.md), for the card.
+NEAREST = """\
+A time means the frame whose presentation time is nearest, of two equally near ones the earlier, to the microsecond; at
+most 0.5 s after the end of the last frame. Time 0 is the start of the file's earliest stream, as in a player.
+"""
+#: How annotators' phrases become captions (`generators.video.sentences`), for the card.
+WORDING = "The words are the annotators'. Only spaces, the first letter and the end are put right."
+
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = {
     "missing-media": "the video or frame is not in the media folder",
@@ -35,13 +43,9 @@ class FramePairSource(VideoFolderSource):
     group = "video"
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `manifests.source.SourceSettings.how_made`: which frame a time means."""
-        return (
-            "A time means the frame whose presentation time is nearest, of two equally near ones the earlier, to the "
-            "microsecond; at most 0.5 s after the end of the last frame. Time 0 is the start of the file's earliest "
-            "stream, as in a player.\n"
-        )
+    def introduction(self) -> str:
+        """As `manifests.source.SourceSettings.introduction`."""
+        return "Both images are frames of one video. More can differ between them than what their captions say.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,14 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 from generators.annotation_files import read_json, seconds
-from generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairGenerator, FramePairSource
+from generators.video.frame_pairs import (
+    FRAME_REASONS,
+    NEAREST,
+    WORDING,
+    FramePairCandidate,
+    FramePairGenerator,
+    FramePairSource,
+)
 from generators.video.sentences import as_sentence
 from manifests.errors import WrongUse
 from manifests.source import Reference
@@ -40,9 +47,22 @@ class YouCook2(FramePairSource):
         "segment-repeated": "segments with an id that came before in their video; the first counts",
     }
 
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        """As `manifests.source.SourceSettings.how_made`."""
+        return _STEPS.format(wording=WORDING, nearest=NEAREST)
+
     def open(self, context: Context) -> YouCook2Generator:
         """As `shards.contracts.Source.open`."""
         return YouCook2Generator(self, context)
+
+
+_STEPS = """\
+1. Annotators cut each video into segments, the steps of a recipe, and wrote a sentence for each. The frame in the
+   middle of a segment is taken.
+2. Every two segments of a video are a pair, the earlier one first.
+3. A caption is the sentence of its segment. {wording}
+
+{nearest}"""
 
 
 @dataclass(frozen=True, slots=True)

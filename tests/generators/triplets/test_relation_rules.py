@@ -99,7 +99,7 @@ def test_support_counts_photos_of_relations_that_pass() -> None:
     said += [("c", "dog", "with", "ball"), ("d", "tree", "with", "bird"), ("e", "tree", "during", "bird")]
     relations = relations_of(said)
     assert mined(relations, pool(relations, 2)) == {("dog", "ball")}
-    assert funnel(pool(relations, 2))["of pairs of words that 2 photos or more have"] == 2
+    assert funnel(pool(relations, 2))["relations of pairs of words that 2 photos or more have"] == 2
     one = replace(relations, facts=replace(facts_of(relations), photo=np.zeros(len(said), dtype=np.int32)))
     assert mined(one, pool(one, 2)) == set()
 
@@ -110,8 +110,8 @@ def test_support_counts_photos_of_what_conditions_say() -> None:
     relations = relations_of(said)
     assert pool(relations, 2).row.tolist() == [0]
     steps = pool(relations, 2).steps
-    assert steps["of pairs of words that 2 photos or more have"] == 2
-    assert steps["saying of an object what 2 photos or more say of it"] == 1
+    assert steps["relations of pairs of words that 2 photos or more have"] == 2
+    assert steps["relations that say of an object what 2 photos or more say of it"] == 1
 
 
 def triplets(relations: Relations, distractors: bool = False) -> set[tuple[int, int, int]]:
@@ -166,7 +166,9 @@ def test_tables_of_earlier_versions_are_for_the_published_rules_alone(tmp_path: 
 
 
 def test_where_nothing_has_the_support_the_message_names_it(own_said: list[Said]) -> None:
-    with pytest.raises(WrongUse, match=r"0 of pairs of words that 9000000 photos or more have.* or min_support"):
+    with pytest.raises(
+        WrongUse, match=r"0 relations of pairs of words that 9000000 photos or more have.* or min_support"
+    ):
         Miner(pool(relations_of(own_said), min_support=9_000_000), 4.0)
 
 
