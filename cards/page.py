@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from cards.block import LONGEST_TEXT, Block
-from cards.kinds.kind import across, legend_of
+from cards.kinds.kind import blocks_across, legend_of
 from cards.kinds.registry import CARD_KINDS
 from cards.rendering import render
 from cards.sheet import contact_sheet, thumbnail
@@ -87,7 +87,7 @@ def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> di
     else:
         shown = f"{len(blocks):,} of {kept:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
         subtitle = f"{shown}; {stage.planned:,} planned. {licence}"
-        store.write(sheet, contact_sheet(blocks, across(blocks), stage.name, subtitle, legend))
+        store.write(sheet, contact_sheet(blocks, blocks_across(blocks), stage.name, subtitle, legend))
     images = ((cell.image, block) for block in blocks for cell in block.cells)
     return {
         "stage": stage,

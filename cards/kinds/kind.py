@@ -44,7 +44,7 @@ class CardKind:
     panels: Callable[[SimpleNamespace, str], Mapping[str, Counts]]
 
 
-def across(blocks: Sequence[Block]) -> int:
+def blocks_across(blocks: Sequence[Block]) -> int:
     """How many blocks lie side by side on a sheet: as many as give some `PICTURES` pictures, and two at least."""
     return max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
 

@@ -126,6 +126,17 @@ def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
     assert "No word stands on one side more often than chance explains (sign test, p < 0.001 after Bonf" in enough
 
 
+def test_the_hundredth_of_few_conditions_is_not_counted(made_triplets: MadeDataset, made: MadeDataset) -> None:
+    assert "hundredth" not in described(made_triplets, "triplets")
+    first = next(one for one in made_samples.triplet_shards("many")[0] if hasattr(one.made, "condition"))
+    many = [
+        replace(first, made=replace(first.made, key=f"many-{number:016d}", condition=f"on {number}"))
+        for number in range(100)
+    ]
+    made.add("many", MINED_SUBSET, [many])
+    assert "* The hundredth of the conditions with most triplets has 1.0% of them.\n" in described(made, "many")
+
+
 def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in small_card(made_pairs)
     settings = {"source": {**FOLDER_SUBSET["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}}

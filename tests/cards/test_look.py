@@ -13,6 +13,7 @@ import pytest
 from PIL import Image, ImageColor
 
 from cards.block import Block, Cell
+from cards.kinds.kind import blocks_across
 from cards.kinds.registry import CARD_KINDS
 from cards.page import write_look
 from cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
@@ -121,6 +122,25 @@ def test_an_index_is_a_table_without_pictures(made_triplets: MadeDataset) -> Non
     assert [row.words["reference_id"] for row in rows] == ["1", "5", "7"]  # places 1, 4 and 6 of 0 to 8 without 3
     assert write_look(store, ["index-only"], 3) == ["look-3-index-only.html"]
     assert Page(made_triplets.text("look-3-index-only.html")).tags.count("tr") == 1 + 3
+
+
+def test_distractors_are_explained_where_there_are_some(made_triplets: MadeDataset) -> None:
+    store, names = made_triplets.store, ("triplets", "two-images")
+    said = {name: Page(made_triplets.text(write_look(store, [name])[-1])).text for name in names}
+    assert "A distractor fits" in said["triplets"] and "A distractor fits" not in said["two-images"]
+    assert all("the condition below leads to" in one for one in said.values())
+
+
+def test_the_group_is_named_unless_it_is_the_key(made_pairs: MadeDataset) -> None:
+    sample = read_spread(made_pairs.store, "eq-ag", 1)[0]
+    group = sample.json.group
+    assert CARD_KINDS["pair"].block(sample).note.endswith(f" | group {group}")
+    assert "group" not in CARD_KINDS["pair"].block(replace(sample, key=group)).note
+
+
+@pytest.mark.parametrize(("columns", "side_by_side"), [(2, 3), (3, 2), (6, 2)])
+def test_sheets_are_six_pictures_wide(columns: int, side_by_side: int) -> None:
+    assert blocks_across([Block("key", [Cell()], columns, "")]) == side_by_side and blocks_across([]) == 2
 
 
 def test_sheets_show_pictures_marks_and_outlines(

@@ -106,3 +106,30 @@ def test_published_rules_that_find_nothing_differ_in_nothing(
 def test_nothing_to_mine_is_refused(own_said: list[Said]) -> None:
     with pytest.raises(WrongUse, match="under the strict rules"):
         make_report(relations_of(own_said), Ratings(RATED, RATED), mining("strict", 1000, 4.6, True), DRAWS)
+
+
+@pytest.mark.parametrize("distractors", [True, False])
+def test_the_card_speaks_of_distractors_where_they_are_stored(
+    own_said: list[Said], own_ratings: Ratings, distractors: bool
+) -> None:
+    source = mining("strict", 5, 4.6, distractors)
+    report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
+    said = source.how_made({"mining.json": report.model_dump()})
+    found = report.differences
+    assert found is not None and (found.distractor_shows_target is not None) == distractors
+    for words in ("the distractor is the target's image", "6. The *distractor*", "distractor's photo"):
+        assert (words in said) == distractors
+    shares = found.model_dump(exclude={"triplets", "any", "strict_dropped", "overwritten"}, exclude_none=True)
+    assert max(shares.values()) <= found.any <= sum(shares.values()) + 1e-5, "a union of the rows that are shown"
+
+
+def test_the_funnel_is_in_the_order_of_the_work(own_said: list[Said], own_ratings: Ratings) -> None:
+    source = mining("strict", 5, 4.6, False)
+    report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
+    said = source.how_made({"mining.json": report.model_dump()})
+    table = said[said.index("| captions |") : said.index("Of pairs that are drawn")]
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
+    assert rows == list(report.funnels["strict"])
+    first, last = rows.index("relations"), rows.index("subjects")
+    assert all(row.startswith("relations") for row in rows[first:last]) and last - first > 5
+    assert rows[-1] == "references within reach of the threshold"
