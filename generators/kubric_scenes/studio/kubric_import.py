@@ -10,6 +10,7 @@ import io
 import os
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -89,12 +90,24 @@ def _load(name: str) -> Any:
     with _lock, contextlib.redirect_stdout(io.StringIO()):
         imported = sys.modules.setdefault("tensorflow", stand_in)
         try:
-            return importlib.import_module(name)
+            module = importlib.import_module(name)
+            _count_in_this_process(importlib.import_module("kubric.utils").next_global_count)
+            return module
         except (ImportError, SystemExit) as error:  # Kubric exits where Blender cannot be imported
             raise WrongUse(f"Kubric cannot be imported ({error}); {REMEDY}") from error
         finally:
             if imported is stand_in:
                 del sys.modules["tensorflow"]
+
+
+def _count_in_this_process(count: Any) -> None:
+    """Give Kubric's counter of names a lock of this process's threads, before it makes one of all processes.
+
+    Each process counts on its own, and that one is a named semaphore: a child that is ended before it has given it back
+    leaves a warning of a leak as the build's last words.
+    """
+    if not hasattr(count, "counter"):
+        count.counter, count.lock = defaultdict(int), threading.Lock()
 
 
 def _bridge(module: Any) -> None:

@@ -36,6 +36,19 @@ def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+def test_naming_an_asset_makes_no_named_semaphore() -> None:
+    # 'spawn' as in a build's children: locks of forked processes have no name
+    script = (
+        "import multiprocessing, multiprocessing.resource_tracker as tracker;"
+        " multiprocessing.set_start_method('spawn'); made = []; tracker.register = lambda *what: made.append(what);"
+        " from generators.kubric_scenes.studio.kubric_import import load_kubric; kubric = load_kubric();"
+        " names = kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid;"
+        " print(names, made)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "('a', 'a.001') []\n"
+
+
 def test_what_to_do_without_kubric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubric.absent", None)
     with pytest.raises(WrongUse, match=r"pip install -e '\.\[render\]'"):
