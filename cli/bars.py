@@ -1,4 +1,7 @@
-"""Progress bars on a terminal: a line a stage with rate and time left, or with what runs while nothing is counted."""
+"""Progress of a build on stderr: bars on a terminal, and lines in a log.
+
+Bars show rate and time left of a stage, or what runs while nothing is counted.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,59 @@ import threading
 import time
 from collections.abc import Iterator
 
-from stages.progress import Progress, Silent
+from stages.progress import Progress
+
+MINUTE = 60.0  # seconds between two lines of a stage in a log
 
 
 @contextlib.contextmanager
 def bars() -> Iterator[Progress]:
-    """Bars on stderr where it is a terminal, else nothing."""
+    """Bars on stderr where it is a terminal, else lines."""
     if not sys.stderr.isatty():
-        yield Silent()
+        yield Lines()
         return
     shown = Bars()
     with shown.progress:
         yield shown
+
+
+class Lines:
+    """A line where a stage begins to make shards, where it has ended, and a minute at most between them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[int, int]] = {}  # done, total
+        self._began: dict[str, float] = {}
+        self._said: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """As `stages.progress.Progress.begin`."""
+        with self._lock:
+            self._counts[stage] = done, total
+            self._began.setdefault(stage, time.monotonic())
+            self._say(f"{stage}: making {total - done:,} of {total:,} shards", stage)
+
+    def advance(self, stage: str) -> None:
+        """As `stages.progress.Progress.advance`."""
+        with self._lock:
+            done, total = self._counts[stage]
+            self._counts[stage] = done + 1, total
+            if done + 1 < total and time.monotonic() - self._said[stage] >= MINUTE:
+                self._say(f"{stage}: {done + 1:,} of {total:,} shards after {self._seconds(stage)}", stage)
+
+    def phase(self, stage: str, doing: str) -> None:
+        """As `stages.progress.Progress.phase`; a stage without a shard to make says nothing."""
+        with self._lock:
+            if not doing and stage in self._began:
+                self._say(f"{stage}: done in {self._seconds(stage)}", stage)
+                del self._began[stage]
+
+    def _seconds(self, stage: str) -> str:
+        return f"{time.monotonic() - self._began[stage]:,.0f} s"
+
+    def _say(self, line: str, stage: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+        self._said[stage] = time.monotonic()
 
 
 class Bars:

@@ -12,13 +12,13 @@ from manifests.errors import missing_words
 def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
     """Print what `twinset.plan`, `build` or `status` returned. planning: without what only shards can tell."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     stages = {**counts.get("stages", {}), **counts["subsets"]}
     if planning:
-        table = Table("stage", "reads", "planned", "shards", "state")
+        table = Table(Column("stage", no_wrap=True), "reads", "planned", "shards", "state")
     else:
-        table = Table("subset", "planned", "kept", "rejected", "shards")
+        table = Table(Column("subset", no_wrap=True), "planned", "kept", "rejected", "shards")
     for name, row in stages.items():
         shards = _number(row["shards"])
         if row.get("done") is not None:

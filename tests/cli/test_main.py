@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from cli.bars import Lines
 from cli.main import main
 from generators.image_pairs import ImagePairGenerator
 from generators.named_pairs import NamedPairCandidate
@@ -48,6 +50,35 @@ stages:
     assert main(["plan", str(recipe)]) == 0
     table = capsys.readouterr().out
     assert "waits for graphs" in table and "kept" not in table
+
+
+def test_names_of_stages_are_whole_on_a_narrow_terminal(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    name = "pairs-of-frames-that-have-a-long-name"
+    recipe.write_text(recipe.read_text().replace("  pairs:", f"  {name}:"))
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["plan", str(recipe)]) == 0
+    assert name in capsys.readouterr().out
+
+
+def test_a_log_has_a_line_where_a_stage_begins_and_one_where_it_ends(recipe: Path, capsys: Said) -> None:
+    command = ["build", str(recipe), "--out", str(recipe.parent / "out")]
+    assert main(command) == 0
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "pairs: making 3 of 3 shards" and re.fullmatch(r"pairs: done in \d+ s", last)
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""  # nothing to do
+
+
+def test_a_log_has_a_line_a_minute_while_shards_are_made(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    now = [0.0]
+    monkeypatch.setattr("cli.bars.time.monotonic", lambda: now[0])
+    lines = Lines()
+    lines.begin("pairs", 5, 1)
+    for now[0] in (30.0, 61.0, 90.0):
+        lines.advance("pairs")
+    assert capsys.readouterr().err.splitlines() == ["pairs: making 4 of 5 shards", "pairs: 3 of 5 shards after 61 s"]
 
 
 def test_plan_below_out_says_what_is_done(recipe: Path, built: Path, capsys: Said) -> None:
