@@ -43,6 +43,9 @@ def parse(asked: argparse.Namespace) -> None:
     for name in ("pipeline", "confirm"):
         if (value := getattr(asked, name)) is not None:
             source[name] = os.path.abspath(value) if Path(value).is_dir() else value
+    for path in source["captions"]:
+        if not os.path.exists(path):  # the source's own message names a setting, and this command has no --set
+            raise WrongUse(f"{path}: there is no such file or folder; name captions that exist")
     raw = {"name": "parse", "subsets": {GRAPHS: {"source": source, "shard_size": 2048}}}
     counts = _built(parse_recipe(raw), asked.to, asked.workers, "threads")
     left_out = twinset.status(asked.to)["subsets"][GRAPHS]["examples"]

@@ -41,8 +41,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        remedy = "point source.annotations of the subset at the annotation file"
-        raise WrongUse(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
+        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name a file that this user may read") from error
 
 
 def read_json(path: Path) -> Any:

@@ -27,8 +27,17 @@ from shards.contracts import LeftOut
 SHOWN = 5  # problems of each rule
 
 
-def check_file(templates: Path, annotations: Path | None = None, taxonomy: Path | None = None) -> list[Problem]:
-    """Problems of a file of templates, by template; raises `WrongUse` for files of no task or of another shape."""
+def check_file(
+    templates: Path, annotations: Path | None = None, taxonomy: Path | None = None
+) -> tuple[int, list[Problem]]:
+    """Check a file of templates.
+
+    Returns:
+        number of templates, and their problems in the order of the file.
+
+    Raises:
+        WrongUse: the file is of no task, or has another shape.
+    """
     tasks: dict[str, Task] = {f"{task.replace('-', '_')}.json": task for task in DISTRACTORS}
     if templates.with_suffix(".json").name not in tasks:
         raise WrongUse(f"{templates}: the name tells the task; call it {' or '.join(tasks)}")
@@ -38,28 +47,30 @@ def check_file(templates: Path, annotations: Path | None = None, taxonomy: Path 
     if (taxonomy is not None) != (annotations is not None and task.endswith("attribute")):
         raise WrongUse("--taxonomy goes with the --annotations of attributes, and they need it")
     if annotations is None:
-        return check(entries, task)
+        return len(entries), check(entries, task)
     if taxonomy is None:
         scenes = read_scenes(annotations, LeftOut())
-        return check(entries, task, ObjectRules(scenes), scenes.names)
+        return len(entries), check(entries, task, ObjectRules(scenes), scenes.names)
     types = read_taxonomy(taxonomy)
     attributes = {name for names in types.values() for name in names}
     rules = AttributeRules(read_instances(annotations, types, LeftOut()), types)
-    return check(entries, task, rules, set(types) if task == "focus-attribute" else attributes)
+    return len(entries), check(entries, task, rules, set(types) if task == "focus-attribute" else attributes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the problems by rule, then the first of each rule with their template's number in the file."""
+    """Print how many, the problems by rule, then the first of each rule with their template's number in the file."""
     parser = argparse.ArgumentParser(prog="python -m evaluation.galleries.check", description=__doc__.split("\n")[0])
     parser.add_argument("templates", type=Path, metavar="TASK.json")
     parser.add_argument("--annotations", type=Path, help="of VAW or COCO Panoptic, that the templates were made from")
     parser.add_argument("--taxonomy", type=Path, help="VAW's types of attributes")
     given = parser.parse_args(arguments)
     try:
-        problems = check_file(given.templates, given.annotations, given.taxonomy)
+        count, problems = check_file(given.templates, given.annotations, given.taxonomy)
     except WrongUse as error:
         print(error, file=sys.stderr)
         return 2
+    counted = {"template": count, "problem": len(problems)}
+    print(", ".join(f"{number:,} {what}{'s' * (number != 1)}" for what, number in counted.items()))
     for rule, count in sorted(Counter(problem.rule for problem in problems).items()):
         print(f"{rule}: {count:,}")
     shown: Counter[str] = Counter()

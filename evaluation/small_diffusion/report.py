@@ -29,11 +29,17 @@ NORMAL_95 = 1.959964  # 97.5 % quantile of the normal distribution
 
 
 def options(description: str | None, out: str, batch: int) -> argparse.ArgumentParser:
-    """A parser with the options of every report; also silences the progress bars and remarks of the libraries."""
+    """A parser with the options of every report; also silences the progress bars and remarks of the libraries.
+
+    Args:
+        description: of the command.
+        out: name of the report's folder below ``out/``, where no other is asked for.
+        batch: pictures or pairs drawn at once, likewise.
+    """
     be_quiet()
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", type=Path, default=small_model_folder(), help="folder in diffusers' layout")
-    parser.add_argument("--out", type=Path, default=Path(out), help="folder for the report and its picture")
+    parser.add_argument("--out", type=Path, default=Path("out") / out, help="folder for the report and its picture")
     parser.add_argument("--steps", type=int, default=SHIPPED.steps)
     parser.add_argument("--guidance", type=float, default=SHIPPED.guidance)
     parser.add_argument("--seed", type=int, default=0, help="of captions and noise")
@@ -95,12 +101,13 @@ class Cell:
 
 
 def write(given: argparse.Namespace, name: str, found: dict[str, Any], cells: Sequence[Cell], columns: int) -> None:
-    """Write OUT/NAME.json with the settings and what was found, shares too, and OUT/NAME.png with the cells."""
+    """Write OUT/NAME.json with the settings and what was found, shares too, and OUT/NAME.png with the cells; say so."""
     settings = {key: value for key, value in vars(given).items() if key not in ("model", "out")}
     given.out.mkdir(parents=True, exist_ok=True)
     report = json.dumps({"settings": settings, **found}, indent=2, default=Share.as_json)
     (given.out / f"{name}.json").write_text(report + "\n")
     _picture_sheet(cells, columns).save(given.out / f"{name}.png", optimize=True)
+    print(f"wrote {given.out / name}.json and {given.out / name}.png")
 
 
 def _picture_sheet(cells: Sequence[Cell], columns: int) -> Image.Image:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from manifests.errors import BuildFailed, WrongUse
+from manifests.recipe.overrides import PARTS
 from shards.contracts import OutOfMemory
 
 T = TypeVar("T")
@@ -21,9 +22,13 @@ def check_gpu(setting: str = "source.device") -> None:
     import torch
 
     if not torch.cuda.is_available():
+        if setting.startswith("--"):
+            remedy = f"use {setting} cpu"
+        else:  # a key path of a recipe, or of settings whose place in it is not known here
+            remedy = f"use --set {setting}=cpu" if setting.partition(".")[0] in PARTS else "write `device: cpu`"
         raise WrongUse(
-            f"{setting} is gpu, but torch finds no CUDA device here; write `device: cpu`, or run this where "
-            "`nvidia-smi` lists a GPU (in a container: --gpus all)"
+            f"{setting} is gpu, but torch finds no CUDA device here; {remedy}, or run this where `nvidia-smi` lists a "
+            "GPU (in a container: --gpus all)"
         )
 
 

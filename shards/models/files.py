@@ -78,9 +78,9 @@ def _found_folder(name: str, layout: str) -> Path:
         return Path(snapshot_download(name, local_files_only=True))
     except (HFValidationError, LocalEntryNotFoundError) as error:
         raise ModelMissing(
-            f"the model {name} is neither a folder here nor in the Hugging Face cache, and nothing is downloaded while "
-            f"building: run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its "
-            f"files into a folder and name that. {layout}"
+            f"the model {name} is neither a folder here nor in the Hugging Face cache, and twinset downloads nothing: "
+            f"run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its files into a "
+            f"folder and name that. {layout}"
         ) from error
 
 

@@ -231,6 +231,12 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
     assert pq.read_table(tmp_path / "second/scene-graphs/_meta/index.parquet")["confirmed"].to_pylist() == [True]
 
 
+def test_parse_names_captions_that_are_absent(tmp_path: Path, capsys: Said) -> None:
+    assert main(["parse", str(tmp_path / "nothing.tsv"), "--to", str(tmp_path / "graphs")]) == 2
+    said = capsys.readouterr().err
+    assert said == f"twinset: {tmp_path}/nothing.tsv: there is no such file or folder; name captions that exist\n"
+
+
 @pytest.mark.parametrize("count", ["-1", "two", "1.5", ""])
 def test_workers_that_are_no_number_are_wrong_use(count: str, recipe: Path, capsys: Said) -> None:
     with pytest.raises(SystemExit) as ended:

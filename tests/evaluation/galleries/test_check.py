@@ -32,7 +32,7 @@ def test_templates_that_keep_the_rules_pass(
 ) -> None:
     templates = save(made(annotations), tmp_path / "change_object.json")
     assert main([str(templates)]) == main([str(templates), "--annotations", str(annotations)]) == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().out == "30 templates, 0 problems\n" * 2
 
 
 def test_what_breaks_a_rule_is_told_with_its_template(
@@ -42,7 +42,9 @@ def test_what_breaks_a_rule_is_told_with_its_template(
     entries[3]["gallery"][0], entries[3]["gallery"][13] = entries[3]["gallery"][13], entries[3]["gallery"][0]
     templates = save(entries, tmp_path / "change_object.json")
     assert main([str(templates), "--annotations", str(annotations)]) == 1
-    said = capsys.readouterr().out.splitlines()
+    first, *said = capsys.readouterr().out.splitlines()
+    problems = sum(int(line.split(": ")[1]) for line in said if not line.startswith("template"))
+    assert first == f"30 templates, {problems} problems"
     assert {"far-condition: 1", "far-not-far: 1", "near-condition: 1", "near-not-close: 1"} <= set(said)
     assert {line.split(":")[0] for line in said if line.startswith("template")} == {"template 3"}
 

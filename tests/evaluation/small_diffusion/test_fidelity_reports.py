@@ -41,17 +41,22 @@ def test_fidelity_is_measured_and_the_same_whatever_the_batch(model: Path, tmp_p
     assert Image.open(io.BytesIO(files(tmp_path / "one")["fidelity.png"])).width > 128
 
 
-def test_edits_are_made_each_way_and_reported(model: Path, tmp_path: Path) -> None:
-    arguments = ["--model", str(model), "--edits", "1", "--steps", "2", "--device", "cpu", "--out", str(tmp_path)]
+def test_edits_are_made_each_way_and_reported(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--model", str(model), "--edits", "1", "--steps", "2", "--device", "cpu"]
+    monkeypatch.chdir(tmp_path)
     edit_report.main([*arguments, "--cross", "0.5"])
-    report = json.loads((tmp_path / "edits.json").read_text())
+    assert capsys.readouterr().out.endswith("wrote out/edits/edits.json and out/edits/edits.png\n")
+    out = tmp_path / "out/edits"
+    report = json.loads((out / "edits.json").read_text())
     assert report["settings"]["cross"] == [0.5]
     ways = {kind: [row["way"] for row in report["rows"] if row["kind"] == kind] for kind in KINDS}
     assert ways["object"] == ways["attribute"] == ["plain", "prompt-to-prompt", "with local blend"]
     assert ways["scene"] == ["plain", "prompt-to-prompt"]
     assert {row["second"]["of"] for row in report["rows"]} == {1}
-    assert Image.open(tmp_path / "edits.png").width > 4 * 4 * 128
-    assert not (tmp_path / "sweep.png").exists()
+    assert Image.open(out / "edits.png").width > 4 * 4 * 128
+    assert not (out / "sweep.png").exists()
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from generators.caption_scores.source import CaptionScores
@@ -10,6 +12,7 @@ from generators.negative_captions.source import NegativeCaptions
 from generators.text_to_image.kubric.settings import KubricImages
 from manifests.errors import WrongUse
 from shards.contracts import Source
+from shards.models.device import check_gpu
 from shards.models.on_device import check_installed
 
 ENGINE = {"kind": "transformers", "model": "./model"}
@@ -36,6 +39,20 @@ def test_what_needs_a_gpu_goes_to_its_pool_one_shard_at_a_time(monkeypatch: pyte
     for source in sources("cpu"):
         assert (source.pool, source.shards_at_a_time) == ("cpu", 0)
         source.check_device("source")
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("subsets.eq-sd.source.device", "use --set subsets.eq-sd.source.device=cpu,"),
+        ("--device", "use --device cpu,"),
+        ("source.device", "write `device: cpu`,"),
+    ],
+)
+def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(WrongUse, match=f"^{re.escape(setting)} is gpu, .*; {re.escape(remedy)} or run this where"):
+        check_gpu(setting)
 
 
 def test_other_engines_say_where_they_work() -> None:
