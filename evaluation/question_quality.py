@@ -108,7 +108,8 @@ def released_tuples(path: Path) -> dict[str, tuple[str, list[Told]]]:
 
 def own_tuples(captions: Sequence[str]) -> list[list[Told]]:
     """The tuples of own questions, a list a caption."""
-    from generators.scene_graphs.relations import find_pipeline, parser_of
+    from generators.scene_graphs.relations import parser_of
+    from shards.models.spacy_pipelines import find_pipeline
 
     found = []
     for doc in parser_of(find_pipeline()).nlp.pipe(map(prepared, captions)):

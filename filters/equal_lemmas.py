@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -19,12 +18,19 @@ from manifests.errors import WrongUse
 from manifests.source import Need, Place
 from shards.contracts import CaptionFilter, Filter, Isolation
 from shards.kinds.samples import Drop
-from shards.models.spacy_pipelines import EMBEDDED, REMEDY, Pipeline, find_pipeline, import_spacy_alone
+from shards.models.spacy_pipelines import (
+    EMBEDDED,
+    LIBRARIES,
+    REMEDY,
+    Pipeline,
+    check_installed,
+    find_pipeline,
+    import_spacy_alone,
+)
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-LIBRARIES = ("spacy", "thinc", "blis", "numpy")
 REMEMBERED = 100_000  # captions: those of a video come in many pairs
 
 #: A word as what it can be a form of.
@@ -53,17 +59,8 @@ class EqualLemmas(Filter):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `shards.contracts.Filter.check_inputs`: spaCy and its pipeline."""
-        if "models" not in needs:
-            return
-        try:
-            version("spacy")
-            find_pipeline(self.pipeline)
-        except PackageNotFoundError as error:
-            raise WrongUse(
-                f"{key}: spacy is not installed; lemmas come from it: pip install 'twinset[text]'"
-            ) from error
-        except WrongUse as error:
-            raise WrongUse(f"{key}.pipeline: {error}") from error
+        if "models" in needs:
+            check_installed(key, self.pipeline)
 
 
 class EqualLemmasFilter(CaptionFilter):

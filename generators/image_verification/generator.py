@@ -17,7 +17,7 @@ from generators.image_verification.questions.asking import Question, prepared, q
 from generators.image_verification.questions.vocabulary import vocabulary
 from generators.image_verification.scoring import asked, counted
 from generators.image_verification.source import ImageVerification
-from generators.scene_graphs.relations import BATCH, LIBRARIES, Pipeline, find_pipeline, parser_of
+from generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from manifests.candidate import Candidate
 from manifests.canonical import sample_key
 from manifests.errors import WrongUse
@@ -26,6 +26,7 @@ from shards.earlier import Earlier
 from shards.kinds.kind import Stored
 from shards.kinds.samples import Rejected, TableRows
 from shards.models.engines import EngineGenerator
+from shards.models.spacy_pipelines import Pipeline, find_pipeline
 from shards.storage.tar_reader import BrokenTar
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900

@@ -10,11 +10,11 @@ from pydantic import Field
 from generators.image_verification.engine import REASONS
 from generators.image_verification.settings import Server, SmallWorld, Transformers
 from generators.papers import BIVLC
-from generators.scene_graphs.relations import EMBEDDED
-from generators.scene_graphs.source import check_parser
+from generators.scene_graphs.relations import LIBRARIES
 from manifests.source import Need, Place, Reference, StageName
 from shards.contracts import Context
 from shards.models.engines import EngineSource
+from shards.models.spacy_pipelines import EMBEDDED, check_installed
 
 if TYPE_CHECKING:
     from generators.image_verification.generator import VerificationGenerator
@@ -69,7 +69,7 @@ class ImageVerification(EngineSource):
         """As `EngineSource.check_inputs`; also what parses the captions."""
         super().check_inputs(key, needs)
         if "models" in needs:
-            check_parser(key, self.pipeline, "inflect")
+            check_installed(key, self.pipeline, *LIBRARIES, "inflect")
 
     def open(self, context: Context) -> VerificationGenerator:
         """As `Source.open`."""

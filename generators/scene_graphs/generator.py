@@ -13,15 +13,7 @@ from generators.scene_graphs.caption_sources import CaptionSources
 from generators.scene_graphs.captions import Caption
 from generators.scene_graphs.grammar import Grammar
 from generators.scene_graphs.photos import photo_of
-from generators.scene_graphs.relations import (
-    BATCH,
-    LIBRARIES,
-    Pipeline,
-    Relation,
-    SceneGraphParser,
-    find_pipeline,
-    parser_of,
-)
+from generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
 from generators.scene_graphs.source import ParsedCaptions, SceneGraphs
 from manifests.candidate import Candidate
 from manifests.canonical import identity_of, sample_key
@@ -29,6 +21,7 @@ from manifests.errors import WrongUse
 from manifests.repeated_ids import Ids
 from shards.contracts import Generator, LeftOut
 from shards.kinds.samples import Rejected, TableRows
+from shards.models.spacy_pipelines import Pipeline, find_pipeline
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
 WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]

@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from generators.scene_graphs.grammar import Grammar, grammar_of
 from manifests.errors import WrongUse
-from shards.models.spacy_pipelines import ALL_EMBEDDED as ALL_EMBEDDED
-from shards.models.spacy_pipelines import EMBEDDED as EMBEDDED
-from shards.models.spacy_pipelines import REMEDY, import_spacy_alone
-from shards.models.spacy_pipelines import Pipeline as Pipeline
-from shards.models.spacy_pipelines import find_pipeline as find_pipeline
+from shards.models import spacy_pipelines
+from shards.models.spacy_pipelines import REMEDY, Pipeline, import_spacy_alone
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc
 
-LIBRARIES = ("spacy", "thinc", "blis", "numpy", "SceneGraphParser")  # what the relations depend on, besides pyarrow
+LIBRARIES = (*spacy_pipelines.LIBRARIES, "SceneGraphParser")  # what the relations depend on, besides pyarrow
 
 BATCH = 128  # captions a call of the network
 ZONE = 4096  # captions after which spaCy forgets the words that it met, which would fill the memory

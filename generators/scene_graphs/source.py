@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -11,11 +10,12 @@ from pydantic import BeforeValidator, Field
 
 from generators.papers import GENECIS
 from generators.scene_graphs.captions import CAPTION_REASONS
-from generators.scene_graphs.relations import EMBEDDED, LIBRARIES, find_pipeline
+from generators.scene_graphs.relations import LIBRARIES
 from manifests.errors import WrongUse
 from manifests.locations import Location
 from manifests.source import Need, Place, Reference
 from shards.contracts import Context, Source
+from shards.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline
 
 if TYPE_CHECKING:
     from generators.scene_graphs.generator import SceneGraphGenerator
@@ -24,26 +24,6 @@ if TYPE_CHECKING:
 def listed(value: Any) -> Any:
     """One location as a list of one."""
     return [value] if isinstance(value, str | Path) else value
-
-
-def check_parser(key: str, pipeline: str, *besides: str) -> None:
-    """Raise `WrongUse` where spaCy, its pipeline, the parser or another library is not installed.
-
-    Args:
-        key: as `shards.contracts.Source.check_inputs`.
-        pipeline: spaCy's, by name or folder.
-        besides: other libraries that captions are parsed with.
-    """
-    try:
-        for library in (*LIBRARIES, *besides):
-            version(library)
-        find_pipeline(pipeline)
-    except PackageNotFoundError as error:
-        raise WrongUse(
-            f"{key}: {error.name} is not installed; captions are parsed with it: pip install 'twinset[text]'"
-        ) from error
-    except WrongUse as error:
-        raise WrongUse(f"{key}.pipeline: {error}") from error
 
 
 class ParsedCaptions(Source):
@@ -77,8 +57,8 @@ class ParsedCaptions(Source):
             self.check_parser(key)
 
     def check_parser(self, key: str) -> None:
-        """As the function `check_parser`, for the pipeline of these settings."""
-        check_parser(key, self.pipeline)
+        """Raise `WrongUse` where the parser is not installed. key: as `check_inputs`."""
+        check_installed(key, self.pipeline, *LIBRARIES)
 
 
 class SceneGraphs(ParsedCaptions):

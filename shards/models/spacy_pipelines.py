@@ -7,6 +7,7 @@ import importlib.util
 import re
 import sys
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from manifests.locations import parsers_folder
 
 EMBEDDED = "en_captions_sm"  # the default
 ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
+LIBRARIES = ("spacy", "thinc", "blis", "numpy")  # what a pipeline's results depend on, besides itself
 
 REMEDY = (
     f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
@@ -55,6 +57,24 @@ def find_pipeline(name: str = EMBEDDED) -> Pipeline:
             raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
         return _pipeline(name, str(folder.resolve()), folder)
     raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+
+
+def check_installed(key: str, name: str, *libraries: str) -> None:
+    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed.
+
+    Args:
+        key: in the recipe, of the settings that hold ``pipeline``, such as ``subsets.eq-ag.source``.
+        name: of the pipeline, or its folder.
+        libraries: what is needed besides spaCy.
+    """
+    try:
+        for library in (*LIBRARIES, *libraries):
+            version(library)
+        find_pipeline(name)
+    except PackageNotFoundError as error:
+        raise WrongUse(f"{key}: {error.name} is not installed; pip install 'twinset[text]'") from error
+    except WrongUse as error:
+        raise WrongUse(f"{key}.pipeline: {error}") from error
 
 
 def _package(name: str) -> Path | None:

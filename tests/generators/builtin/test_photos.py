@@ -22,10 +22,11 @@ from generators.builtin.photos.sheet import COLOURS
 from generators.galleries.source import AttributeTemplates, ObjectTemplates
 from generators.scene_graphs.caption_files import read_coco
 from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.relations import find_pipeline, parser_of
+from generators.scene_graphs.relations import parser_of
 from generators.triplets.ratings import load_ratings
 from shards.contracts import Context
 from shards.kinds.template import Template
+from shards.models.spacy_pipelines import find_pipeline
 
 Mask = NDArray[np.bool_]
 

@@ -13,9 +13,10 @@ from generators.negative_captions.changes import problem
 from generators.negative_captions.graph_changes import graph_of, things_changed
 from generators.negative_captions.kinds import KINDS
 from generators.negative_captions.source import NegativeCaptions
-from generators.scene_graphs.relations import SceneGraphParser, find_pipeline, parser_of
+from generators.scene_graphs.relations import SceneGraphParser, parser_of
 from shards.contracts import Context
 from shards.kinds.samples import Rejected
+from shards.models.spacy_pipelines import find_pipeline
 from tests.generators.language_models.chat_server import Body, Reply, asked, completion, serving
 
 

@@ -12,7 +12,8 @@ from generators.negative_captions.kinds import KINDS
 from generators.negative_captions.rules.engine import RULES, negative
 from generators.negative_captions.rules.vocabulary import vocabulary
 from generators.negative_captions.rules.wording import Edit, edited
-from generators.scene_graphs.relations import find_pipeline, parser_of
+from generators.scene_graphs.relations import parser_of
+from shards.models.spacy_pipelines import find_pipeline
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from generators.scene_graphs.relations import SceneGraphParser, find_pipeline, parser_of
+from generators.scene_graphs.relations import SceneGraphParser, parser_of
+from shards.models.spacy_pipelines import find_pipeline
 
 SCENES = [
     "{a} is holding {b} in front of {c}",

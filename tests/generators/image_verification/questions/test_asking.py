@@ -9,7 +9,8 @@ from spacy.language import Language
 
 from generators.image_verification.questions.asking import KINDS, Question, prepared, questions_of
 from generators.image_verification.released import read_columns
-from generators.scene_graphs.relations import find_pipeline, parser_of
+from generators.scene_graphs.relations import parser_of
+from shards.models.spacy_pipelines import find_pipeline
 
 DSG = Path(__file__).parents[4] / "../shared/data/dsg"
 

@@ -30,8 +30,9 @@ from generators.image_verification.small_world.relations import (
     read_arrangement_picture,
     relation_between,
 )
-from generators.scene_graphs.relations import EMBEDDED, find_pipeline, parser_of
+from generators.scene_graphs.relations import parser_of
 from shards.kinds.samples import Pixels
+from shards.models.spacy_pipelines import EMBEDDED, find_pipeline
 from tests.generators.image_verification.small_world.test_picture_checker import worn
 
 SCENE = Arrangement(Thing("red", "ball"), "to the left of", Thing("blue", "box"), "in the snow")

@@ -13,8 +13,9 @@ from generators.builtin.small_diffusion.scenes import Scene
 from generators.image_verification.engine import Inquiry, Unanswered
 from generators.image_verification.questions.asking import questions_of
 from generators.image_verification.small_world.engine import SmallWorldChecker
-from generators.scene_graphs.relations import EMBEDDED, find_pipeline, parser_of
+from generators.scene_graphs.relations import parser_of
 from manifests.errors import WrongUse
+from shards.models.spacy_pipelines import EMBEDDED, find_pipeline
 
 SCENES = [
     Scene(size="small", colour="red", object="star", position="on the left", place="in the desert", time="at night"),

@@ -11,8 +11,8 @@ from generators.builtin.miniature.scene_captions import CAPTIONS
 from generators.negative_captions.rules.engine import RULES
 from generators.negative_captions.rules.vocabulary import vocabulary
 from generators.negative_captions.rules.wording import edited
-from generators.scene_graphs.relations import find_pipeline
 from generators.text_to_image.kubric.grammar import NotDrawable, read
+from shards.models.spacy_pipelines import find_pipeline
 
 
 @pytest.fixture(scope="module")
