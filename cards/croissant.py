@@ -134,7 +134,7 @@ def _field(records: str, name: str, description: str, source: Mapping[str, Any],
     return {**field, "name": name}
 
 
-def _samples(kind: CardKind, group: str, summary: IndexSummary) -> dict[str, Any]:
+def _samples(kind: CardKind[Any], group: str, summary: IndexSummary) -> dict[str, Any]:
     """The index. Images that no sample has are left out of its columns."""
     name = f"{kind.sample.name}s"
     columns = {**_COLUMNS, "group": f"The {group} that it belongs to; never split over tars or splits."}
@@ -147,7 +147,7 @@ def _samples(kind: CardKind, group: str, summary: IndexSummary) -> dict[str, Any
     return _record_set(name, f"Every {kind.sample.name} that was kept, without its images.", fields)
 
 
-def _content(name: str, kind: CardKind) -> dict[str, Any]:
+def _content(name: str, kind: CardKind[Any]) -> dict[str, Any]:
     """One field of all samples, with the key that it is joined on: the part of a member's name before the dot."""
     files = {"fileSet": {"@id": f"{name}-files"}}
     key = {**files, "extract": {"fileProperty": "filename"}, "transform": {"regex": r"^([a-z0-9-]+)\."}}

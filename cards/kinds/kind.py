@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from cards.block import Block
 from cards.word_diff import words_of
@@ -21,9 +20,11 @@ FREQUENT = 12
 LONGEST = 200  # characters of a text that is counted
 PICTURES, FEWEST_BLOCKS = 6, 2  # side by side on a sheet
 
+N = TypeVar("N")  # statistics of a kind
+
 
 @dataclass(frozen=True, slots=True)
-class CardKind:
+class CardKind(Generic[N]):
     """How samples of a kind are described. Their card is the template ``NAME.md.j2``, NAME that of the kind.
 
     what: their name, and what a sample is. tasks, tags: for Hugging Face. columns: what columns of the index hold.
@@ -40,8 +41,8 @@ class CardKind:
     columns: Mapping[str, str]
     block: Callable[[Stored[Any]], Block]
     legend: Mapping[str, str]
-    statistics: Callable[[Store, str], SimpleNamespace]
-    panels: Callable[[SimpleNamespace, str], Mapping[str, Counts]]
+    statistics: Callable[[Store, str], N]
+    panels: Callable[[N, str], Mapping[str, Counts]]
 
 
 def blocks_across(blocks: Sequence[Block]) -> int:
@@ -49,7 +50,7 @@ def blocks_across(blocks: Sequence[Block]) -> int:
     return max(FEWEST_BLOCKS, PICTURES // max((block.columns for block in blocks), default=PICTURES))
 
 
-def legend_of(kind: CardKind, blocks: Sequence[Block]) -> str:
+def legend_of(kind: CardKind[Any], blocks: Sequence[Block]) -> str:
     """What the legend of a kind says of these blocks."""
     labels = {cell.label for block in blocks for cell in block.cells}
     return " ".join(said for label, said in kind.legend.items() if not label or label in labels)
@@ -71,12 +72,22 @@ def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
     return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), kind, "this")]
 
 
-def count_conditions(store: Store, subset: str) -> dict[str, Any]:
-    """Statistics of the conditions of a subset, by name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionStatistics:
+    """Statistics of the conditions of a subset.
 
     condition_words: samples by the words of their condition. conditions: how many different ones; frequent: those of
     most samples; top_conditions_share: share (0-1) of the samples that the hundredth of the conditions with most has.
     """
+
+    condition_words: Counts
+    conditions: int
+    frequent: Counts
+    top_conditions_share: float
+
+
+def count_conditions(store: Store, subset: str) -> dict[str, Any]:
+    """The fields of `ConditionStatistics` by name."""
     conditions, condition_words = Counter[str](), Counter[int]()
     for row in index_rows(store, subset, ("condition",)):
         conditions[row["condition"][:LONGEST]] += 1
@@ -89,7 +100,7 @@ def count_conditions(store: Store, subset: str) -> dict[str, Any]:
     }
 
 
-def condition_panels(numbers: SimpleNamespace, _group: str) -> dict[str, Counts]:
+def condition_panels(numbers: ConditionStatistics, _group: str) -> dict[str, Counts]:
     """What is plotted of conditions."""
     return {
         "conditions by number of words": numbers.condition_words,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from cards.block import LONGEST_TEXT, Block, Cell, in_group
 from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
@@ -27,20 +28,39 @@ _GRAMMAR = frozenset({
 # fmt: on
 
 
-def statistics(store: Store, subset: str) -> SimpleNamespace:
-    """What a researcher should know of the pairs of a subset before trusting a score; captions are read as a stream.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairStatistics:
+    """What a researcher should know of the pairs of a subset before trusting a score.
 
-    Returns:
-        caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
-        top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
-        frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
-        (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
-        stand in before it can be one of them.
-        distinct_captions, distinct_images: over both sides. same_bag: pairs whose captions share one bag of words.
-        given_away: how often a caption's place is guessed from lengths (`generators.given_away.Tally`).
-        sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
-        changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
+    caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
+    top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
+    frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
+    (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
+    stand in before it can be one of them.
+    distinct_captions, distinct_images: over both sides. same_bag: pairs whose captions share one bag of words.
+    given_away: how often a caption's place is guessed from lengths.
+    sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height) of image 0;
+    changes: these by what changes; earlier0: share of these whose image 0 comes first in time, None without time.
     """
+
+    caption_words: Counts
+    group_pairs: Counts
+    top_groups_share: float
+    frequent: Sequence[WordUse]
+    lopsided: Sequence[WordUse]
+    fewest: int
+    distinct_captions: int
+    distinct_images: int
+    same_bag: int
+    given_away: Tally
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+    changes: Counts
+    earlier0: float | None
+
+
+def statistics(store: Store, subset: str) -> PairStatistics:
+    """Count what the card says of a subset of pairs; captions are read as a stream."""
     caption_words, groups = Counter[int](), Counter[str]()
     only0, only1, either = Counter[str](), Counter[str](), Counter[str]()
     captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
@@ -63,7 +83,7 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
     frequent = sorted((use for use in uses if use.word not in _GRAMMAR), key=lambda use: (-use.either, use.word))
     sampled: list[PairRecord] = records_of(store, subset, PAIR)
     timed = [one for one in sampled if one.image0.pts >= 0 and one.image1.pts >= 0]
-    return SimpleNamespace(
+    return PairStatistics(
         caption_words=dict(sorted(caption_words.items())),
         group_pairs=how_often(groups.values()),
         top_groups_share=share_of_top(groups.values(), 10),
@@ -90,7 +110,7 @@ def _block(pair: Stored[PairRecord]) -> Block:
     return Block(pair.key, cells, 2, " | ".join([pair.json.change, *in_group(pair.key, pair.json.group)]))
 
 
-def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
+def _panels(numbers: PairStatistics, group: str) -> dict[str, Counts]:
     return {
         "captions by number of words": numbers.caption_words,
         f"{group}s by number of pairs": numbers.group_pairs,

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from cards.block import Block, Cell, words
-from cards.kinds.kind import FREQUENT, CardKind, condition_panels, count_conditions, how_often, records_of
+from cards.kinds.kind import (
+    FREQUENT,
+    CardKind,
+    ConditionStatistics,
+    condition_panels,
+    count_conditions,
+    how_often,
+    records_of,
+)
 from manifests.markdown import ranked
 from manifests.panels import Counts
 from shards.kinds.kind import Stored
@@ -17,16 +26,28 @@ from shards.storage.store import Store
 ACROSS = 5  # images of a gallery side by side
 
 
-def statistics(store: Store, subset: str) -> SimpleNamespace:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateStatistics(ConditionStatistics):
     """What a researcher should know of the templates of a subset before trusting a score.
 
-    Returns:
-        What `count_conditions` counts. galleries: templates by the number of images in their gallery, the target
-        included. image_templates: images by the number of templates that they are in. distinct_images.
-        distracting_targets: share (0-1) of the templates whose target is a distractor of another template.
-        sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the
-        target; types: these by the type of their attribute, none for templates about objects.
+    galleries: templates by the number of images in their gallery, the target included. image_templates: images by the
+    number of templates that they are in. distracting_targets: share (0-1) of the templates whose target is a distractor
+    of another template.
+    sampled: templates whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target;
+    types: these by the type of their attribute, none for templates about objects.
     """
+
+    galleries: Counts
+    image_templates: Counts
+    distinct_images: int
+    distracting_targets: float
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+    types: Counts
+
+
+def statistics(store: Store, subset: str) -> TemplateStatistics:
+    """Count what the card says of a subset of templates."""
     galleries, templates = Counter[int](), Counter[str]()  # templates: of images
     targets: list[str] = []
     distractors: set[str] = set()
@@ -39,7 +60,7 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
         distractors |= gallery
     sampled: list[TemplateRecord] = records_of(store, subset, TEMPLATE)
     types = Counter(str(one.provenance["attribute_type"]) for one in sampled if "attribute_type" in one.provenance)
-    return SimpleNamespace(
+    return TemplateStatistics(
         **count_conditions(store, subset),
         galleries=dict(sorted(galleries.items())),
         image_templates=how_often(templates.values()),
@@ -68,7 +89,7 @@ def _block(template: Stored[TemplateRecord]) -> Block:
     return Block(template.key, cells, 1 + ACROSS, note)
 
 
-def _panels(numbers: SimpleNamespace, group: str) -> dict[str, Counts]:
+def _panels(numbers: TemplateStatistics, group: str) -> dict[str, Counts]:
     types = {f"types of attributes (of {numbers.sampled:,} templates)": numbers.types} if numbers.types else {}
     return {**condition_panels(numbers, group), **types}
 

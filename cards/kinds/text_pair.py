@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from types import SimpleNamespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from cards.block import LONGEST_TEXT, Block, Cell, in_group
 from cards.kinds.kind import CardKind, how_often, records_of
@@ -20,16 +20,31 @@ from shards.read import index_batches, index_rows
 from shards.storage.store import Store
 
 
-def statistics(store: Store, subset: str) -> SimpleNamespace:
-    """What a researcher should know of the text pairs of a subset; captions are read as a stream.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPairStatistics:
+    """What a researcher should know of the text pairs of a subset.
 
-    Returns:
-        caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
-        number of pairs. kinds: pairs by type and subtype, such as ``replace obj``. distinct_images, distinct_captions.
-        given_away: blind attacks (`generators.given_away.Tally`); kinds_in_order: their kinds. same_bag: pairs whose
-        captions share one bag of words.
-        sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
+    caption_words, negative_words: captions of each side by their number of words. group_pairs: groups by their
+    number of pairs. kinds: pairs by type and subtype, such as ``replace obj``.
+    given_away: blind attacks; kinds_in_order: their kinds. same_bag: pairs whose captions share one bag of words.
+    sampled: pairs whose images were looked at, evenly spread; image_sizes: these by (width, height).
     """
+
+    caption_words: Counts
+    negative_words: Counts
+    group_pairs: Counts
+    kinds: Counts
+    given_away: Tally
+    kinds_in_order: Sequence[str]
+    same_bag: int
+    distinct_images: int
+    distinct_captions: int
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+
+
+def statistics(store: Store, subset: str) -> TextPairStatistics:
+    """Count what the card says of a subset of text pairs; captions are read as a stream."""
     words, negative_words, groups, kinds = Counter[int](), Counter[int](), Counter[str](), Counter[str]()
     captions, images = set[int](), set[int]()  # 64-bit hashes: millions of whole captions would fill the memory
     same_bags = 0
@@ -46,7 +61,7 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
     for batch in index_batches(store, subset, ("group", *COLUMNS)):
         given_away.add(gaps_of(batch), batch["group"], kinds_of(batch["type"], batch["subtype"]))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
-    return SimpleNamespace(
+    return TextPairStatistics(
         caption_words=dict(sorted(words.items())),
         negative_words=dict(sorted(negative_words.items())),
         group_pairs=how_often(groups.values()),
@@ -74,7 +89,7 @@ def _block(pair: Stored[TextPairRecord]) -> Block:
     return Block(pair.key, cells, 2, " | ".join([*([kind] if kind else []), *in_group(pair.key, pair.json.group)]))
 
 
-def _panels(numbers: SimpleNamespace, _group: str) -> dict[str, Counts]:
+def _panels(numbers: TextPairStatistics, _group: str) -> dict[str, Counts]:
     return {
         "captions by number of words": numbers.caption_words,
         "negative captions by number of words": numbers.negative_words,

@@ -3,29 +3,52 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from cards.block import Block, Cell, in_group, words
-from cards.kinds.kind import LONGEST, CardKind, condition_panels, count_conditions, how_often, records_of, share_of_top
+from cards.kinds.kind import (
+    LONGEST,
+    CardKind,
+    ConditionStatistics,
+    condition_panels,
+    count_conditions,
+    how_often,
+    records_of,
+    share_of_top,
+)
 from cards.word_diff import words_of
+from manifests.panels import Counts
 from shards.kinds.kind import Stored
 from shards.kinds.triplet import PARTS, TRIPLET, TripletRecord
 from shards.read import index_rows
 from shards.storage.store import Store
 
 
-def statistics(store: Store, subset: str) -> SimpleNamespace:
-    """What a researcher should know of the triplets of a subset before training on them; they are read as a stream.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TripletStatistics(ConditionStatistics):
+    """What a researcher should know of the triplets of a subset before training on them.
 
-    Returns:
-        What `count_conditions` counts. image_triplets: images by the number of triplets that they are reference or
-        target of; top_images_share: share of these places that the tenth of the images with most has.
-        distinct_images: with distractors; distinct_captions. said_of_reference: share of triplets whose condition ends
-        with a word of the reference's caption. same_image: triplets with one image as reference and target;
-        distractor_again: with one of these as distractor, None without.
-        sampled: triplets whose images were looked at, evenly spread; image_sizes: these by (width, height) of the
-        target.
+    image_triplets: images by the number of triplets that they are reference or target of; top_images_share: share of
+    these places that the tenth of the images with most has. distinct_images: with distractors.
+    said_of_reference: share of triplets whose condition ends with a word of the reference's caption. same_image:
+    triplets with one image as reference and target; distractor_again: with one of these as distractor, None without.
+    sampled: triplets whose images were looked at, evenly spread; image_sizes: these by (width, height) of the target.
     """
+
+    image_triplets: Counts
+    top_images_share: float
+    distinct_images: int
+    distinct_captions: int
+    said_of_reference: float
+    same_image: int
+    distractor_again: int | None
+    sampled: int
+    image_sizes: Mapping[tuple[int, int], int]
+
+
+def statistics(store: Store, subset: str) -> TripletStatistics:
+    """Count what the card says of a subset of triplets, which are read as a stream."""
     # Of images, as reference or target: by 64-bit hash, since millions of whole ids or captions would fill the memory.
     places = Counter[int]()
     others, captions = set[int](), set[int]()
@@ -43,7 +66,7 @@ def statistics(store: Store, subset: str) -> SimpleNamespace:
             again += distractor in (reference, target)
         count += 1
     sampled: list[TripletRecord] = records_of(store, subset, TRIPLET)
-    return SimpleNamespace(
+    return TripletStatistics(
         **count_conditions(store, subset),
         image_triplets=how_often(places.values()),
         top_images_share=share_of_top(places.values(), 10),

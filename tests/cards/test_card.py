@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
 from cards.card import card
+from cards.kinds.pair import PairStatistics
 from cards.summary import IndexSummary
 from cards.word_balance import WordUse
 from generators.given_away import Tally
@@ -26,7 +26,7 @@ from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
 
-NUMBERS = SimpleNamespace(
+NUMBERS = PairStatistics(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
     lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=Tally(), sampled=0,
     image_sizes={}, changes={}, earlier0=None,
