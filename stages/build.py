@@ -204,17 +204,28 @@ def _take_out_duplicates(
     """Drop duplicates and bring the indices of the subsets that changed up to date; returns their homes."""
     touched: set[str] = set()
     states = {home: state for home, state in published.items() if state.makes != "table"}
+    for home, state in states.items():
+        if not is_indexed(job.store, state, hashed=True):  # of another build that was killed, or it was damaged since
+            job.store.remove(layout.meta(home, "index.json"))
+            _settle_again(job, home, make, progress)
+            states[home] = state_of(job.store, home)
+            touched.add(home)
     for _ in range(ROUNDS):
         changed, again = drop_duplicates(job.store, states)
         for home in {*changed, *again}:
             forget(job.store, home, again.get(home, ()))
-            owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
-            make_until_settled(owner, name, make, progress)
+            _settle_again(job, home, make, progress)
             states[home] = state_of(job.store, home)
         touched |= {*changed, *again}
         if not again:
             return sorted(touched)
     raise BuildFailed(f"duplicates in {', '.join(sorted(again))} change with every look; run the same build again")
+
+
+def _settle_again(job: Job, home: str, make: MakeShards, progress: Progress) -> None:
+    """Bring a subset below OUT, of this build or an earlier one, to its end once more."""
+    owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
+    make_until_settled(owner, name, make, progress)
 
 
 def _is_described(store: Store, published: Mapping[str, StageState]) -> bool:

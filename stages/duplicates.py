@@ -6,18 +6,21 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifests.parquet import compact, read_parquet
+from manifests.parquet import read_parquet
 from manifests.receipt import Made, Receipt
-from shards.rows import DUPLICATE, KEPT, REJECTED, read_rows, write_rows
+from shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import read_members
 from shards.storage.tar_writer import TarWriter
 from stages.making.make import finish_shard
 from stages.status import StageState
+
+_COMPARED = ["content", "identity", "key"]
 
 
 def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set[str], dict[str, list[int]]]:
@@ -26,6 +29,9 @@ def drop_duplicates(store: Store, states: Mapping[str, StageState]) -> tuple[set
     The choice depends on the samples alone: not on the order in which they were made, nor on the names of subsets,
     unless two subsets hold the very same record of the same kind of source. Tars with a duplicate are written again
     without it.
+
+    Args:
+        states: of stages whose index is current (`stages.index.is_indexed`).
 
     Returns:
         Subsets of which a shard changed; and by subset the shards to be made again, because their tar lacks a sample
@@ -55,17 +61,20 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dic
     tables = []
     for home, state in states.items():
         source = state.stage.facts["generator"]["kind"]
-        for number, kept, duplicates in state.done.columns("kept", "duplicates"):
-            if not kept and duplicates == "{}":
-                continue
-            with store.open(layout.rows(home, number)) as stream:
-                rows = read_parquet(stream, ["key", "identity", "reason", "verdict", "content"])
-            rows = rows.filter(pc.or_(pc.equal(rows["verdict"], KEPT), pc.equal(rows["reason"], DUPLICATE)))
-            rows = rows.select(["content", "identity", "key"])
-            for name, value in (("source", source), ("home", home), ("shard", number)):
-                rows = rows.append_column(name, pa.repeat(value, len(rows)))
-            tables.append(rows)
-            compact(tables)
+        # The index has the rows that were kept, shard after shard: reading it costs no look at each shard.
+        with store.open(layout.meta(home, "index.parquet")) as stream:
+            rows = read_parquet(stream, _COMPARED)
+        shards = np.repeat(np.array(list(state.done), np.int64), state.done.column("kept"))
+        found_in = [rows.append_column("shard", pa.array(shards))]
+        for number, duplicates in state.done.columns("duplicates"):
+            if duplicates != "{}":
+                with store.open(layout.rows(home, number)) as stream:
+                    rows = read_parquet(stream, [*_COMPARED, "reason"])
+                rows = rows.filter(pc.equal(rows["reason"], DUPLICATE)).select(_COMPARED)
+                found_in.append(rows.append_column("shard", pa.repeat(number, len(rows))))
+        for rows in found_in:
+            tables.append(rows.append_column("source", pa.repeat(source, len(rows))))
+            tables[-1] = tables[-1].append_column("home", pa.repeat(home, len(rows)))
     if not tables:
         return drop
     table = pa.concat_tables(tables)
@@ -100,4 +109,4 @@ def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str])
                             tar.add(name, content)
         known = receipt.model_dump(include={*Made.model_fields})
         known |= {"tar_sha256": tar.sha256, "tar_size": tar.size, "duplicates": dict(drop)}
-        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, Made(**known))
+        finish_shard(store, home, [(row.verdict, row.reason) for row in rows], spool, receipt, Made(**known))

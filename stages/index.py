@@ -48,13 +48,16 @@ def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.
     return found[0], found[1]
 
 
-def is_indexed(store: Store, state: StageState) -> bool:
-    """Whether the index that lies there is of these very shards."""
+def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
+    """Whether the index that lies there is of these very shards. hashed: also look for damage that changed no size."""
     record = read_index_record(store, state.home)
     current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
     if record is None or (record.content, record.plan, record.digest) != current:
         return False
-    return all(store.size(layout.meta(state.home, name)) == size for name, (_, size) in record.files.items())
+    paths = {layout.meta(state.home, name): file for name, file in record.files.items()}
+    if any(store.size(path) != size for path, (_, size) in paths.items()):
+        return False
+    return not hashed or all(store.sha256(path) == file for path, file in paths.items())
 
 
 def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:

@@ -80,7 +80,8 @@ class Here:
         children = Children(min(self._workers, len(state.todo))) if isolated else None
         if children is not None:
             self._children.append(children)
-        make = children.make if children is not None else partial(make_one, maker=maker.on_this_machine())
+        here = partial(make_one, maker=maker.on_this_machine(), stage=state.stage)
+        make = children.make if children is not None else here
         own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
 

@@ -40,18 +40,18 @@ logger = logging.getLogger("twinset")
 KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
 
 
-def make_one(root: str, home: str, number: int, maker: Maker | None = None) -> Receipt:
+def make_one(root: str, home: str, number: int, maker: Maker | None = None, stage: Stage | None = None) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
 
     Args:
-        maker: of the build that planned the stage, where it is at hand; else it is opened from what OUT says.
+        maker, stage: of the build that planned the stage, where they are at hand; else they are read from OUT.
 
     Raises:
         BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
         OSError: trouble with disk or network; then nothing is half-written and no receipt exists.
     """
     store = Store(root)
-    stage = planned_stage(store, home)
+    stage = stage or planned_stage(store, home)
     maker = maker or worker_maker(store, home, stage)
     planned = _planned(root, home, stage.plan)[number]
     if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
@@ -113,13 +113,19 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
         with TarWriter(spool / "tar") as tar, metered() as tallies:
             write = write_table if maker.generator.columns is not None else write_samples
             shard: Shard = write(candidates, maker, tar, spool / "rows")
-        if (before := _made_meanwhile(store, stage, planned, maker)) is not None:
+        # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
+        # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
+        # appeared, is replaced.
+        _refuse_older_plan(store, stage, planned, maker)
+        before = _receipt_there(store, maker.home, planned.shard)
+        if before is not None and receipt_holds(store, maker.home, stage, planned, before, maker.source.media_files()):
             return before
         receipt = finish_shard(
             store,
             maker.home,
             shard.verdicts,
             spool,
+            before,
             Made(
                 shard=planned.shard,
                 split=planned.split,
@@ -138,29 +144,42 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
     return receipt
 
 
-def _made_meanwhile(store: Store, stage: Stage, planned: PlannedShard, maker: Maker) -> Receipt | None:
-    """The receipt of another worker that vouches for this shard as things are now, if there is one.
-
-    A worker that was taken for dead may end hours later. What it made must not replace a shard from which duplicates
-    were taken since, nor one of a newer plan. A receipt that went stale, as when missing media appeared, is replaced.
-    """
+def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, maker: Maker) -> None:
+    """Raise `BuildFailed` when the stage was planned again since this shard was begun."""
     now = read_stage(store, maker.home)
     if now is None or (now.content, now.plan) != (stage.content, stage.plan):
         raise BuildFailed(
             f"{store.root}/{maker.home}: shard {planned.shard:05d} is not written, because the stage was planned again "
             "meanwhile; run the build again"
         )
-    receipt = read_receipt(store, maker.home, planned.shard)
-    if receipt is None:
+
+
+def _receipt_there(store: Store, home: str, number: int) -> Receipt | None:
+    """The receipt that a shard has already; one that cannot be read is removed."""
+    place = layout.receipt(home, number)
+    try:
+        receipt = parse_receipt(store.read(place))
+    except FileNotFoundError:
         return None
-    holds = receipt_holds(store, maker.home, stage, planned, receipt, maker.source.media_files())
-    return receipt if holds else None
+    if receipt is None:
+        store.remove(place)
+    return receipt
 
 
-def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, made: Made) -> Receipt:
+def finish_shard(
+    store: Store,
+    home: str,
+    verdicts: Collection[tuple[str, str]],
+    spool: Path,
+    before: Receipt | None,
+    made: Made,
+) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 
-    verdicts: verdict and reason of each candidate. A shard without samples has no tar.
+    Args:
+        verdicts: verdict and reason of each candidate. A shard without samples has no tar.
+        before: the receipt that the shard has already.
+        made: what the new receipt says besides.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
@@ -172,10 +191,9 @@ def finish_shard(store: Store, home: str, verdicts: Collection[tuple[str, str]],
         rows_size=rows_size,
     )
     place = layout.receipt(home, receipt.shard)
-    # When the recipe names another split now, only the old receipt still knows where the old tar lies.
-    with contextlib.suppress(FileNotFoundError):
-        before = parse_receipt(store.read(place))
-        if before is not None and before.split != receipt.split:
+    if before is not None:
+        # When the recipe names another split now, only the old receipt still knows where the old tar lies.
+        if before.split != receipt.split:
             store.remove(layout.tar(home, before.split, receipt.shard))
         store.remove(place)  # an old receipt must not vouch for new files, nor a new receipt for old ones
     tar = layout.tar(home, receipt.split, receipt.shard)

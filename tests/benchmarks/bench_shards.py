@@ -1,11 +1,13 @@
 """Many tiny shards: time, memory and requests of a build, of the same build again and of a look at it.
 
-    python tests/benchmarks/bench_shards.py [--shards N ...] [--s3]
+    python tests/benchmarks/bench_shards.py [--shards N ...] [--s3 | --memory]
 
 A shard holds one pair of 8 × 8 pixels, so what is measured is the engine. Each size is built in a process of its own,
-into a folder, or with ``--s3`` into a bucket of moto's server on this machine, which writes down every request.
-Printed for each size: wall and CPU time, peak memory, requests a shard; then what the largest costs a shard against
-the smallest, which is 1 where cost grows as the shards do.
+into a folder, or with ``--s3`` into a bucket of moto's server on this machine, which writes down every request; moto
+takes longer than the engine. ``--memory`` is an object store in the memory of the building process that counts the
+calls which are requests to a bucket (`tests.counted_store`), for sizes that take moto hours; its objects are part of
+the peak memory. Printed for each size: wall and CPU time, peak memory, requests a shard; then what the largest costs a
+shard against the smallest, which is 1 where cost grows as the shards do.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from shards.kinds.samples import Source as Origin  # noqa: E402
 from shards.storage.store import Store  # noqa: E402
 from stages.overview import of_all, stage_status  # noqa: E402
 from stages.run_here import build_here  # noqa: E402
+from tests.counted_store import counted_requests  # noqa: E402
 
 BUCKET = "bench"
 STEPS = ("build", "build again", "status")
@@ -98,12 +101,13 @@ def build(shards: int, out: str) -> None:
     recipe = parse_recipe({"name": "tiny", "subsets": {"tiny": {"source": source, "shard_size": 1}}})
     for step in STEPS:
         began, worked = time.perf_counter(), time.process_time()
-        if step == "status":
-            of_all(Store(out), (), stage_status)
-        else:
-            build_here(recipe, out)
+        with counted_requests() as counts:
+            if step == "status":
+                of_all(Store(out), (), stage_status)
+            else:
+                build_here(recipe, out)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps([time.perf_counter() - began, time.process_time() - worked, peak]), flush=True)
+        print(json.dumps([time.perf_counter() - began, time.process_time() - worked, peak, counts.total()]), flush=True)
 
 
 @contextmanager
@@ -135,8 +139,10 @@ def server(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
         process.wait()
 
 
-def measure(shards: int, s3: bool) -> list[float]:
+def measure(shards: int, s3: bool, memory: bool) -> list[float]:
     """Seconds of CPU time of each step."""
+    if memory:
+        return run(shards, f"memory://{BUCKET}/out", None)
     with TemporaryDirectory() as folder:
         if not s3:
             return run(shards, str(Path(folder) / "out"), None)
@@ -150,12 +156,13 @@ def run(shards: int, out: str, requests: Path | None) -> list[float]:
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for step, line in zip(STEPS, child.stdout, strict=False):
-            wall, cpu, peak = json.loads(line)
+            wall, cpu, peak, counted = json.loads(line)
             said = f"{shards:>8,} shards, {step:<11} {wall:8.1f} s, {cpu:8.1f} s of CPU, peak {peak:7.1f} MB"
             if requests is not None:
                 total = requests.read_bytes().count(b" HTTP/1.1")
-                said += f", {total - before:,} requests ({(total - before) / shards:.3f} a shard)"
-                before = total
+                counted, before = total - before, total
+            if counted:
+                said += f", {counted:,} requests ({counted / shards:.3f} a shard)"
             print(said, flush=True)
             worked.append(cpu)
     if child.returncode or len(worked) < len(STEPS):
@@ -166,13 +173,15 @@ def run(shards: int, out: str, requests: Path | None) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, nargs="+", default=[500, 2000])
-    parser.add_argument("--s3", action="store_true")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--s3", action="store_true")
+    where.add_argument("--memory", action="store_true")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         build(int(options.child[0]), options.child[1])
         return
-    costs = {shards: measure(shards, options.s3) for shards in sorted(options.shards)}
+    costs = {shards: measure(shards, options.s3, options.memory) for shards in sorted(options.shards)}
     (small, first), *_, (large, last) = costs.items()
     for step, one, other in zip(STEPS, first, last, strict=True):
         print(f"{step}: a shard of {large:,} costs {other / large / (one / small):.2f} × one of {small:,}")

@@ -20,6 +20,7 @@ from manifests.stage import Stage
 from shards.records import read_planned
 from shards.storage import layout
 from shards.storage.store import Store
+from stages.index import write_index
 from stages.job import Job
 from stages.maker import Maker
 from stages.making.make import make_shard
@@ -63,6 +64,12 @@ class Build:
 
     def state(self) -> StageState:
         return state_of(self.store, self.maker.home, self.maker.source.media_files())
+
+    def indexed(self) -> StageState:
+        """Its state, once its index is written."""
+        state = self.state()
+        write_index(self.store, state, self.maker.source.makes, self.maker.generator.columns)
+        return state
 
 
 @pytest.fixture(scope="session")

@@ -26,12 +26,14 @@ SUBSETS = {
 def finish(builds: dict[str, Any]) -> None:
     """What the flow does after making: drop duplicates, make again what must be, until nothing changes."""
     for _ in range(3):
-        states = {name: one.state() for name, one in builds.items()}
+        states = {name: one.indexed() for name, one in builds.items()}
         _, again = drop_duplicates(next(iter(builds.values())).store, states)
         for name, numbers in again.items():
             forget(builds[name].store, name, numbers)
             builds[name].make_all()
         if not again:
+            for one in builds.values():
+                one.indexed()
             return
     raise AssertionError("finalising does not settle")
 

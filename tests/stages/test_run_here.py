@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+import stages.build
 import twinset
 from manifests.errors import BuildFailed, WrongUse
 from shards.storage.store import Store
 from stages import run_here
 from stages.child_processes import _scratches
+from stages.duplicates import drop_duplicates
 from stages.job import Job
 from stages.plan import prepare
 from stages.run_here import build_here
@@ -55,6 +58,41 @@ def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")
     assert children == found and files_below(tmp_path / "processes") == whole
     assert not any(Path(scratch).exists() for scratch in _scratches)
+
+
+def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index(
+    greys: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
+    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})  # (1, 2) is in both: that of eq-y goes
+    for out in ("whole", "killed"):
+        build_here(first, str(tmp_path / out))
+    build_here(second, str(tmp_path / "whole"))
+
+    def dies(*arguments: Any) -> None:
+        drop_duplicates(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages.build, "drop_duplicates", dies)
+        build_here(second, str(tmp_path / "killed"))
+    build_here(second, str(tmp_path / "killed"))
+    assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
+
+
+def test_a_damaged_index_of_the_same_size_hides_no_duplicate(greys: Any, tmp_path: Path, files_below: Any) -> None:
+    first = recipe_of({"eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
+    second = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
+    for out in ("whole", "damaged"):
+        build_here(first, str(tmp_path / out))
+    build_here(second, str(tmp_path / "whole"))
+    index = tmp_path / "damaged/eq-y/_meta/index.parquet"
+    table, size = pq.read_table(index), index.stat().st_size
+    swapped = table.set_column(table.schema.get_field_index("content"), "content", table["content"].take([1, 0]))
+    pq.write_table(swapped, index, compression="zstd", store_schema=False, write_statistics=False)
+    assert index.stat().st_size == size
+    build_here(second, str(tmp_path / "damaged"))
+    assert files_below(tmp_path / "damaged") == files_below(tmp_path / "whole")
 
 
 def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:

@@ -49,10 +49,10 @@ unchanged("read_rows")
 state = state_of(store, "eq-x")
 assert len(state.done) == 2
 unchanged("state_of")
-drop_duplicates(store, {"eq-x": state})
-unchanged("drop_duplicates")
 write_index(store, state, "pair")
 unchanged("write_index")
+drop_duplicates(store, {"eq-x": state})
+unchanged("drop_duplicates")
 assert summarise(store, state).kept == 2
 unchanged("summarise")
 """

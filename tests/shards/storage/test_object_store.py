@@ -101,7 +101,8 @@ def objects(server: str, url: str) -> dict[str, bytes]:
 def whole_build(planned_build: Any, store: Store) -> Any:
     build = planned_build(store, "eq-x", SCENES, shard_size=1)
     build.make_all()
-    drop_duplicates(store, {"eq-x": build.state()})
+    drop_duplicates(store, {"eq-x": build.indexed()})
+    build.indexed()
     remove_leftovers(store, build.state())
     store.sweep()
     return build
