@@ -182,6 +182,8 @@ def main() -> None:
         build(int(options.child[0]), options.child[1])
         return
     costs = {shards: measure(shards, options.s3, options.memory) for shards in sorted(options.shards)}
+    if len(costs) < 2:
+        return
     (small, first), *_, (large, last) = costs.items()
     for step, one, other in zip(STEPS, first, last, strict=True):
         print(f"{step}: a shard of {large:,} costs {other / large / (one / small):.2f} × one of {small:,}")
