@@ -114,15 +114,18 @@ def write_plan(
     return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
 
 
-def read_shards(stream: BinaryIO) -> list[PlannedShard]:
-    """The list of a plan's shards; raises `WrongUse` when it is not one that `write_plan` wrote."""
+def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
+    """The list of a plan's shards. where: its path, for messages.
+
+    Raises `WrongUse` when it is not one that `write_plan` wrote.
+    """
     try:
         shards = [PlannedShard(**row) for row in read_parquet(stream).to_pylist()]
         sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
-    except (TypeError, pa.ArrowException) as error:
-        raise WrongUse(f"a plan's shards.parquet cannot be read ({error}); {_REMEDY}") from error
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise WrongUse(f"{where}: cannot be read ({error}); {_REMEDY}") from error
     if not sound:
-        raise WrongUse(f"a plan's shards.parquet has odd numbers or names of splits; {_REMEDY}")
+        raise WrongUse(f"{where}: odd numbers or names of splits; {_REMEDY}")
     return shards
 
 

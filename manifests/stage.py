@@ -54,7 +54,10 @@ def parse_stage(where: str, content: bytes) -> Stage:
     try:
         return Stage.model_validate(json.loads(content))
     except (ValueError, RecursionError, ValidationError) as error:
-        raise WrongUse(f"{where}: not a stage record of this version of twinset; build into a new --out") from error
+        raise WrongUse(
+            f"{where}: not a stage record of this version of twinset; if it was damaged, run the same build again; "
+            "else build into a new --out"
+        ) from error
 
 
 def stage_facts(

@@ -111,8 +111,7 @@ def read_receipts(
         wanted: the numbers of shards to look at; all that have a receipt when None.
         trusting: False to read every receipt again, as an audit does.
     """
-    listing = store.listing(layout.meta(home, "receipts"))
-    entries = {n: one for name, one in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
+    entries = _entries(store, home)
     numbers = sorted(entries if wanted is None else entries.keys() & set(wanted))
     known = Receipts(_known(store, home) if trusting else SCHEMA.empty_table())
     stamps = dict(known.columns("stamp"))
@@ -124,11 +123,29 @@ def read_receipts(
     return Receipts(pa.concat_tables([before.table, table]).sort_by("shard").combine_chunks()), unreadable
 
 
+def damaged_receipts(store: Store, home: str) -> list[int]:
+    """Shards whose receipt is not what the ledger read from it, though its stamp is the same: one of both is damaged.
+
+    A build would not notice, since it trusts the ledger where a stamp is the same.
+    """
+    entries, known = _entries(store, home), Receipts(_known(store, home))
+    same = [number for number, stamp in known.columns("stamp") if number in entries and entries[number].stamp == stamp]
+    table, unreadable = _read(store, home, same, entries)
+    found = Receipts(table)
+    return sorted([*unreadable, *(number for number in found if found[number] != known[number])])
+
+
 def keep(store: Store, home: str, receipts: Receipts) -> None:
     """Write the ledger; a folder that cannot be written does without."""
     with contextlib.suppress(OSError), store.spool() as spool:
         pq.write_table(receipts.table, spool / "ledger", compression="zstd", write_page_checksum=True)
         store.move_in(spool / "ledger", layout.meta(home, LEDGER))
+
+
+def _entries(store: Store, home: str) -> dict[int, Entry]:
+    """The files of all receipts of a stage, by shard."""
+    listing = store.listing(layout.meta(home, "receipts"))
+    return {n: one for name, one in listing.items() if (n := layout.shard_number(name, "json")) >= 0}
 
 
 def _known(store: Store, home: str) -> pa.Table:

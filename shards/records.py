@@ -76,5 +76,6 @@ def read_index_record(store: Store, home: str) -> IndexRecord | None:
 
 def read_planned(store: Store, home: str) -> list[PlannedShard]:
     """The shards of a stage's plan, in order."""
-    with store.open(layout.plan(home, "shards.parquet")) as stream:
-        return read_shards(stream)
+    path = layout.plan(home, "shards.parquet")
+    with store.open(path) as stream:
+        return read_shards(stream, f"{store.root}/{path}")

@@ -12,25 +12,23 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from typing import Any
 
-from manifests.canonical import canonical_json, digest
 from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
 from shards.ledger import LEDGER
 from shards.records import subsets_in
 from shards.storage import layout
-from shards.storage.store import Store
+from stages.described import is_described, keep_description
 from stages.duplicates import drop_duplicates
 from stages.finalise import disagreeing, forget, remove_leftovers
-from stages.index import is_indexed, receipts_digest, summarise, write_index
+from stages.index import is_indexed, summarise, write_index
 from stages.job import Job, job_of
 from stages.maker import refuse_mixed_runtimes
-from stages.plan import DESCRIBED, prepare
+from stages.plan import prepare
 from stages.progress import Progress
 from stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
 ROUNDS = 3  # make, find what does not agree, make that again
-DESCRIPTION = 3  # raised when what `cards` writes changes
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
 MakeShards = Callable[[Job, str, StageState], Sequence[str]]
@@ -158,7 +156,7 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
     """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
     states = {name: _state(job, name) for name in job.recipe.all}
     published = _published(job, states)
-    if not _is_described(job.store, published):
+    if not is_described(job.store, published):
         progress.phase("dataset", "looking for duplicates")
         for home in _take_out_duplicates(job, published, make, progress):
             states |= {home: _state(job, home)} if home in states else {}
@@ -166,13 +164,13 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
     for name, state in states.items():
         if problem := missing_problem(job.recipe, name, state):
             raise BuildFailed(problem)
-    if not _is_described(job.store, published):
+    if not is_described(job.store, published):
         progress.phase("dataset", "describing")
         from cards.describe import describe  # it plots and draws
 
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:
-            job.store.write(layout.meta(home, DESCRIBED), _description(job.store, home, published))
+            keep_description(job.store, home, published)
     progress.phase("dataset", "")
     made = {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
     return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}
@@ -226,19 +224,3 @@ def _settle_again(job: Job, home: str, make: MakeShards, progress: Progress) -> 
     """Bring a subset below OUT, of this build or an earlier one, to its end once more."""
     owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
     make_until_settled(owner, name, make, progress)
-
-
-def _is_described(store: Store, published: Mapping[str, StageState]) -> bool:
-    """Whether what lies beside the tars was written for these very shards, and is still there."""
-    for home in published:
-        path, expected = layout.meta(home, DESCRIBED), _description(store, home, published)
-        if store.size(path) != len(expected) or store.read(path) != expected or store.size(f"{home}/README.md") is None:
-            return False
-    return True
-
-
-def _description(store: Store, home: str, published: Mapping[str, StageState]) -> bytes:
-    """Which shards a subset's card and pictures describe, and the names of what lies beside them."""
-    files = [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
-    subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
-    return canonical_json({"digest": digest([DESCRIPTION, subsets]), "files": files}) + b"\n"

@@ -18,13 +18,14 @@ from manifests.parquet import parquet_rows, read_parquet
 from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from manifests.receipt import Receipt
 from shards.kinds.samples import Source
-from shards.ledger import LEDGER
+from shards.ledger import LEDGER, damaged_receipts
 from shards.media.media_folder import Media
 from shards.records import read_index_record
 from shards.rows import KEPT, REJECTED
 from shards.storage import layout
 from shards.storage.store import Store
 from shards.storage.tar_reader import BrokenTar, read_members
+from stages.described import changed_descriptions
 from stages.index import receipts_digest
 from stages.maker import Maker
 from stages.status import StageState
@@ -38,12 +39,19 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
     home, stage, is_table = state.home, state.stage, maker.generator.columns is not None
     if digest(stage.facts) != stage.content:
         yield f"{layout.meta(home, 'stage.json')}: its digest is not that of its facts; {_plan_again(home)}"
-    if plan_digest(state.planned) != stage.plan:
+    counts = sum(shard.planned for shard in state.planned), len(state.planned)
+    if plan_digest(state.planned) != stage.plan or counts != (stage.planned, stage.shards):
         yield f"{layout.plan(home, 'shards.parquet')}: not the plan of stage.json; {_plan_again(home)}"
     for number in state.missing:
         yield f"{home} shard {number:05d}: not made yet; run the same build again"
+    damaged = damaged_receipts(store, home)
+    for number in damaged:
+        ledger = layout.meta(home, LEDGER)
+        remedy = "one of them was damaged: remove both and run the same build again"
+        yield f"{layout.receipt(home, number)}: not what {ledger} says was read from it; {remedy}"
     for number, why in state.stale.items():
-        yield f"{home} shard {number:05d}: stale, {why}; run the same build again"
+        if number not in damaged:
+            yield f"{home} shard {number:05d}: stale, {why}; run the same build again"
     sources: defaultdict[Source, list[int]] = defaultdict(list)
     kept = _hashes()
     whole = 0
@@ -67,6 +75,8 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
         named = list(_index_problems(store, state, kept, is_table))
         yield from named
         yield from _changed_since_indexed(store, state, named)
+        for path in changed_descriptions(store, home):
+            yield f"{path}: absent, or not the one that the build wrote; {_plan_again(home)}"
     if media is not None:
         for source, numbers in sorted(sources.items(), key=lambda item: (item[0].path, item[1])):
             yield from _source_problems(media, home, source, numbers)

@@ -108,7 +108,10 @@ class Store:
         return sorted(self._children(folder))
 
     def listing(self, folder: str) -> dict[str, Entry]:
-        """The files directly in a folder by name, of one listing; empty when it is absent."""
+        """The files directly in a folder by name, of one listing; empty when it is absent.
+
+        Raises `WrongUse` where a pipe or a device lies there.
+        """
         if self._local is None:
             return {
                 name: Entry(int(entry["size"]), object_store.stamp(entry))
@@ -119,9 +122,11 @@ class Store:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._local / folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):  # another process can remove a file in between
-                    if entry.is_file():
-                        status = entry.stat()
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode):
                         found[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+                    elif not stat.S_ISDIR(status.st_mode):
+                        raise _not_a_file(entry.path)
         return found
 
     def write(self, path: str, content: bytes) -> None:
@@ -223,8 +228,12 @@ def _open_regular(path: Path) -> BinaryIO:
     stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
         stream.close()
-        raise WrongUse(f"{path}: a pipe or a device, not a file; remove it and run the same command again")
+        raise _not_a_file(path)
     return stream
+
+
+def _not_a_file(path: str | Path) -> WrongUse:
+    return WrongUse(f"{path}: a pipe or a device, not a file; remove it and run the same command again")
 
 
 def sync(path: Path) -> None:

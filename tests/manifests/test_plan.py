@@ -88,7 +88,7 @@ def test_each_shard_is_a_row_group_and_its_digest_that_of_its_candidates(tmp_pat
     summary = written(planned([("a", 4, "test"), ("b", 2, "val"), ("c", 3, "test")]), tmp_path)
     assert pq.ParquetFile(tmp_path / "plan/00000.parquet").num_row_groups == 3
     with (tmp_path / "plan/shards.parquet").open("rb") as stream:
-        assert tuple(read_shards(stream)) == summary.shards
+        assert tuple(read_shards(stream, "shards.parquet")) == summary.shards
     for shard in summary.shards:
         candidates = slice_at(tmp_path, shard.shard)
         assert shard.slice == slice_digest(candidates) and shard.planned == len(candidates)

@@ -102,7 +102,7 @@ def test_stages_come_back_and_others_are_refused_with_a_remedy() -> None:
         b"[" * 100_000,
         json.dumps({**json.loads(stage().to_bytes()), "new": 1}).encode(),
     ):
-        with pytest.raises(WrongUse, match=r"OUT/stage\.json: not a stage record of this version.*new --out"):
+        with pytest.raises(WrongUse, match=r"OUT/stage\.json: not a stage record of this version.*damaged.*new --out"):
             parse_stage("OUT/stage.json", content)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twinset
-from manifests.errors import BuildFailed
+from manifests.errors import BuildFailed, WrongUse
 from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
@@ -85,3 +86,18 @@ def test_what_lies_beside_the_tars_is_written_again_when_it_is_gone(
         (out / name).unlink()
         build_here(recipe, str(out))
         assert files_below(out) == whole
+
+
+@pytest.mark.parametrize("place", ["receipts/00001.json", "rows/00001.parquet"])
+def test_a_pipe_in_place_of_a_file_is_refused_before_work(recipe: Any, tmp_path: Path, place: str) -> None:
+    out = tmp_path / "out"
+    build_here(recipe, str(out))
+    path = out / "eq-x/_meta" / place
+    path.unlink()
+    os.mkfifo(path)
+    MADE.clear()
+    with pytest.raises(WrongUse, match=rf"eq-x/_meta/{place}: a pipe or a device, not a file; remove it and run"):
+        build_here(recipe, str(out))
+    assert not MADE
+    path.unlink()
+    build_here(recipe, str(out))

@@ -6,16 +6,19 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import twinset
+from manifests.errors import WrongUse
 from shards.media.media_folder import MediaFolder
 from shards.storage.store import Store
 from stages.index import write_index
 from stages.run_here import build_here
 from stages.verify import verify_stage
 from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import MADE
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -143,3 +146,71 @@ def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
         (out / "eq-x/_meta/receipts/00001.json").unlink()
         build_here(recipe, str(out))
         assert files_below(out) == whole
+
+
+def test_any_flipped_bit_of_a_receipt_is_found_and_mended_as_the_audit_says(
+    tmp_path: Path, greys: Any, no_cards: Any, files_below: Any
+) -> None:
+    recipe, out = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)}), tmp_path / "out"
+    build_here(recipe, str(out))
+    whole = files_below(out)
+    receipt = out / "eq-x/_meta/receipts/00003.json"  # of the missing video: also its name and the reason are held
+    times, content = receipt.stat(), receipt.read_bytes()
+    for at in range(0, len(content), 7):
+        flip(receipt, at)
+        os.utime(receipt, ns=(times.st_atime_ns, times.st_mtime_ns))
+        ((_, found),) = twinset.verify(str(out))["subsets"].items()
+        said = "eq-x/_meta/receipts/00003.json: not what eq-x/_meta/log/ledger.parquet says was read from it; one of"
+        assert [problem for problem in found["problems"] if problem.startswith(said)], at
+        flip(receipt, at)
+        os.utime(receipt, ns=(times.st_atime_ns, times.st_mtime_ns))
+    flip(receipt, 40)
+    os.utime(receipt, ns=(times.st_atime_ns, times.st_mtime_ns))
+    receipt.unlink()
+    (out / "eq-x/_meta/log/ledger.parquet").unlink()
+    build_here(recipe, str(out))
+    assert files_below(out) == whole
+
+
+def test_a_list_of_shards_with_other_counts_is_found(built: Any, tmp_path: Path) -> None:
+    path = tmp_path / "out/eq-x/_meta/plan/shards.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(2, "planned", pa.array([1, 1, 2])), path)
+    assert "eq-x/_meta/plan/shards.parquet: not the plan of stage.json" in problems(built)[0]
+    path.write_bytes(b"half")
+    with pytest.raises(WrongUse, match=r"out/eq-x/_meta/plan/shards\.parquet: cannot be read"):
+        problems(built)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("croissant.json", b'"eq-x"', b'"eq-y"'),
+        ("recipe.json", b'"shard_size": 1', b'"shard_size": 3'),
+        ("stage.json", b'"excluded":{}', b'"excluded":{"odd":1}'),
+    ],
+)
+def test_a_flipped_bit_beside_the_tars_is_found_and_mended_as_the_audit_says(
+    tmp_path: Path, greys: Any, monkeypatch: pytest.MonkeyPatch, files_below: Any, name: str, old: bytes, new: bytes
+) -> None:
+    def describe(store: Store, summaries: Any) -> None:
+        for subset in summaries:
+            store.write(f"{subset}/README.md", b"words")
+            store.write(f"{subset}/_meta/croissant.json", b'{"name": "eq-x"}')
+
+    monkeypatch.setattr("cards.describe.describe", describe)
+    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
+    build_here(recipe, str(out))
+    whole, path = files_below(out), out / "eq-x/_meta" / name
+    assert twinset.verify(str(out))["subsets"]["eq-x"]["problems"] == []
+    damaged = path.read_bytes().replace(old, new)
+    assert damaged != path.read_bytes()
+    path.write_bytes(damaged)
+    (problem,) = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
+    assert problem.startswith(
+        f"eq-x/_meta/{name}: absent, or not the one that the build wrote; remove eq-x/_meta/stage"
+    )
+    (out / "eq-x/_meta/stage.json").unlink()
+    MADE.clear()
+    build_here(recipe, str(out))
+    assert files_below(out) == whole and not MADE

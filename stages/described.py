@@ -1,0 +1,62 @@
+"""Which shards the descriptions of a subset are of, and the sha256 of what lies beside its tars."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+from manifests.canonical import canonical_json, digest
+from shards.records import read_index_record
+from shards.storage import layout
+from shards.storage.store import Store
+from stages.index import receipts_digest
+from stages.plan import DESCRIBED
+from stages.status import StageState
+
+DESCRIPTION = 4  # raised when what `cards` writes changes
+
+
+def is_described(store: Store, published: Mapping[str, StageState]) -> bool:
+    """Whether what lies beside the tars was written for these very shards, and is still there."""
+    expected = _digest(published)
+    for home in published:
+        found, files = _read(store, home)
+        if found != expected or sorted(files) != _beside(store, home) or store.size(f"{home}/README.md") is None:
+            return False
+    return True
+
+
+def keep_description(store: Store, home: str, published: Mapping[str, StageState]) -> None:
+    """Record that the files beside the tars of a subset describe these shards."""
+    index = read_index_record(store, home)
+    vouched = {} if index is None else index.files
+    paths = {name: layout.meta(home, name) for name in _beside(store, home)}
+    files = {name: "" if name in vouched else store.sha256(path)[0] for name, path in paths.items()}
+    store.write(layout.meta(home, DESCRIBED), canonical_json({"digest": _digest(published), "files": files}) + b"\n")
+
+
+def changed_descriptions(store: Store, home: str) -> Iterator[str]:
+    """Paths of files beside the tars that are not those the build left; the card is a person's to edit."""
+    for name, sha256 in _read(store, home)[1].items():
+        path = layout.meta(home, name)
+        if sha256 and (store.size(path) is None or store.sha256(path)[0] != sha256):
+            yield path
+
+
+def _digest(published: Mapping[str, StageState]) -> str:
+    subsets = {home: [state.stage.content, receipts_digest(state.done)] for home, state in sorted(published.items())}
+    return digest([DESCRIPTION, subsets])
+
+
+def _beside(store: Store, home: str) -> list[str]:
+    """Names of what lies beside the tars of a subset, but for contact sheets that somebody asked for."""
+    return [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
+
+
+def _read(store: Store, home: str) -> tuple[str, dict[str, str]]:
+    """Digest of the shards that were described and sha256 of the files, by name; nothing of a damaged record."""
+    try:
+        record = json.loads(store.read(layout.meta(home, DESCRIBED)))
+        return str(record["digest"]), {str(name): str(sha256) for name, sha256 in record["files"].items()}
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", {}
