@@ -189,8 +189,12 @@ def _index_problems(
 def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]) -> Iterator[str]:
     """Files of the index that are not those its record vouches for. named: problems that were found before."""
     home, record = state.home, layout.meta(state.home, "index.json")
+    if store.size(record) is None:
+        return
     index = read_index_record(store, home)
-    if index is None:
+    counts = state.stage.content, state.stage.plan, state.stage.planned, sum(state.done.column("kept"))
+    if index is None or (index.content, index.plan, index.planned, index.kept) != counts:
+        yield f"{record}: cannot be read, or of other shards than the receipts; {_index_again(home)}"
         return
     if index.digest != receipts_digest(state.done):
         yield f"{record}: of other shards than the receipts; remove {layout.meta(home, LEDGER)}, {_index_again(home)}"
