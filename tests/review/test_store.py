@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from review.store import AnsweredOtherwise, AnswerStore
 FIRST = Answer(
     stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
 )
+CHECKOUT = Path(__file__).resolve().parents[2]
 ASKED = {("s", "s-a", "b"), ("s", "s-b", "b")}
 
 
@@ -101,3 +104,53 @@ def test_nothing_is_saved_into_a_file_that_was_taken_away(store: AnswerStore) ->
             act()
     away.rename(store.path)
     assert store.save(replace(FIRST, task="s-b"))
+
+
+def test_a_file_of_version_1_gets_leases_and_keeps_its_answers(store: AnswerStore) -> None:
+    store.save(FIRST)
+    store._connection.execute("DROP TABLE leases")
+    store._connection.execute("PRAGMA user_version=1")
+    store.close()
+    assert read_answers(store.path, "s") == [FIRST]  # as generators read it, before any page has opened it
+    later = AnswerStore(store.path)
+    later.lease([("s", "s-b", "b")], "ben", 20.0, 10.0)
+    assert later._connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert later.held()["s", "s-a", "b"] == {"anna": FIRST} and later.leases() == {("s", "s-b", "b"): {"ben": 20.0}}
+    assert later.undo("anna", ASKED) == FIRST
+
+
+#: Leases and answers tasks in turn, and writes the number of each when the call has returned.
+LEASES = """
+import sys
+from pathlib import Path
+from generators.decisions.answers import Answer
+from review.store import AnswerStore
+store = AnswerStore(Path(sys.argv[1]))
+for number in range(int(sys.argv[2]), 100_000):
+    store.lease([("s", f"s-{number}", "b"), ("s", f"s-{number}-next", "b")], "anna", 2e9, 1e9)
+    print("leased", number, flush=True)
+    store.save(Answer(stage="s", task=f"s-{number}", binding="b", annotator="anna", answer="0", at="2020-01-01"))
+    print("saved", number, flush=True)
+"""
+
+
+def test_a_kill_loses_no_lease_and_no_answer(tmp_path: Path) -> None:
+    path, first = tmp_path / "answers.sqlite", 0
+    for lines in (1, 4, 13, 30):
+        command = [sys.executable, "-c", LEASES, str(path), str(first)]
+        with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            told = [child.stdout.readline() for _ in range(lines)]
+            child.kill()
+            told += child.stdout.readlines()
+        done = [(what, int(number)) for what, number in (line.split() for line in told if line.endswith("\n"))]
+        store = AnswerStore(path)
+        for what, number in done:
+            task, following = ("s", f"s-{number}", "b"), ("s", f"s-{number}-next", "b")
+            assert store.leases()[following] == {"anna": 2e9}
+            answered = "anna" in store.held().get(task, {})
+            # A lease goes in the transaction that brings its answer.
+            assert answered != ("anna" in store.leases().get(task, {})) and (answered or what == "leased")
+        store.close()
+        first = done[-1][1] + 2
+    assert first > 20
