@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from generators.kubric_scenes.scene.parts import View
 from generators.kubric_scenes.studio.grounds import roughen
+from generators.kubric_scenes.studio.panorama_size import refuse_huge
 from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
 from manifests.errors import WrongUse
 
@@ -96,6 +97,7 @@ class World:
     def _load(self, file: Path) -> None:
         if file == self._file:
             return
+        refuse_huge(file)
         try:
             image = self._bpy.data.images.load(str(file), check_existing=True)
         except RuntimeError as error:
