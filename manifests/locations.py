@@ -13,6 +13,9 @@ MINIATURE_VERSION = 6  # raised with every change of what the miniature draws
 PROCEDURAL = "procedural"
 PROCEDURAL_VERSION = 4  # likewise for the procedural assets
 VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
+CACHE_REMEDY = (
+    "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
+)
 SMALL = "small"  # the text-to-image model that comes with twinset
 SMALL_RELATIONS = "small-relations"  # its sister, which draws two things and how they stand to each other
 

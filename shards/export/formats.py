@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from shards.kinds.template import TEMPLATE
 from shards.kinds.text_pair import TEXT_PAIR
 from shards.kinds.triplet import TRIPLET
 from shards.records import read_stage
+from shards.storage.atomic_folder import folder_beside
 from shards.storage.store import Store
 
 
@@ -60,9 +59,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     to = Path(os.path.abspath(to))
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another --to, or remove it")
-    to.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{to.name}.", dir=to.parent))
-    try:
+    with folder_beside(to) as unfinished:
         count = chosen.write(store, subsets, unfinished)
         if not count:
             raise WrongUse(
@@ -73,9 +70,6 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
         if to.exists():
             to.rmdir()
         unfinished.rename(to)
-    except BaseException:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        raise
     return count
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from manifests.errors import TwinsetError, WrongUse
 from shards.models.spacy_pipelines import find_pipeline
+from shards.storage.atomic_folder import atomic_folder
 from training.caption_parser.corpus import CorpusSettings, part, training_sentences
 
 _PARSERS = ("en_ewt_sm", "en_core_web_sm")
@@ -54,7 +55,8 @@ def _make(settings: CorpusSettings, to: Path, start: str | None, steps: int) -> 
         print(f"{name}: {len(found):,} sentences, {sum(map(len, found)):,} words", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         nlp = train(sentences, dev[:500], Path(scratch), steps, settings.seed, start)
-        nlp.to_disk(to)
+        with atomic_folder(to, "free some room, or name another --to, and train again") as unfinished:
+            nlp.to_disk(unfinished)
     for name, value in measure(nlp, test).items():
         print(f"{name} {value:.4f}")
     return 0

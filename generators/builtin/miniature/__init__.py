@@ -23,7 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from generators.builtin.atomic_folder import atomic_folder
 from generators.builtin.in_processes import in_processes
 from generators.builtin.miniature.cooking_videos import COOKING_VIDEOS, database_entry
 from generators.builtin.miniature.event_videos import EVENT_VIDEOS, event_boundaries
@@ -31,7 +30,8 @@ from generators.builtin.miniature.home_videos import HOME_VIDEOS, scene_graphs
 from generators.builtin.miniature.scene_captions import write_scenes
 from generators.builtin.miniature.small_world import write_small_world
 from generators.builtin.photos import write_photos
-from manifests.locations import miniature_folder
+from manifests.locations import CACHE_REMEDY, miniature_folder
+from shards.storage.atomic_folder import atomic_folder
 
 PICKLE_PROTOCOL = 4  # fixed, because the default moves with Python and the bytes must not
 
@@ -46,7 +46,7 @@ def ensure() -> Path:
 
 def paint(folder: Path) -> None:
     """Paint the whole miniature into ``folder``, which appears complete or not at all."""
-    with atomic_folder(folder) as unfinished:
+    with atomic_folder(folder, CACHE_REMEDY) as unfinished:
         for name in SUBFOLDERS:
             (unfinished / name).mkdir()
         in_processes(partial(_write, unfinished), SUBFOLDERS)

@@ -17,14 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from generators.builtin.atomic_folder import atomic_folder
 from generators.builtin.in_processes import in_processes
 from generators.builtin.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels
 from generators.builtin.procedural_assets.archive import archive
 from generators.builtin.procedural_assets.model import Model
 from generators.builtin.procedural_assets.paint import COLOURS
 from manifests.errors import WrongUse
-from manifests.locations import PROCEDURAL_VERSION, procedural_assets_folder
+from manifests.locations import CACHE_REMEDY, PROCEDURAL_VERSION, procedural_assets_folder
+from shards.storage.atomic_folder import atomic_folder
 
 MANIFEST = "manifest.json"
 BLACK, WHITE, SILVER, BLUE = (30, 30, 32), COLOURS["white"], COLOURS["silver"], COLOURS["blue"]
@@ -127,7 +127,7 @@ def ensure() -> Path:
 
 def build(folder: Path) -> None:
     """Build all assets into ``folder``, which appears complete or not at all."""
-    with atomic_folder(folder) as unfinished:
+    with atomic_folder(folder, CACHE_REMEDY) as unfinished:
         entries: dict[str, Any] = {}
         assets = catalogue()
         for name, (entry, packed) in zip(assets, in_processes(_archive, assets.items()), strict=True):

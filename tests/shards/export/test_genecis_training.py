@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -105,3 +107,39 @@ def test_a_split_that_is_called_as_the_folder_of_images(made: MadeDataset, tmp_p
     assert export(made.store, ["mined"], FORMAT, tmp_path / "to") == 8
     assert {one.name for one in (tmp_path / "to").iterdir()} == {"training", "cc_tsg.pt", "triplets.pt"}
     assert all(ReleasedDataSet(tmp_path / "to")[0])  # its images are found
+
+
+#: Exports, and dies within the given one of the two files that torch saves, which is half-written then.
+DIES = """
+import os, sys
+from pathlib import Path
+import torch
+from shards.export.formats import export
+from shards.storage.store import Store
+def half(tables, path, save=torch.save, calls=[]):
+    save(tables, path)
+    calls.append(path)
+    if len(calls) == int(sys.argv[3]):
+        os.truncate(path, 100)
+        os.kill(os.getpid(), 9)
+torch.save = half
+export(Store(sys.argv[1]), ["mined"], "genecis-training", Path(sys.argv[2]))
+"""
+
+
+def test_a_kill_leaves_nothing_and_the_next_export_has_the_same_bytes(made: MadeDataset, tmp_path: Path) -> None:
+    made.add("mined", MINED_SUBSET, told(triplet_shards("mined")))
+    export(made.store, ["mined"], FORMAT, tmp_path / "whole")
+    parent = tmp_path / "exports"
+    for file in ("1", "2"):
+        command = [sys.executable, "-c", DIES, made.store.root, str(parent / "to"), file]
+        assert subprocess.run(command, cwd=Path(__file__).parents[3], check=False).returncode == -9
+        (left,) = parent.iterdir()
+        assert left.name.startswith(".to-")
+    export(made.store, ["mined"], FORMAT, parent / "to")
+    assert [one.name for one in parent.iterdir()] == ["to"]
+    whole, again = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (tmp_path / "whole", parent / "to")
+    )
+    assert again == whole and Path("cc_tsg.pt") in whole
