@@ -26,12 +26,12 @@ LOWEST_SCORE = 0.2  # the network reports no finds below
 
 
 def check_installed(setting: str) -> None:
-    """Raise `WrongUse` where the package is missing.
+    """Raise `WrongUse` where the package, or what is compiled in it, is missing.
 
     Args:
         setting: key path of the setting that asks for it, such as ``subsets.eq-youcook2.filters.0.detectors``.
     """
-    if find_spec(PACKAGE) is None:
+    if not _compiled():
         raise WrongUse(
             f"{setting}: the package {PACKAGE}, which holds the second face detector, is not installed; "
             "pip install 'twinset[faces]', or write detectors: published"
@@ -41,10 +41,7 @@ def check_installed(setting: str) -> None:
 def weights(setting: str) -> dict[str, str]:
     """sha256 of the compiled files of the package, which hold code and weights, by file name."""
     check_installed(setting)
-    package = find_spec(PACKAGE)
-    assert package is not None and package.origin is not None  # just found
-    compiled = [path for path in Path(package.origin).parent.iterdir() if {".so", ".pyd", ".dll"} & {*path.suffixes}]
-    return {f"{PACKAGE}/{path.name}": sha256_of_file(path)[0] for path in sorted(compiled)}
+    return {f"{PACKAGE}/{path.name}": sha256_of_file(path)[0] for path in _compiled()}
 
 
 def best_score(pixels: Pixels) -> float:
@@ -70,6 +67,20 @@ def best_score(pixels: Pixels) -> float:
 def _detector() -> Any:
     """The finds in a BGR picture: int16 rows that begin with the confidence in percent; loaded once a process."""
     check_installed("filter faces: detectors")
-    from yuface.yuface import detect  # the package's own wrapper warns of every picture above 960 pixels
-
+    try:
+        from yuface.yuface import detect  # the package's own wrapper warns of every picture above 960 pixels
+    except ImportError as error:  # also of a library that it needs
+        raise WrongUse(
+            f"filter faces: detectors: the package {PACKAGE} cannot be loaded ({error}); "
+            f"pip install --force-reinstall {PACKAGE}, or write detectors: published"
+        ) from error
     return detect
+
+
+def _compiled() -> list[Path]:
+    """The compiled files of the package; none where it is not installed, or its folder is empty."""
+    package = find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        return []
+    found = [path for path in Path(package.origin).parent.iterdir() if {".so", ".pyd", ".dll"} & {*path.suffixes}]
+    return sorted(found)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -119,6 +121,37 @@ def test_without_its_package_only_two_detectors_are_refused() -> None:
             two.check_inputs("subsets.x.filters.0", ["models"])
         with pytest.raises(WrongUse, match=r"twinset\[faces\]"):
             two.open().weights()
+
+
+def test_a_package_without_what_is_compiled_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "__init__.py").touch()
+    two = Faces(kind="faces", detectors="any-of")
+    for origin in (str(tmp_path / "__init__.py"), None):  # a mere folder has no origin
+        left = ModuleSpec("yuface", None, origin=origin)
+        with patch.object(second_face_detector, "find_spec", return_value=left):
+            with pytest.raises(WrongUse, match=r"subsets\.x\.filters\.0\.detectors.*yuface.*twinset\[faces\]"):
+                two.check_inputs("subsets.x.filters.0", ["models"])
+            with pytest.raises(WrongUse, match=r"twinset\[faces\]"):
+                two.open().weights()
+    second_face_detector._detector.cache_clear()
+    monkeypatch.setitem(sys.modules, "yuface.yuface", None)
+    with pytest.raises(WrongUse, match=r"yuface cannot be loaded .*--force-reinstall yuface"):
+        second_face_detector.best_score(FACE)
+
+
+def test_grey_noisy_and_odd_frames_are_judged() -> None:
+    """As damaged videos give them: half of the frame grey, noise, one colour, a pixel wide."""
+    grey = np.repeat(cv2.cvtColor(FACE, cv2.COLOR_RGB2GRAY)[..., None], 3, axis=2)
+    assert second_face_detector.best_score(grey) > 0.65
+    rng = np.random.default_rng(0)
+    torn = FACE.copy()
+    torn[len(torn) // 3 :] = 128
+    frames = [
+        torn,
+        np.zeros_like(FACE),
+        *(rng.integers(0, 256, (*shape, 3), np.uint8) for shape in ((1, 1), (1, 5000))),
+    ]
+    assert [score for score in map(second_face_detector.best_score, frames) if not 0 <= score <= 0.65] == []
 
 
 def test_a_limit_without_a_second_detector_is_refused() -> None:
