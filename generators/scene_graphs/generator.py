@@ -112,7 +112,7 @@ class ParsedCaptionGenerator(CaptionGenerator[S]):
 class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
     """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
 
-    version = 3
+    version = 4
     candidate = CaptionCandidate
     columns = pa.schema(
         [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]

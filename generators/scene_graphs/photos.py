@@ -18,6 +18,9 @@ _FLICKR_NAME = re.compile(
 
 
 def photo_of(image_id: str) -> str:
-    """The photo that an image's id names: number and suffix of a name of Flickr's, any other id as it is."""
+    """The photo that an image's id names: number and suffix of a name of Flickr's, any other id as it is.
+
+    A tab becomes ``\\t``: in the rejection of a caption it ends the photo (`generators.scene_graphs.generator`).
+    """
     found = _FLICKR_NAME.fullmatch(image_id)
-    return f"{found[1]}{found[2]}" if found else image_id
+    return f"{found[1]}{found[2]}" if found else image_id.replace("\t", "\\t")

@@ -61,6 +61,19 @@ def test_a_caption_without_relations_is_rejected(tmp_path: Path) -> None:
     assert isinstance(found, TableRows) and [row["object"] for row in found.rows] == ["sofa"]
 
 
+def test_ids_with_tabs_and_line_breaks_name_one_photo_in_rows_and_rejections(tmp_path: Path) -> None:
+    path, odd = tmp_path / "c.jsonl", "a\tb\nc\u2028d.jpg"
+    texts = ("dogs\tand cats", "a dog on a sofa")
+    path.write_text("\n".join(json.dumps({"caption": text, "image": odd}) for text in texts))
+    made = graphs(path)
+    without, found = made.make(list(made.plan()))
+    assert isinstance(without, Rejected) and isinstance(found, TableRows)
+    (row,) = found.rows
+    # The triplets' rules look for the photo of a rejection before its first tab (`generators.triplets.facts`).
+    assert without.detail.partition("\t") == (row["photo"], "\t", "dogs\tand cats")
+    assert row["image_id"] == odd
+
+
 def test_the_contract_is_kept(own_tsv: Path) -> None:
     check_source(graphs(own_tsv).source, Context("scene-graphs"), make=40)
 
