@@ -51,10 +51,7 @@ def prepare(job: Job, name: str) -> Stage:
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count, before.plan_inputs) == asked:
-        place = layout.meta(maker.home, "recipe.json")
-        if store.size(place) != len(recorded) or store.read(place) != recorded:
-            store.write(place, recorded)
-            store.remove(layout.meta(maker.home, DESCRIBED))  # what its card says may have changed with it
+        _record(store, maker.home, "recipe.json", recorded)
         return before
     if before is not None and before.content != content:
         logger.warning(
@@ -84,10 +81,18 @@ def prepare(job: Job, name: str) -> Stage:
         excluded=dict(sorted((+maker.generator.excluded).items())),
         examples=maker.generator.excluded.examples,
     )
-    store.write(layout.meta(maker.home, "recipe.json"), recorded)
+    _record(store, maker.home, "recipe.json", recorded)
     # Last: what has a stage record can be resumed, whatever dies in between.
-    store.write(layout.meta(maker.home, "stage.json"), stage.to_bytes())
+    _record(store, maker.home, "stage.json", stage.to_bytes())
     return stage
+
+
+def _record(store: Store, home: str, name: str, content: bytes) -> None:
+    """Write a record of a stage unless it is there already; what describes the stage is then of another record."""
+    place = layout.meta(home, name)
+    if store.size(place) != len(content) or store.read(place) != content:
+        store.remove(layout.meta(home, DESCRIBED))
+        store.write(place, content)
 
 
 def _made_again(shards: int) -> str:

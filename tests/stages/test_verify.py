@@ -18,7 +18,7 @@ from stages.index import write_index
 from stages.run_here import build_here
 from stages.verify import verify_stage
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE
+from tests.stages.drawn_sources import MADE, GreysGenerator
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -214,3 +214,15 @@ def test_a_flipped_bit_beside_the_tars_is_found_and_mended_as_the_audit_says(
     MADE.clear()
     build_here(recipe, str(out))
     assert files_below(out) == whole and not MADE
+
+
+def test_a_stage_that_is_planned_again_to_the_same_shards_has_no_problems(
+    tmp_path: Path, greys: Any, no_cards: Any
+) -> None:
+    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GreysGenerator, "plan_inputs", lambda _: "others that decide the same")
+        build_here(recipe, str(out))
+    MADE.clear()
+    build_here(recipe, str(out))
+    assert not MADE and twinset.verify(str(out))["subsets"]["eq-x"]["problems"] == []
