@@ -67,5 +67,5 @@ def test_wrong_use(annotations: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_published_file_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(PUBLISHED)]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["target-again: 1", "template-again: 167"]
-    assert len(said) == 2 + 1 + 5
+    assert said[:3] == ["1,960 templates, 168 problems", "target-again: 1", "template-again: 167"]
+    assert len(said) == 3 + 1 + 5
