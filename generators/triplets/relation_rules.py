@@ -31,16 +31,16 @@ PLACES = _words(
 )
 #: The picture itself, not what it shows: "a photo of a dog", "people posing for a picture".
 PICTURES = _words("close-up closeup illustration image photo photograph pic picture portrait selfie shot snapshot view")
-#: Ordinary clothes, for the same reason ("a man in jeans"); hats, coats and dresses tell people apart.
-CLOTHES = _words(
-    """attire clothe clothes clothing jean jeans outfit pant pants shirt shoe short shorts sock t-shirt trouser trousers
-    tshirt"""
-)
-#: Parts of bodies and clothes: whoever is shown has them, said or not ("a man with hair").
+#: Parts of bodies and clothes: everyone who is shown has them, said or not ("a man with hair").
 PARTS = _words(
     """ankle arm back belly bicep body butt cheek chest chin ear elbow eye eyebrow face finger fist foot forehead
     fur hair hand head hip hoof jaw knee lap leg lip mouth muscle neck nose palm paw shoulder skin sleeve snout
     stomach tail thigh thumb toe tongue tooth trunk waist wing wrist"""
+)
+#: Ordinary clothes, for the same reason ("a man in jeans"); hats, coats and dresses tell people apart.
+CLOTHES = _words(
+    """attire clothe clothes clothing jean jeans outfit pant pants shirt shoe short shorts sock t-shirt trouser trousers
+    tshirt"""
 )
 #: Grounds and surroundings, which one is in or on: "with snow" and "has water" tell little.
 GROUNDS = _words(

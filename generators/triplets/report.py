@@ -114,7 +114,7 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         if isinstance(miner.rules, StrictRules):
             eligible = pool.eligible[pool.subject]
             within["pairs of words of eligible subjects"] = int(eligible.sum())
-            said = f"pairs of words whose objects at most {source.max_unsaid:.0%} of the references show unsaid"
+            said = f"pairs of words whose objects at most {100 * source.max_unsaid:g}% of the references show unsaid"
             within[said if miner.rules.estimated else UNKNOWN] = int((miner.rules.reliable & eligible).sum())
         within["references within reach of the threshold"] = len(miner.rules.references.relation)
         funnels[which], mined[which] = {**funnel(miner.pool), **within}, miner.mine(draws, 0, SAMPLE)

@@ -34,8 +34,8 @@ class Triplets(Source):
     the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: photos
     whose captions must relate a subject to an object, and that must say of it what a condition says, under the strict
     rules. max_unsaid: strict too: the largest share of references (0 to 1) that may show a target's object although
-    their captions do not say so, as estimated from images of several captions; 1
-    asks for nothing.
+    their captions do not say so, as estimated from images of several captions; 1 sets no limit, neither on this share
+    nor on how often captions leave an object out.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """
@@ -153,9 +153,9 @@ is what their paper says, without what gets past that code. Words are compared a
 rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
 table below. No caption of the reference's photo names the target's object or implies it{distractor}.
-Where a thousand images have three captions or more, these tell how reliably each object is named: objects that captions
-often leave out are no target's, and two captions of a target's image name each of its words. With one caption an image
-nothing tells, and more references show their condition unsaid.
+Where a thousand images have three captions or more, these tell how reliably each object is named: no target has an
+object that captions often leave out, and two captions of a target's image name each of its words. With one caption an
+image this cannot be estimated, and more references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.

@@ -4,10 +4,11 @@ Relations are those of `generators.triplets.relation_rules`. All four words of r
 mean exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the
 target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions.concepts`), so that
 it never satisfies the condition: object and photo differ always. What the captions leave out is estimated
-(`generators.triplets.captions.mentions`): objects that the reference may well show unsaid are no target's. Where the
-target's photo has several captions, two of them name the subject and two the object, so that no slip of one makes a
-condition. No caption of the distractor's photo has the target's subject in it: it would be as right as the target. The
-distractor's own two words pass the threshold too, which keeps out pronouns: they may stand for the target's subject.
+(`generators.triplets.captions.mentions`): no target has an object that the reference may well show unsaid. Where this
+can be estimated, and the target's photo has several captions, two of them name the subject and two the object, so that
+an error in one caption makes no condition. No caption of the distractor's photo has the target's subject in it: it
+would be as right as the target. The distractor's own two words pass the threshold too, which keeps out pronouns: they
+may stand for the target's subject.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class StrictRules:
         """Raises `WrongUse` when nothing can pass.
 
         Args:
+            pool: relations of the strict rules, which have facts.
+            threshold: that the mean rating (1 to 5) of a triplet's four words must exceed.
             distractors: whether each triplet needs one.
             max_unsaid: as `generators.triplets.source.Triplets`.
         """

@@ -141,9 +141,7 @@ class _Drawing:
     """
 
     def __init__(self, vocabulary: Vocabulary, names: Usable, available: Collection[str], balance: Balance) -> None:
-        self._vocabulary = vocabulary
-        self._names = names
-        self._available = available
+        self._vocabulary, self._names, self._available = vocabulary, names, available
         self._pick = balance.pick
         self._rounds = Rounds()
         objects = names.objects

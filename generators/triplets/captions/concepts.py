@@ -24,14 +24,14 @@ class Concept:
 
 @dataclass(frozen=True, slots=True)
 class Concepts:
-    """The lists. of: the concept of each noun that they have. digest: of the file."""
+    """The lists. by_noun: the concept of each noun that they have. digest: sha256 of the file, in hexadecimal."""
 
-    of: Mapping[str, Concept]
+    by_noun: Mapping[str, Concept]
     digest: str
 
     def of_noun(self, noun: str) -> Concept:
         """The concept of any noun; one that no list has is its own only name."""
-        return self.of.get(noun) or Concept(frozenset((noun,)), frozenset())
+        return self.by_noun.get(noun) or Concept(frozenset((noun,)), frozenset())
 
 
 def forms_of(nouns: frozenset[str]) -> frozenset[str]:
@@ -42,10 +42,10 @@ def forms_of(nouns: frozenset[str]) -> frozenset[str]:
 @cache
 def concepts() -> Concepts:
     """The lists, read once. A noun of several lines has the names of all of them, and what implies any of them."""
-    of: dict[str, Concept] = {}
+    by_noun: dict[str, Concept] = {}
     for line in load_yaml(FILE.read_text("utf-8"))["concepts"]:
         names, implied_by = (frozenset(part.split()) for part in line.split(":"))
         for name in names:
-            before = of.get(name) or Concept(frozenset(), frozenset())
-            of[name] = Concept(before.names | names, before.implied_by | implied_by)
-    return Concepts(of, sha256_of_file(FILE)[0])
+            before = by_noun.get(name) or Concept(frozenset(), frozenset())
+            by_noun[name] = Concept(before.names | names, before.implied_by | implied_by)
+    return Concepts(by_noun, sha256_of_file(FILE)[0])

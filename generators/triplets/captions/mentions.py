@@ -19,7 +19,7 @@ from generators.triplets.columns import Codes, Floats, distinct
 SEVERAL = 3  # captions of a photo, from which on it is counted
 PHOTOS = 1000  # that many of which it takes to estimate anything
 RELIABLE = 0.7  # odds up to which an object may be a target's: three of five photos that show it say so
-PRIOR = 2.0  # photos of one caption more than were counted: what is hardly ever named has to show that it is reliable
+PRIOR = 2.0  # added to the photos with one caption that names a noun, so that rare nouns are not taken for reliable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,7 @@ def mentions_of(named: NDArray[np.int64], captions: NDArray[np.int64], nouns: in
     noun = once & 0xFFFFFFFF
     photos = np.bincount(noun, minlength=nouns)
     one, two = (np.bincount(noun[times == number], minlength=nouns) for number in (1, 2))
+    # Chao's f1^2 / (2 f2) with the prior; 1 is added to f2, as in his bias-corrected form, because f2 can be 0.
     odds = (one + PRIOR) ** 2 / (2 * (two + 1)) / np.maximum(photos, 1)
     order = np.argsort(noun, kind="stable")
     start = np.concatenate([[0], np.cumsum(photos)])

@@ -34,9 +34,12 @@ class Spoken:
     ) -> None:
         """Number the nouns and find them in captions.
 
-        words: of all relations. forms: of nouns among them, as written and as lemma; the last word of each counts.
-        Regular plurals are forms too, also those that no relation has. captions: texts, each of the photo with that
-        number; what one photo has twice counts once.
+        Args:
+            words: of all relations.
+            forms: of nouns among them, as written and as lemma; the last word of each counts. Regular plurals are forms
+                too, also those that no relation has.
+            photos: of each caption, the number of its photo.
+            captions: texts; what one photo has twice counts once.
         """
         lists, numbers = concepts(), dict[Concept, int]()
         self.noun = np.array(
@@ -57,7 +60,7 @@ class Spoken:
         self._bit[bits] = np.arange(len(bits))
         self._implied = np.zeros((len(bits) // BITS + 1, int(photos.max(initial=-1)) + 1), dtype=np.uint64)
         pairs = [np.array([-1], dtype=np.int64)]
-        new = different(photos, captions)
+        new = not_repeated(photos, captions)
         for start in range(0, len(captions), BATCH):
             here = new[start : start + BATCH]
             photo = photos[start : start + BATCH][here].astype(np.int64)
@@ -121,7 +124,7 @@ def _last(words: str) -> str:
     return found[-1] if found else words
 
 
-def different(photos: Codes, captions: pa.ChunkedArray) -> Bools:
+def not_repeated(photos: Codes, captions: pa.ChunkedArray) -> Bools:
     """Whether each caption is the first of its words among those of its photo: two data sets may have the same ones."""
     several = np.flatnonzero(np.bincount(photos)[photos] > 1)
     texts = captions.take(pa.array(several)).combine_chunks()

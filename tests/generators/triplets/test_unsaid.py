@@ -8,13 +8,14 @@ import pytest
 
 from generators.triplets.captions.concepts import FILE, concepts, forms_of
 from generators.triplets.captions.mentions import PRIOR, mentions_of
-from generators.triplets.captions.spoken import Spoken, different
+from generators.triplets.captions.spoken import Spoken, not_repeated
 from generators.triplets.columns import NONE
 from generators.triplets.draws import Draws
 from generators.triplets.mining import Miner
 from generators.triplets.pool import Pool
 from generators.triplets.ratings import Ratings
 from manifests.errors import WrongUse
+from manifests.recipe.strict_yaml import load_yaml
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 
 RATINGS = Ratings({**RATED, "jacket": 4.9, "frisbee": 4.9}, RATED)
@@ -31,12 +32,12 @@ def triplets(said: list[Said], others: list[tuple[str, str]], max_unsaid: float 
 
 
 def test_lists_of_words() -> None:
-    """No noun implies itself, every line has both halves, and a word of two lines has the names of both."""
-    of = concepts().of
-    for name, concept in of.items():
-        assert name in concept.names and name not in concept.implied_by - concept.names
-    for line in FILE.read_text("utf-8").splitlines():
-        assert not line.startswith("  - ") or line.count(":") == 1
+    """Every line has both halves and no word twice, and a word of two lines has the names of both."""
+    of = concepts().by_noun
+    for line in load_yaml(FILE.read_text("utf-8"))["concepts"]:
+        names, others = (part.split() for part in line.split(":"))
+        assert names and len({*names, *others}) == len(names) + len(others), line
+        assert all({*names} <= of[name].names and {*others} <= of[name].implied_by for name in names)
     assert {"bicycle", "bike"} <= of["bike"].names and of["bike"] == of["bicycle"]
     assert {"stool", "park"} <= of["bench"].names | of["bench"].implied_by
     assert concepts().of_noun("zyzzyva").names == {"zyzzyva"}
@@ -108,7 +109,7 @@ def test_one_caption_under_two_data_sets_counts_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("generators.triplets.captions.mentions.PHOTOS", 1)
     photos = np.array([0, 0, 1, 0, 1], dtype=np.int32)
     captions = pa.chunked_array([["A man .", "a  man", "A man."], ["A man on a horse", "A man!"]])
-    assert different(photos, captions).tolist() == [True, False, True, True, False]
+    assert not_repeated(photos, captions).tolist() == [True, False, True, True, False]
     for last, known in (("A MAN", False), ("Two men", True)):
         three = pa.chunked_array([*captions.chunks, [last]])
         spoken = Spoken(["man"], {("man", "man")}, np.append(photos, np.int32(0)), three)
