@@ -154,8 +154,8 @@ rating is replaced by another word's. The paper's four words are averaged (secti
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
 table below. No caption of the reference's photo names the target's object or implies it{distractor}.
 Where a thousand images have three captions or more, these tell how reliably each object is named: no target has an
-object that captions often leave out, and two captions of a target's image name each of its words. With one caption an
-image this cannot be estimated, and more references show their condition unsaid.
+object that captions often leave out, and two captions of a target's image name each of its words, or say another name of
+it. With one caption an image this cannot be estimated, and more references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.

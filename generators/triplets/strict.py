@@ -5,10 +5,10 @@ mean exceeds the threshold. Both subjects are singular, or both plural. No capti
 target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions.concepts`), so that
 it never satisfies the condition: object and photo differ always. What the captions leave out is estimated
 (`generators.triplets.captions.mentions`): no target has an object that the reference may well show unsaid. Where this
-can be estimated, and the target's photo has several captions, two of them name the subject and two the object, so that
-an error in one caption makes no condition. No caption of the distractor's photo has the target's subject in it: it
-would be as right as the target. The distractor's own two words pass the threshold too, which keeps out pronouns: they
-may stand for the target's subject.
+can be estimated, and the target's photo has several captions, two of them name the subject and two the object, under
+whatever name, so that an error in one caption makes no condition. No caption of the distractor's photo has the target's
+subject in it: it would be as right as the target. The distractor's own two words pass the threshold too, which keeps
+out pronouns: they may stand for the target's subject.
 """
 
 from __future__ import annotations
