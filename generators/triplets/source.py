@@ -88,7 +88,11 @@ class Triplets(Source):
         elif self.rules == "published":
             text += _UNSTORED
         text += _NUMBERS
-        text += _RULES.format(rules=self.rules, distractor=_SUBJECTLESS if self.distractors else "")
+        text += _RULES.format(
+            rules=self.rules,
+            distractor=_SUBJECTLESS if self.distractors else "",
+            reliable=_RELIABLE if self.max_unsaid < 1 else "",
+        )
         mining = reports.get(MINING)
         if mining is None:
             return text
@@ -147,15 +151,17 @@ _NUMBERS = """
 Every triplet is sampled by its own number: asking for more keeps the first ones.
 """
 _SUBJECTLESS = ", and none\nof the distractor's photo the target's subject"
+_RELIABLE = """these tell how reliably each object is named. No
+target has an object that captions often leave out, and """
 _RULES = """
 Two sets of rules exist, and `rules: {rules}` made these. `published` is what the authors' released code does. `strict`
 is what their paper says, without what gets past that code. Words are compared as lemmas. All must be rated, and no
 rating is replaced by another word's. The paper's four words are averaged (section 6.2) rather than six. Relations that
 the parser is likely to have misread, or that say nothing of what a photo shows, are left out, step by step as in the
 table below. No caption of the reference's photo names the target's object or implies it{distractor}.
-Where a thousand images have three captions or more, these tell how reliably each object is named: no target has an
-object that captions often leave out, and two captions of a target's image name each of its words, or say another name of
-it. With one caption an image this cannot be estimated, and more references show their condition unsaid.
+Where a thousand images have three captions or more, {reliable}two captions of a target's
+image say each of its words, or another name of it. With one caption an image none of this is checked, and more
+references show their condition unsaid.
 """
 
 #: What the strict rules keep out, by its name in the record of mining.

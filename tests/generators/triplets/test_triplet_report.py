@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from generators.triplets.draws import Draws
@@ -133,3 +134,20 @@ def test_the_funnel_is_in_the_order_of_the_work(own_said: list[Said], own_rating
     first, last = rows.index("relations"), rows.index("subjects")
     assert all(row.startswith("relations") for row in rows[first:last]) and last - first > 5
     assert rows[-1] == "references within reach of the threshold"
+
+
+@pytest.mark.parametrize(("max_unsaid", "limited"), [(0.03, True), (1.0, False)])
+def test_the_card_claims_no_limit_that_is_not_set(max_unsaid: float, limited: bool) -> None:
+    said = mining("strict", 5, 4.6, False).model_copy(update={"max_unsaid": max_unsaid}).how_made({})
+    assert ("captions often leave out" in said) == limited and "two captions of a target's" in said
+
+
+def test_the_funnel_names_a_limit_as_it_is_set(
+    own_said: list[Said], own_ratings: Ratings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("mentions.PHOTOS", 0), ("mentions.SEVERAL", 1), ("mentions.PRIOR", 0.0)):
+        monkeypatch.setattr(f"generators.triplets.captions.{name}", value)
+    monkeypatch.setattr("generators.triplets.strict.RELIABLE", np.inf)
+    source = mining("strict", 5, 4.0, False).model_copy(update={"max_unsaid": 0.995})
+    report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
+    assert any("at most 99.5% of the references" in step for step in report.funnels["strict"])
