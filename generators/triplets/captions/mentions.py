@@ -1,10 +1,10 @@
 """How often photos show a thing that none of their captions names, estimated from photos of several captions.
 
 What captions leave out cannot be read in them, but it can be estimated from how unevenly they name it. Of 117 photos a
-caption of which has "frisbee", one of five has it in 17, two in 11, three or more in 89: few can be left that show one
-and have it in none. Of 1,147 with "jacket" one has it in 782, two in 244: as many again show one unsaid. Ecology counts
-unseen species so; the estimate is Chao's (1987, Biometrics 43, 783-791), f1^2 / (2 f2), of photos with one and with two
-captions that name the thing.
+caption of which has the word "frisbee", one of five has it in 17, two in 11, three or more in 89: few can be left that
+show one and have it in none. Of 1,147 with the word "jacket" one has it in 782, two in 244: as many again show one
+unsaid. Ecology counts unseen species so; the estimate is Chao's (1987, Biometrics 43, 783-791), f1^2 / (2 f2), of
+photos with one and with two captions that name the thing.
 """
 
 from __future__ import annotations
