@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cards.word_diff import Marked
+from twinset.cards.word_diff import Marked
 
 Outline = Literal["", "right", "reference", "other"]
 LONGEST_TEXT = 2_000  # characters that are shown

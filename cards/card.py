@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from cards.kinds.registry import CARD_KINDS
-from cards.rendering import render
-from cards.summary import IndexSummary
-from manifests.recipe import Recipe, Subset, content_of
-from manifests.recipe.overrides import PARTS
-from manifests.stage import Stage
-from shards.contracts import ENGINE_REASONS
+from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.rendering import render
+from twinset.cards.summary import IndexSummary
+from twinset.manifests.recipe import Recipe, Subset, content_of
+from twinset.manifests.recipe.overrides import PARTS
+from twinset.manifests.stage import Stage
+from twinset.shards.contracts import ENGINE_REASONS
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 

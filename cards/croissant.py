@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cards.kinds.kind import CardKind
-from cards.kinds.registry import CARD_KINDS
-from cards.summary import IndexSummary
-from manifests.canonical import digest
-from manifests.recipe import Subset
-from manifests.source import SourceSettings
-from manifests.stage import Stage
+from twinset.cards.kinds.kind import CardKind
+from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.summary import IndexSummary
+from twinset.manifests.canonical import digest
+from twinset.manifests.recipe import Subset
+from twinset.manifests.source import SourceSettings
+from twinset.manifests.stage import Stage
 
 MARKER = "files-of-"  # what names of marker folders begin with
 

@@ -6,21 +6,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from cards.card import card
-from cards.croissant import MARKER, croissant, marker_folder
-from cards.kinds.registry import CARD_KINDS
-from cards.page import write_look
-from cards.plots import histograms
-from cards.summary import IndexSummary
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe
-from manifests.stage import Stage
-from shards.metering import spent
-from shards.read import finished, read_settings
-from shards.records import planned_stage
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.cards.card import card
+from twinset.cards.croissant import MARKER, croissant, marker_folder
+from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.page import write_look
+from twinset.cards.plots import histograms
+from twinset.cards.summary import IndexSummary
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe
+from twinset.manifests.stage import Stage
+from twinset.shards.metering import spent
+from twinset.shards.read import finished, read_settings
+from twinset.shards.records import planned_stage
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 
 def describe(store: Store, summaries: Mapping[str, IndexSummary]) -> None:

@@ -10,19 +10,19 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from cards.block import LONGEST_TEXT, Block
-from cards.kinds.kind import blocks_across, legend_of
-from cards.kinds.registry import CARD_KINDS
-from cards.rendering import render
-from cards.sheet import contact_sheet, thumbnail
-from cards.word_diff import Marked
-from manifests.errors import WrongUse
-from manifests.markdown import ranked
-from manifests.stage import Stage
-from shards.read import finished, read_spread, read_spread_rows
-from shards.records import planned_stage, subsets_in
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.cards.block import LONGEST_TEXT, Block
+from twinset.cards.kinds.kind import blocks_across, legend_of
+from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.rendering import render
+from twinset.cards.sheet import contact_sheet, thumbnail
+from twinset.cards.word_diff import Marked
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.markdown import ranked
+from twinset.manifests.stage import Stage
+from twinset.shards.read import finished, read_spread, read_spread_rows
+from twinset.shards.records import planned_stage, subsets_in
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 COUNT = 24
 IMAGES = {2: (480, 480), 3: (360, 360), 4: (320, 320)}  # largest size by pictures side by side

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from manifests.markdown import short
-from manifests.panels import Panels, Steps
+from twinset.manifests.markdown import short
+from twinset.manifests.panels import Panels, Steps
 
 MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"

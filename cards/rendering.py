@@ -8,7 +8,7 @@ from typing import Any
 
 import jinja2
 
-from manifests.markdown import cell, listed, middle_and_most, plain, share, short, sizes
+from twinset.manifests.markdown import cell, listed, middle_and_most, plain, share, short, sizes
 
 TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = {

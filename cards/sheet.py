@@ -10,9 +10,9 @@ from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from cards.block import Block, Cell, Outline
-from cards.word_diff import Marked
-from shards.media.decode import decode
+from twinset.cards.block import Block, Cell, Outline
+from twinset.cards.word_diff import Marked
+from twinset.shards.media.decode import decode
 
 WIDTH, MARGIN, GAP, CELL_GAP = 1580, 40, 36, 8  # pixels: between the margins; around, between blocks, between cells
 TEXT, SMALL, TITLE = 15, 12, 28

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from stages.progress import Progress
+from twinset.stages.progress import Progress
 
 MINUTE = 60.0  # seconds between two lines of a stage in a log
 

@@ -16,12 +16,12 @@ from typing import Any
 import psutil
 
 import twinset
-from cli.bars import bars
-from cli.tables import print_counts, print_problems
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, parse_recipe
-from shards.storage.store import Store
-from stages.overview import published
+from twinset.cli.bars import bars
+from twinset.cli.tables import print_counts, print_problems
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.overview import published
 
 
 def plan(asked: argparse.Namespace) -> None:
@@ -72,7 +72,7 @@ def verify(asked: argparse.Namespace) -> int:
 
 def look(asked: argparse.Namespace) -> None:
     """``twinset look``."""
-    from cards.page import write_look  # it draws
+    from twinset.cards.page import write_look  # it draws
 
     if asked.count < 1:
         raise WrongUse("--count: at least 1 sample a subset")
@@ -108,7 +108,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
         with contextlib.suppress(psutil.Error):
             child.kill()
     # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
-    if (module := sys.modules.get("stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
+    if (module := sys.modules.get("twinset.stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
         module.remove_scratch()
     os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
     os._exit(1)
@@ -116,7 +116,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
     if os.environ.get("PREFECT_API_URL"):
-        from flows.from_here import build_in_prefect
+        from twinset.flows.from_here import build_in_prefect
 
         with ending_at_once():
             return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]

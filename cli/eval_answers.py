@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import add_bootstrap, add_command
-from cli.tables import print_columns
+from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
-    from evaluation.answers.report import Read, SplitReport
-    from evaluation.metrics.figures import Figure
+    from twinset.evaluation.answers.report import Read, SplitReport
+    from twinset.evaluation.metrics.figures import Figure
 
 SHOWN = 160  # characters of an answer
 
@@ -41,11 +41,11 @@ def add(commands: Any) -> None:
 
 def answers(asked: argparse.Namespace) -> None:
     """``twinset eval answers``."""
-    from evaluation.answers.report import ALL, report
+    from twinset.evaluation.answers.report import ALL, report
 
     found = report(asked.folder, asked.seed, asked.resamples)
     if asked.scores is not None:
-        from evaluation.answers.score_table import write_scores
+        from twinset.evaluation.answers.score_table import write_scores
 
         write_scores(asked.scores, found.answers, {"model": f"answers in {asked.folder.name}"})
     if asked.json:

@@ -7,8 +7,8 @@ import contextlib
 import sys
 from typing import Any
 
-from cli.eval_run import progress
-from cli.options import add_cache, add_command, add_demo_folders
+from twinset.cli.eval_run import progress
+from twinset.cli.options import add_cache, add_command, add_demo_folders
 
 
 def add(commands: Any) -> None:
@@ -22,9 +22,9 @@ def add(commands: Any) -> None:
 def demo(asked: argparse.Namespace) -> None:
     """``twinset eval demo``."""
     import twinset
-    from evaluation.demo import score_demo
-    from shards.records import subsets_in
-    from shards.storage.store import Store
+    from twinset.shards.records import subsets_in
+    from twinset.shards.storage.store import Store
+    from twinset_demo.eval_demo import score_demo
 
     with contextlib.redirect_stdout(sys.stderr):
         if not subsets_in(Store(str(asked.data))):

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import add_bootstrap, add_command
-from cli.tables import print_columns
+from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
-    from evaluation.metrics.figures import Figure
-    from evaluation.people.measured import People
+    from twinset.evaluation.metrics.figures import Figure
+    from twinset.evaluation.people.measured import People
 
 _HEADER = ("", "pairs", "I2T", "95 % interval", "T2I", "95 % interval", "group", "95 % interval")
 
@@ -39,9 +39,9 @@ def add(commands: Any) -> None:
 
 def human(asked: argparse.Namespace) -> None:
     """``twinset eval human``."""
-    from evaluation.people.answered import read_answered
-    from evaluation.people.measured import people
-    from manifests.errors import WrongUse
+    from twinset.evaluation.people.answered import read_answered
+    from twinset.evaluation.people.measured import people
+    from twinset.manifests.errors import WrongUse
 
     if asked.data is not None and asked.out is None:
         raise WrongUse("--data: is for --out RUN, whose models were asked about the same pairs; name one")
@@ -49,7 +49,7 @@ def human(asked: argparse.Namespace) -> None:
     found = people(answered, asked.seed, asked.resamples)
     written = []
     if asked.out is not None:
-        from evaluation.people.score_file import write_people
+        from twinset.evaluation.people.score_file import write_people
 
         written = write_people(answered, asked.out, asked.data)
     if asked.json:
@@ -80,7 +80,7 @@ def _print(found: People) -> None:
 
 def _rows(found: People) -> Iterator[tuple[str, ...]]:
     """As BiVLC's Table 2: people, kinds, annotators, what the paper has, guesses."""
-    from evaluation.people.measured import guessing, references
+    from twinset.evaluation.people.measured import guessing, references
 
     yield _row("people", f"{found.pooled.all.n:,}", found.pooled.all.figures)
     if len(found.pooled.by) > 1:

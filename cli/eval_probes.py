@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cli.options import add_cache, add_command, named_folder
-from cli.tables import print_columns
-from manifests.errors import WrongUse
+from twinset.cli.options import add_cache, add_command, named_folder
+from twinset.cli.tables import print_columns
+from twinset.manifests.errors import WrongUse
 
 
 def add(commands: Any) -> None:
@@ -59,8 +59,8 @@ def add(commands: Any) -> None:
 
 def blind(asked: argparse.Namespace) -> None:
     """``twinset eval blind``."""
-    from evaluation.blind_probes.run import give_away, write_probes
-    from evaluation.dataset_parts import Part, open_benchmarks
+    from twinset.evaluation.blind_probes.run import give_away, write_probes
+    from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
     names = [name for name, _ in asked.benchmarks]
     if asked.detectors and not asked.model:
@@ -82,9 +82,9 @@ def blind(asked: argparse.Namespace) -> None:
         )
     encode = trained = None
     if asked.model:
-        from evaluation.blind_probes.detector_files import read_detectors
-        from evaluation.blind_probes.features import encoder_of
-        from evaluation.scorers.contract import Running
+        from twinset.evaluation.blind_probes.detector_files import read_detectors
+        from twinset.evaluation.blind_probes.features import encoder_of
+        from twinset.models.encoders.contract import Running
 
         trained = read_detectors(asked.detectors) if asked.detectors else None
         encode = encoder_of(asked.model, asked.cache, Running(asked.device), trained)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from cli.options import add_command, named_folder
+from twinset.cli.options import add_command, named_folder
 
 
 def add(commands: Any) -> None:
@@ -26,8 +26,8 @@ def add(commands: Any) -> None:
 
 def report(asked: argparse.Namespace) -> None:
     """``twinset eval report``."""
-    from evaluation.dataset_parts import open_benchmarks
-    from evaluation.report.page import write_report  # it draws
+    from twinset.evaluation.dataset_parts import open_benchmarks
+    from twinset.evaluation.report.page import write_report  # it draws
 
     opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
     benchmarks = {one.name: one for one in opened}

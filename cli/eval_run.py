@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.options import add_cache, add_command, between
-from manifests.errors import WrongUse
+from twinset.cli.options import add_cache, add_command, between
+from twinset.manifests.errors import WrongUse
 
 MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
 MOST_THREADS = 4096

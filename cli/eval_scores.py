@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from cli.options import add_bootstrap, add_command
-from cli.tables import print_columns
+from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.tables import print_columns
 
 
 def add(commands: Any) -> None:
@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
 
 def scores(asked: argparse.Namespace) -> None:
     """``twinset eval scores``."""
-    from evaluation.metrics.measure import measure
+    from twinset.evaluation.metrics.measure import measure
 
     found = measure(asked.file, asked.by, asked.seed, asked.resamples, group=asked.group, threshold=asked.threshold)
     if asked.json:
@@ -86,7 +86,7 @@ def scores(asked: argparse.Namespace) -> None:
 
 def compare(asked: argparse.Namespace) -> None:
     """``twinset eval compare``."""
-    from evaluation.metrics.compare import compare as compared
+    from twinset.evaluation.metrics.compare import compare as compared
 
     found = compared(
         asked.a,

@@ -15,7 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
-from manifests.errors import DecisionsMissing, TwinsetError, WrongUse
+from twinset.manifests.errors import DecisionsMissing, TwinsetError, WrongUse
 
 RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
@@ -80,7 +80,7 @@ def _log_cause(error: Exception) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
-    from cli import (
+    from twinset.cli import (
         eval_answers,
         eval_demo,
         eval_human,
@@ -89,11 +89,10 @@ def _parser() -> argparse.ArgumentParser:
         eval_run,
         eval_scores,
         review,
-        science,
         train,
     )
-    from cli.commands import build, export, look, parse, plan, status, verify
-    from cli.options import add_command
+    from twinset.cli.commands import build, export, look, parse, plan, status, verify
+    from twinset.cli.options import add_command
 
     parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
@@ -154,7 +153,6 @@ def _parser() -> argparse.ArgumentParser:
     for module in (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
         module.add(evaluations)
     review.add(commands)
-    science.add(commands)
     train.add(commands)
     return parser
 

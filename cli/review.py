@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import between
-from cli.tables import print_columns
-from manifests.errors import WrongUse
+from twinset.cli.options import between
+from twinset.cli.tables import print_columns
+from twinset.manifests.errors import WrongUse
 
 if TYPE_CHECKING:
-    from review.desk import ReviewDesk
+    from twinset.review.desk import ReviewDesk
 
 FORMS = ("parquet", "label-studio", "prolific")
 LOOPBACK = "127.0.0.1"
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
 
 def review(asked: argparse.Namespace) -> None:
     """``twinset review``."""
-    from review.opening import open_desk
+    from twinset.review.opening import open_desk
 
     if asked.annotator is not None and asked.import_ is None:
         raise WrongUse("--annotator: says who gave the answers of --import FILE; for the page use --annotators")
@@ -73,7 +73,7 @@ def review(asked: argparse.Namespace) -> None:
         raise WrongUse("--form: is that of the file of --import or --export; name one")
 
     def on_enough(stage: str) -> None:
-        from flows.resume import resume_waiting
+        from twinset.flows.resume import resume_waiting
 
         if asked.resume and resume_waiting(asked.out, stage):
             _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
@@ -98,7 +98,7 @@ def review(asked: argparse.Namespace) -> None:
 
 
 def _export(desk: ReviewDesk, asked: argparse.Namespace) -> None:
-    from review.exchange.forms import form_of
+    from twinset.review.exchange.forms import form_of
 
     tasks = desk.tasks.now().tasks
     answered = [(task, desk.answers_to(task)) for task in tasks]
@@ -107,8 +107,8 @@ def _export(desk: ReviewDesk, asked: argparse.Namespace) -> None:
 
 
 def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
-    from review.exchange.forms import form_of
-    from review.exchange.importing import import_answers
+    from twinset.review.exchange.forms import form_of
+    from twinset.review.exchange.importing import import_answers
 
     stages = desk.tasks.now().stages
     if len(stages) != 1:
@@ -148,9 +148,9 @@ def _interval(one: Any) -> list[str]:
 
 
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
-    from review.access import ADMIN, Access, Person
-    from review.app import make_app
-    from review.serving import is_loopback, link, serve
+    from twinset.review.access import ADMIN, Access, Person
+    from twinset.review.app import make_app
+    from twinset.review.serving import is_loopback, link, serve
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from manifests.errors import missing_words
+from twinset.manifests.errors import missing_words
 
 
 def print_counts(counts: dict[str, Any], planning: bool = False) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.benchmarks.reader import Item
-from evaluation.examples import Benchmark
-from shards.records import planned_stage
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.benchmarks.reader import Item
+from twinset.evaluation.examples import Benchmark
+from twinset.shards.records import planned_stage
 
 #: By kind of sample: what follows in the name, and in the title.
 KINDS: Mapping[str, tuple[str, str]] = {

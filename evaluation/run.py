@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.examples import Benchmark
-from evaluation.features.choices import ByChoices
-from evaluation.features.pairs import ByPairs
-from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures, Similarities
-from evaluation.features.store import FeatureStore, default_cache
-from evaluation.scorers.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
-from evaluation.scorers.kinds import open_model
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from shards.storage.whole_file import write_text
+from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.features.choices import ByChoices
+from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures, Similarities
+from twinset.evaluation.features.store import FeatureStore, default_cache
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
+from twinset.shards.storage.whole_file import write_text
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
@@ -125,9 +125,9 @@ def read_and_run(
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from evaluation.dataset_parts import open_benchmarks
-    from evaluation.metrics.measure import measure
-    from evaluation.report.page import write_report
+    from twinset.evaluation.dataset_parts import open_benchmarks
+    from twinset.evaluation.metrics.measure import measure
+    from twinset.evaluation.report.page import write_report
 
     benchmarks = [one for name, folder in places for one in open_benchmarks(name, folder, subsets)]
     scores = []

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from filters.clip_embeddings import ClipFilter, ClipSettings
-from shards.kinds.samples import Score
+from twinset.models.encoders.clip_embeddings import ClipFilter, ClipSettings
+from twinset.shards.kinds.samples import Score
 
 if TYPE_CHECKING:
     from torch import Tensor

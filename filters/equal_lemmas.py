@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from filters.equal_captions import led_by, words
-from manifests.candidate import CaptionedCandidate
-from manifests.errors import WrongUse
-from manifests.source import Need, Place
-from shards.contracts import CaptionFilter, Filter, Isolation
-from shards.kinds.samples import Drop
-from shards.models.spacy_pipelines import (
+from twinset.filters.equal_captions import led_by, words
+from twinset.manifests.candidate import CaptionedCandidate
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Need, Place
+from twinset.models.spacy_pipelines import (
     EMBEDDED,
     LIBRARIES,
     REMEDY,
@@ -27,6 +25,8 @@ from shards.models.spacy_pipelines import (
     find_pipeline,
     import_spacy_alone,
 )
+from twinset.shards.contracts import CaptionFilter, Filter, Isolation
+from twinset.shards.kinds.samples import Drop
 
 if TYPE_CHECKING:
     from spacy.language import Language

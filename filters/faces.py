@@ -8,7 +8,7 @@ level, which is small, never has its large levels searched.
 
 Two threads in dlib corrupt the heap: `isolation` is ``process``, and models load once in each, on first use.
 
-face_recognition misses small, tilted, dark and profile faces. `filters.second_face_detector` finds most of these;
+face_recognition misses small, tilted, dark and profile faces. `models.faces.second_face_detector` finds most of these;
 `Faces.detectors` says how the two are combined, and docs/frames.md what each lets through.
 """
 
@@ -24,12 +24,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from filters import second_face_detector as second
-from manifests.canonical import sha256_of_file
-from manifests.errors import TwinsetError, WrongUse
-from manifests.source import Need
-from shards.contracts import Filter, FrameFilter, Isolation
-from shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.manifests.source import Need
+from twinset.models.faces import second_face_detector as second
+from twinset.shards.contracts import Filter, FrameFilter, Isolation
+from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Faces(Filter):
         """As `shards.contracts.Filter.open`."""
         if self.detectors == "published":
             return FacesFilter(self)
-        from filters.two_face_detectors import TwoDetectorsFilter
+        from twinset.filters.two_face_detectors import TwoDetectorsFilter
 
         return TwoDetectorsFilter(self)
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from manifests.candidate import CaptionedCandidate
-from shards.contracts import CaptionFilter, Filter
-from shards.kinds.samples import Drop
+from twinset.manifests.candidate import CaptionedCandidate
+from twinset.shards.contracts import CaptionFilter, Filter
+from twinset.shards.kinds.samples import Drop
 
 
 class MotionWords(Filter):

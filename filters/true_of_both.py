@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from filters.clip_embeddings import ClipFilter, ClipSettings
-from shards.kinds.samples import Drop, Score
+from twinset.models.encoders.clip_embeddings import ClipFilter, ClipSettings
+from twinset.shards.kinds.samples import Drop, Score
 
 if TYPE_CHECKING:
     from torch import Tensor

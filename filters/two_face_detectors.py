@@ -1,16 +1,16 @@
-"""Faces by two detectors: what the paper's filter finds together with `filters.second_face_detector`."""
+"""Faces by two detectors: what the paper's filter finds together with `models.faces.second_face_detector`."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from filters import second_face_detector as second
-from filters.faces import FacesFilter
-from shards.kinds.samples import Drop, Keep, Pixels, Verdict
+from twinset.filters.faces import FacesFilter
+from twinset.models.faces import second_face_detector as second
+from twinset.shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 
 class TwoDetectorsFilter(FacesFilter):
-    """face_recognition's verdicts together with those of `filters.second_face_detector`.
+    """face_recognition's verdicts together with those of `models.faces.second_face_detector`.
 
     The score of ``face`` and ``face-confirmed`` is face_recognition's, that of ``face-by-second`` libfacedetection's.
     """

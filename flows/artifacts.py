@@ -21,11 +21,11 @@ from prefect.artifacts import (
 from prefect.exceptions import MissingContextError
 from prefect.runtime import flow_run
 
-from generators.triplets.report import MiningReport
-from manifests.receipt import parsed
-from shards.storage import layout
-from stages.job import Job
-from stages.status import StageState, state_of
+from twinset.generators.triplets.report import MiningReport
+from twinset.manifests.receipt import parsed
+from twinset.shards.storage import layout
+from twinset.stages.job import Job
+from twinset.stages.status import StageState, state_of
 
 ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's database
 ARTIFACT_SECONDS = 5.0  # an update is a call to the server

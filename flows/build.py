@@ -21,17 +21,17 @@ from prefect.futures import PrefectFuture
 from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from flows.artifacts import Artifacts, describe_build
-from flows.build_shards import SHARDS_A_RUN, build_shards
-from flows.pools import Range, run_ranges
-from flows.runners import Runner
-from flows.waiting import no_longer_waiting, suspend_until_decided
-from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
-from manifests.recipe import Recipe, load_recipe
-from shards.storage.store import Store
-from stages.build import MakeShards, build_stage, finish, finish_ready
-from stages.job import Job, check_devices, check_inputs
-from stages.status import StageState
+from twinset.flows.artifacts import Artifacts, describe_build
+from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
+from twinset.flows.pools import Range, run_ranges
+from twinset.flows.runners import Runner
+from twinset.flows.waiting import no_longer_waiting, suspend_until_decided
+from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
+from twinset.manifests.recipe import Recipe, load_recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.build import MakeShards, build_stage, finish, finish_ready
+from twinset.stages.job import Job, check_devices, check_inputs
+from twinset.stages.status import StageState
 
 
 @dataclass(frozen=True, slots=True)

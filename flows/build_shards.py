@@ -9,16 +9,16 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
-from flows.artifacts import ProgressArtifact
-from flows.runners import Runner, task_runner
-from manifests.errors import BuildFailed, in_words
-from shards.records import read_planned
-from shards.storage.store import Store
-from stages.child_processes import close_children, make_in_child
-from stages.job import forget_makers, job_of
-from stages.making.make import make_one
-from stages.run_here import HOPELESS, RETRIES
-from stages.status import state_of
+from twinset.flows.artifacts import ProgressArtifact
+from twinset.flows.runners import Runner, task_runner
+from twinset.manifests.errors import BuildFailed, in_words
+from twinset.shards.records import read_planned
+from twinset.shards.storage.store import Store
+from twinset.stages.child_processes import close_children, make_in_child
+from twinset.stages.job import forget_makers, job_of
+from twinset.stages.making.make import make_one
+from twinset.stages.run_here import HOPELESS, RETRIES
+from twinset.stages.status import state_of
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 

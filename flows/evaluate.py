@@ -10,17 +10,17 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from evaluation.benchmarks import READERS
-from evaluation.dataset_parts import open_benchmarks
-from evaluation.report.page import write_report
-from evaluation.report.result_tables import benchmark_tables
-from evaluation.report.results import measured_run
-from evaluation.report.tables import as_markdown
-from evaluation.run import run
-from evaluation.scorers.contract import NotApplicable, Running
-from flows.build_shards import is_io_trouble
-from manifests.errors import BuildFailed, WrongUse, in_words
-from stages.run_here import RETRIES
+from twinset.evaluation.benchmarks import READERS
+from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.result_tables import benchmark_tables
+from twinset.evaluation.report.results import measured_run
+from twinset.evaluation.report.tables import as_markdown
+from twinset.evaluation.run import run
+from twinset.flows.build_shards import is_io_trouble
+from twinset.manifests.errors import BuildFailed, WrongUse, in_words
+from twinset.models.encoders.contract import NotApplicable, Running
+from twinset.stages.run_here import RETRIES
 
 
 @task(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from manifests.errors import BuildFailed
-from manifests.recipe import Recipe
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.recipe import Recipe
 
 if TYPE_CHECKING:
-    from flows.runners import Runner
+    from twinset.flows.runners import Runner
 
 
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     from prefect import flow
     from prefect.client.orchestration import get_client
 
-    from flows.build import FLOWS, STAGES_AT_A_TIME, build_loaded
+    from twinset.flows.build import FLOWS, STAGES_AT_A_TIME, build_loaded
 
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck()

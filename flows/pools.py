@@ -17,9 +17,9 @@ from prefect.deployments import run_deployment
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
-from flows.runners import Runner
-from manifests.canonical import digest
-from manifests.errors import BuildFailed
+from twinset.flows.runners import Runner
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import BuildFailed
 
 POLL_SECONDS = 5.0
 PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from manifests.canonical import canonical_json
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.store import Store
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.store import Store
 
 WAITING = "_review/waiting.json"  # below OUT
 POLL_SECONDS = 0.5

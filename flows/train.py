@@ -10,8 +10,8 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 import twinset
-from manifests.errors import WrongUse
-from training.clip.settings import checked, settings_from
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.settings import checked, settings_from
 
 LOGGED = 20  # times in a run
 Task = Literal["clip", "combiner", "detectors"]
@@ -55,8 +55,8 @@ def _clip(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]
 
 
 def _combiner(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from training.combiner.settings import CombinerSettings
-    from training.combiner.train import train_combiner
+    from twinset.training.combiner.settings import CombinerSettings
+    from twinset.training.combiner.train import train_combiner
 
     chosen = checked(CombinerSettings, {"data": tuple(data), **settings})
     done = train_combiner(chosen, Path(out), _progress())
@@ -67,8 +67,8 @@ def _combiner(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, 
 
 
 def _detectors(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from training.detectors.settings import DetectorSettings
-    from training.detectors.train import train_detectors
+    from twinset.training.detectors.settings import DetectorSettings
+    from twinset.training.detectors.train import train_detectors
 
     done = train_detectors(checked(DetectorSettings, {"data": tuple(data), **settings}), Path(out))
     return {"out": str(done.folder), "accuracy": done.accuracy}

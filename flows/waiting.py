@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 from prefect import get_run_logger, suspend_flow_run
 from prefect.runtime import deployment, flow_run
 
-from flows.resume import WAITING, WaitingRun, waiting_run
-from manifests.errors import DecisionsMissing
-from shards.storage.store import Store
-from stages.job import Job
+from twinset.flows.resume import WAITING, WaitingRun, waiting_run
+from twinset.manifests.errors import DecisionsMissing
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 DAY = 86_400  # seconds
 

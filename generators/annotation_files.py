@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
-from manifests.errors import WrongUse
-from shards.contracts import LeftOut
-from shards.media.media_folder import EscapesRoot, inside
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
+from twinset.shards.media.media_folder import EscapesRoot, inside
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite

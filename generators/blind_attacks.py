@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manifests.markdown import table
+from twinset.manifests.markdown import table
 
 #: Words of letters and digits, as `generators.negative_captions.changes.words` finds them, in the syntax of RE2.
 WORD = r"[\pL\pN_]+(?:[-'’][\pL\pN_]+)*"

@@ -9,11 +9,11 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
-from generators.named_pairs import NamedPairCandidate
-from manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
-from manifests.errors import TwinsetError, in_words
-from shards.contracts import EXAMPLES, Context, Generator, Source
-from shards.kinds.samples import Rejected, TableRows
+from twinset.generators.named_pairs import NamedPairCandidate
+from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
+from twinset.manifests.errors import TwinsetError, in_words
+from twinset.shards.contracts import EXAMPLES, Context, Generator, Source
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def _check_candidates(
         _expect(type(one) is generator.candidate, f"{one.key}: a {type(one).__name__}, not the class's candidate")
         _expect(from_row(type(one), to_row(one)) == one, f"{one.key}: fields change on the way through Parquet")
         own = re.fullmatch(rf"{re.escape(context.name)}-[a-z0-9]+", one.key)
-        _expect(own is not None, f"{one.key}: not a key of manifests.canonical.sample_key(self.name, ...)")
+        _expect(own is not None, f"{one.key}: not a key of twinset.manifests.canonical.sample_key(self.name, ...)")
         _expect(bool(one.identity), f"{one.key}: no identity; give identity_of() what sample_key() hashes")
         _expect(re.fullmatch(SPLIT, one.split) is not None, f"{one.key}: split {one.split!r} is not a word")
         if isinstance(one, CaptionedCandidate):

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.blind_attacks import ALL, ATTACKS, Gaps
-from manifests.markdown import table
+from twinset.generators.blind_attacks import ALL, ATTACKS, Gaps
+from twinset.manifests.markdown import table
 
 CHANCE = 0.5
 #: A subset is solved blind where the 95 % interval of a guess begins above chance by more than this: 55 %.

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from shards.kinds.samples import Frame, Pixels, Rejected, Source
-from shards.media.decode import FORMATS, MOST_PIXELS
-from shards.media.image_folder import ImageFolder, StoredImage
-from shards.media.media_folder import FILE_ERRORS, EscapesRoot
-from shards.storage.tar_reader import MEMBER_LIMIT
+from twinset.shards.kinds.samples import Frame, Pixels, Rejected, Source
+from twinset.shards.media.decode import FORMATS, MOST_PIXELS
+from twinset.shards.media.image_folder import ImageFolder, StoredImage
+from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot
+from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from generators.annotation_files import Skipped, is_media_name, refuse_unusable
-from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-from generators.records import RECORD_REASONS, Record, read_records
-from manifests.repeated_ids import Ids
-from manifests.source import Reference, Settings
-from shards.contracts import Context, LeftOut
+from twinset.generators.annotation_files import Skipped, is_media_name, refuse_unusable
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.records import RECORD_REASONS, Record, read_records
+from twinset.manifests.repeated_ids import Ids
+from twinset.manifests.source import Reference, Settings
+from twinset.shards.contracts import Context, LeftOut
 
 
 class Fields(Settings):

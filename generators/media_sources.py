@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from manifests.source import MediaSource
-from shards.contracts import Source
-from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import Media, MediaFolder
+from twinset.manifests.source import MediaSource
+from twinset.shards.contracts import Source
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import Media, MediaFolder
 
 #: Why a name gives no image (`generators.image_files.ImageFiles.read`).
 IMAGE_REASONS = {

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar, cast
 
-from generators.media_sources import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
-from manifests.errors import WrongUse
-from shards.contracts import Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Json, Rejected
+from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Json, Rejected
 
 if TYPE_CHECKING:
-    from generators.image_files import ImageFiles
+    from twinset.generators.image_files import ImageFiles
 
 
 class NamedPairSource(ImageFolderSource):
@@ -55,7 +55,7 @@ class NamedPairGenerator(Generator[S]):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their images, or why one has none; images that pairs of one call share are read once."""
-        from generators.image_files import ImageFiles, UnusableImage
+        from twinset.generators.image_files import ImageFiles, UnusableImage
 
         if self._files is None:
             self._files = ImageFiles(self.source.media, upright=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manifests.source import Reference
+from twinset.manifests.source import Reference
 
 EQBEN = Reference(
     "EqBen",

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotation_files import LINE_REASONS, Skipped, read_json, read_json_lines
-from manifests.errors import WrongUse
+from twinset.generators.annotation_files import LINE_REASONS, Skipped, read_json, read_json_lines
+from twinset.manifests.errors import WrongUse
 
 Record = Mapping[str, Any] | Skipped
 RECORD_REASONS = {**LINE_REASONS, "not-an-object": "records that are not objects with named fields"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -35,9 +36,14 @@ def procedural_assets_folder() -> Path:
     return cache_folder() / f"procedural-assets-{PROCEDURAL_VERSION}"
 
 
+def _demo() -> Path:
+    found = find_spec("twinset_demo")
+    return Path(str(found.origin)).parent if found is not None else Path("twinset-demo")
+
+
 def small_model_folder() -> Path:
     """Folder of the model that comes with twinset, in diffusers' layout."""
-    return Path(__file__).parents[1] / "generators" / "builtin" / "small_diffusion" / "model"
+    return _demo() / "small_diffusion" / "model"
 
 
 def relations_model_folder() -> Path:
@@ -52,7 +58,7 @@ def parsers_folder() -> Path:
 
 def small_clip_folder() -> Path:
     """Folder of the CLIP model that comes with twinset, in open_clip's layout."""
-    return Path(__file__).parents[1] / "evaluation" / "small_clip"
+    return _demo() / "small_clip"
 
 
 def built_in_models() -> dict[str, Path]:

@@ -13,10 +13,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.candidate import SPLIT, Candidate, arrow_schema, from_row, to_row
-from manifests.canonical import canonical_json, digest
-from manifests.errors import WrongUse
-from manifests.parquet import read_parquet
+from twinset.manifests.candidate import SPLIT, Candidate, arrow_schema, from_row, to_row
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.parquet import read_parquet
 
 SHARDS_A_FILE = 1000
 # A group is made in one piece, so that its size is what a worker's memory must hold. The largest of the papers' own

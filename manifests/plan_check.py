@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from manifests.candidate import Candidate
-from manifests.errors import WrongUse
-from manifests.repeated_ids import Ids
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.repeated_ids import Ids
 
 
 class PlanCheck:

@@ -7,8 +7,8 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from manifests.candidate import SPLIT
-from manifests.canonical import canonical_json
+from twinset.manifests.candidate import SPLIT
+from twinset.manifests.canonical import canonical_json
 
 
 class Model(BaseModel):

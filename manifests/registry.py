@@ -13,8 +13,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from manifests.errors import WrongUse, in_words
-from manifests.source import FilterSettings, SourceSettings
+from twinset.manifests.errors import WrongUse, in_words
+from twinset.manifests.source import FilterSettings, SourceSettings
 
 S = TypeVar("S", SourceSettings, FilterSettings)
 
@@ -82,5 +82,5 @@ def _installed(group: str) -> dict[str, EntryPoint]:
     return {one.name: one for one in entry_points(group=group)}
 
 
-SOURCES = Registry("source", SourceSettings, "generators", "twinset.sources")
-FILTERS = Registry("filter", FilterSettings, "filters", "twinset.filters")
+SOURCES = Registry("source", SourceSettings, "twinset.generators", "twinset.sources")
+FILTERS = Registry("filter", FilterSettings, "twinset.filters", "twinset.filters")

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from manifests.locations import Location, is_model_folder
-from manifests.panels import Panels
-from manifests.tally import Tally
+from twinset.manifests.locations import Location, is_model_folder
+from twinset.manifests.panels import Panels
+from twinset.manifests.tally import Tally
 
 
 class Settings(BaseModel):

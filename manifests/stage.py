@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.receipt import Model
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.receipt import Model
 
 # Of what the engine writes: rows, plan, receipts and the stage record. Raised with any change to their bytes, so that
 # older shards go stale and are made again.

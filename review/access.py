@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from itsdangerous import BadSignature, URLSafeSerializer
 
-from generators.decisions.answers import NAME
-from manifests.errors import WrongUse
+from twinset.generators.decisions.answers import NAME
+from twinset.manifests.errors import WrongUse
 
 Role = Literal["annotator", "admin"]
 

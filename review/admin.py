@@ -13,14 +13,14 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
 
-from generators.decisions.agreement import Agreement
-from generators.decisions.answers import Answer
-from review.access import Access, Refused
-from review.desk import ReviewDesk, StageCounts
-from review.exchange.forms import FORMS
-from review.queue import Counts
-from review.replies import person_of, picture, shown
-from review.tasks import ReviewStage, ReviewTask
+from twinset.generators.decisions.agreement import Agreement
+from twinset.generators.decisions.answers import Answer
+from twinset.review.access import Access, Refused
+from twinset.review.desk import ReviewDesk, StageCounts
+from twinset.review.exchange.forms import FORMS
+from twinset.review.queue import Counts
+from twinset.review.replies import person_of, picture, shown
+from twinset.review.tasks import ReviewStage, ReviewTask
 
 MOST_SHOWN = 20  # disagreements on one page
 

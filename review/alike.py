@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageCms, ImageOps
 
-from generators.decisions.pictures import Picture
-from review.unmarked import unmarked
+from twinset.generators.decisions.pictures import Picture
+from twinset.review.unmarked import unmarked
 
 QUALITY = 95  # of JPEG, at full colour resolution, as datasets are written
 

@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from generators.decisions.questions import QUESTIONS
-from manifests.errors import TwinsetError, in_words
-from review.access import Access, Refused
-from review.admin import add_admin
-from review.desk import ReviewDesk
-from review.guard import Guard
-from review.replies import person_of, picture, refusal, shown
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.manifests.errors import TwinsetError, in_words
+from twinset.review.access import Access, Refused
+from twinset.review.admin import add_admin
+from twinset.review.desk import ReviewDesk
+from twinset.review.guard import Guard
+from twinset.review.replies import person_of, picture, refusal, shown
 
 logger = logging.getLogger("twinset")
 

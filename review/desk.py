@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from generators.decisions.agreement import Agreement, agreement_among
-from generators.decisions.answers import Answer
-from generators.decisions.rules import decided, decisions_needed, is_tie
-from manifests.errors import in_words
-from review.access import ADMIN, Refused
-from review.queue import Counts, ReviewQueue
-from review.showing import Chosen, as_json, chosen
-from review.store import AnsweredOtherwise, AnswerStore, utc_now
-from review.tasks import ReviewStage, ReviewTask, ReviewTasks
+from twinset.generators.decisions.agreement import Agreement, agreement_among
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.rules import decided, decisions_needed, is_tie
+from twinset.manifests.errors import in_words
+from twinset.review.access import ADMIN, Refused
+from twinset.review.queue import Counts, ReviewQueue
+from twinset.review.showing import Chosen, as_json, chosen
+from twinset.review.store import AnsweredOtherwise, AnswerStore, utc_now
+from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks
 
 PACE_OF = 50  # last answers to a kind of question that the pace is measured on
 DECIDED, TIED = "decided", "tied"

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from review.access import CHANGES, CSRF_HEADER, HEADERS, HOMES, LARGEST_REQUEST, REQUESTS, Access, Refused, Role
+from twinset.review.access import CHANGES, CSRF_HEADER, HEADERS, HOMES, LARGEST_REQUEST, REQUESTS, Access, Refused, Role
 
 OPEN = ("/static/", "/favicon.ico")  # the same for everybody, and in every checkout of twinset
 COOKIE_SECONDS = 30 * 86_400

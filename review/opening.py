@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from generators.decisions.answers import form_of
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.locations import cache_folder
-from review.access import read_secret
-from review.desk import ReviewDesk
-from review.store import AnswerStore
-from review.tasks import ReviewTasks, asking
-from shards.records import stages_in
-from shards.storage.store import Store
+from twinset.generators.decisions.answers import form_of
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import cache_folder
+from twinset.review.access import read_secret
+from twinset.review.desk import ReviewDesk
+from twinset.review.store import AnswerStore
+from twinset.review.tasks import ReviewTasks, asking
+from twinset.shards.records import stages_in
+from twinset.shards.storage.store import Store
 
 FOLDER = "_review"
 

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from generators.decisions.answers import Answer
-from generators.decisions.rules import share_of
-from review.store import AnswerStore, Asked
-from review.tasks import ReviewTask
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.rules import share_of
+from twinset.review.store import AnswerStore, Asked
+from twinset.review.tasks import ReviewTask
 
 LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
 CLOCK_SLACK = 60.0  # seconds by which clocks may differ

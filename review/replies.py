@@ -10,8 +10,8 @@ import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
-from review.access import Person, Refused
-from review.desk import ReviewDesk
+from twinset.review.access import Person, Refused
+from twinset.review.desk import ReviewDesk
 
 TEMPLATES = Path(__file__).parent / "templates"
 KEPT = {"Cache-Control": "private, max-age=31536000, immutable"}  # the id of an image is bound to its content

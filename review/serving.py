@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from fastapi import FastAPI
 
-from manifests.errors import WrongUse
-from review.access import HOMES, Access, Person
+from twinset.manifests.errors import WrongUse
+from twinset.review.access import HOMES, Access, Person
 
 MOST_REQUESTS = 200  # at a time; beyond these the server says that it is busy
 GRACE_SECONDS = 5  # for requests under way when it is stopped

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from generators.decisions.question import Option
-from manifests.canonical import generator_for
-from review.tasks import ReviewTask
+from twinset.generators.decisions.question import Option
+from twinset.manifests.canonical import generator_for
+from twinset.review.tasks import ReviewTask
 
 NO_POSITION = -1
 EXTRA_KEY = "0"

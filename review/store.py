@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from generators.decisions.answers import COLUMNS, INSERT, Answer, from_row, schema, to_row
-from manifests.errors import BuildFailed, WrongUse
+from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, from_row, schema, to_row
+from twinset.manifests.errors import BuildFailed, WrongUse
 
 BUSY_SECONDS = 30.0  # for another process that writes, such as an import
 Asked = tuple[str, str, str]  # stage, task, binding

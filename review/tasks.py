@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.pictures import Picture
-from generators.decisions.question import Question
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.source import Decisions
-from generators.decisions.task import TaskCandidate
-from generators.decisions.task_plans import planned_tasks
-from manifests.errors import TwinsetError, WrongUse
-from review.alike import alike
-from review.store import Asked
-from shards.contracts import LeftOut
-from shards.records import planned_stage, stages_in
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.job import job_of, recorded_recipe
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.question import Question
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.source import Decisions
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.task_plans import planned_tasks
+from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.review.alike import alike
+from twinset.review.store import Asked
+from twinset.shards.contracts import LeftOut
+from twinset.shards.records import planned_stage, stages_in
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.job import job_of, recorded_recipe
 
 LOOK_SECONDS = 2.0  # between two looks at whether a plan was written again
 ID_BYTES = 16

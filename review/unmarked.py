@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from PIL import Image
 
-from generators.decisions.pictures import Picture
+from twinset.generators.decisions.pictures import Picture
 
 ORIENTATION = 0x0112  # the one tag of EXIF that decides what is seen
 UPRIGHT = 1

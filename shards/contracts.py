@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.errors import WrongUse
-from manifests.source import FilterSettings, Need, SourceSettings
-from shards.earlier import Earlier
-from shards.kinds.kind import Sample
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
-from shards.media.media_folder import Media
-from shards.storage.store import Store
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import FilterSettings, Need, SourceSettings
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.kind import Sample
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
+from twinset.shards.media.media_folder import Media
+from twinset.shards.storage.store import Store
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named

@@ -11,17 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
-from manifests.parquet import parquet_columns, read_parquet
-from manifests.receipt import IndexRecord
-from manifests.stage import parse_stage
-from shards.kinds.fields import REMEDY
-from shards.kinds.kind import Stored
-from shards.read import read_from_tar
-from shards.records import read_index_record
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.parquet import parquet_columns, read_parquet
+from twinset.manifests.receipt import IndexRecord
+from twinset.manifests.stage import parse_stage
+from twinset.shards.kinds.fields import REMEDY
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.read import read_from_tar
+from twinset.shards.records import read_index_record
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar
 
 
 class Earlier:

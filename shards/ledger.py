@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from manifests.candidate import SPLIT
-from manifests.parquet import read_parquet
-from manifests.receipt import Receipt, parse_receipt
-from shards.storage import layout
-from shards.storage.store import Entry, Store
+from twinset.manifests.candidate import SPLIT
+from twinset.manifests.parquet import read_parquet
+from twinset.manifests.receipt import Receipt, parse_receipt
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Entry, Store
 
 PARALLEL_READS = 16  # receipts are small: on an object store their latency is what costs
 BATCH = 4096  # receipts that memory holds as objects, a hundred times the size of their columns

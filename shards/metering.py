@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from manifests.tally import Tally
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.manifests.tally import Tally
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 PARALLEL_READS = 16  # logs are small: on an object store their latency is what costs
 _METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)

@@ -12,16 +12,16 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.errors import WrongUse
-from manifests.parquet import parquet_rows
-from manifests.recipe import Recipe, Subset, recipe_from_json
-from shards.kinds.fields import REMEDY, stored
-from shards.kinds.kind import SampleKind, Stored
-from shards.ledger import Receipts, read_receipts
-from shards.rows import KEPT, Row, read_rows
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar, member_places, read_members
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.parquet import parquet_rows
+from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
+from twinset.shards.kinds.fields import REMEDY, stored
+from twinset.shards.kinds.kind import SampleKind, Stored
+from twinset.shards.ledger import Receipts, read_receipts
+from twinset.shards.rows import KEPT, Row, read_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:

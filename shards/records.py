@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from manifests.errors import WrongUse
-from manifests.plan import PlannedShard, read_shards
-from manifests.receipt import IndexRecord, Receipt, parse_receipt, parsed
-from manifests.recipe import STAGES, SUBSET_NAME
-from manifests.stage import Stage, parse_stage
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.plan import PlannedShard, read_shards
+from twinset.manifests.receipt import IndexRecord, Receipt, parse_receipt, parsed
+from twinset.manifests.recipe import STAGES, SUBSET_NAME
+from twinset.manifests.stage import Stage, parse_stage
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 
 def stages_in(store: Store) -> list[str]:

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.candidate import Candidate
-from manifests.parquet import read_parquet
-from shards.kinds.kind import SampleKind
-from shards.kinds.registry import KINDS
-from shards.kinds.samples import Rejected, Source, TableRows
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.parquet import read_parquet
+from twinset.shards.kinds.kind import SampleKind
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import Rejected, Source, TableRows
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"

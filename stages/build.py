@@ -12,19 +12,19 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
 from typing import Any
 
-from manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
-from shards.ledger import LEDGER
-from shards.records import subsets_in
-from shards.storage import layout
-from stages.described import is_described, keep_description
-from stages.duplicates import drop_duplicates
-from stages.finalise import disagreeing, forget, remove_leftovers
-from stages.index import is_indexed, summarise, write_index
-from stages.job import Job, job_of
-from stages.maker import refuse_mixed_runtimes
-from stages.plan import prepare
-from stages.progress import Progress
-from stages.status import StageState, missing_problem, state_of
+from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
+from twinset.shards.ledger import LEDGER
+from twinset.shards.records import subsets_in
+from twinset.shards.storage import layout
+from twinset.stages.described import is_described, keep_description
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.finalise import disagreeing, forget, remove_leftovers
+from twinset.stages.index import is_indexed, summarise, write_index
+from twinset.stages.job import Job, job_of
+from twinset.stages.maker import refuse_mixed_runtimes
+from twinset.stages.plan import prepare
+from twinset.stages.progress import Progress
+from twinset.stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
@@ -166,7 +166,7 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
             raise BuildFailed(problem)
     if not is_described(job.store, published):
         progress.phase("dataset", "describing")
-        from cards.describe import describe  # it plots and draws
+        from twinset.cards.describe import describe  # it plots and draws
 
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:

@@ -23,7 +23,7 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
 
-from manifests.errors import BuildFailed, TwinsetError, in_words
+from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 0.5
 CLOSED_CHECK_SECONDS = 0.5
@@ -110,7 +110,7 @@ def remove_scratch() -> None:
 
 
 def _make(root: str, home: str, number: int) -> dict[str, Any]:
-    from stages.making.make import make_one
+    from twinset.stages.making.make import make_one
 
     try:
         return make_one(root, home, number).model_dump(mode="json")

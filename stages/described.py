@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from manifests.canonical import canonical_json, digest
-from shards.records import read_index_record
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.index import receipts_digest
-from stages.plan import DESCRIBED
-from stages.status import StageState
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.shards.records import read_index_record
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.index import receipts_digest
+from twinset.stages.plan import DESCRIBED
+from twinset.stages.status import StageState
 
 DESCRIPTION = 4  # raised when what `cards` writes changes
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifests.parquet import read_parquet
-from manifests.receipt import Made, Receipt
-from shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import read_members
-from shards.storage.tar_writer import TarWriter
-from stages.making.make import finish_shard
-from stages.status import StageState
+from twinset.manifests.parquet import read_parquet
+from twinset.manifests.receipt import Made, Receipt
+from twinset.shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import read_members
+from twinset.shards.storage.tar_writer import TarWriter
+from twinset.stages.making.make import finish_shard
+from twinset.stages.status import StageState
 
 _COMPARED = ["content", "identity", "key"]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from manifests.plan import SHARDS_A_FILE, plan_file
-from shards.ledger import keep
-from shards.records import read_receipt
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.status import StageState
+from twinset.manifests.plan import SHARDS_A_FILE, plan_file
+from twinset.shards.ledger import keep
+from twinset.shards.records import read_receipt
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.status import StageState
 
 PARALLEL_HASHES = 4
 AT_ONCE = 1024  # files that wait to be hashed: a hundred thousand would take more memory than anything else

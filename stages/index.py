@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cards.summary import IndexSummary
-from manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
-from manifests.errors import BuildFailed
-from manifests.parquet import compact, read_parquet
-from manifests.receipt import IndexRecord
-from shards import rows
-from shards.kinds.registry import KINDS
-from shards.ledger import Receipts
-from shards.records import read_index_record
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.status import StageState
+from twinset.cards.summary import IndexSummary
+from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.parquet import compact, read_parquet
+from twinset.manifests.receipt import IndexRecord
+from twinset.shards import rows
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.ledger import Receipts
+from twinset.shards.records import read_index_record
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.status import StageState
 
 ROW_GROUP = 65_536  # rows that memory holds, whatever the number of candidates
 

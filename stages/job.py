@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from manifests.errors import WrongUse
-from manifests.locations import is_miniature, miniature_folder
-from manifests.recipe import Recipe, recipe_from_json
-from manifests.source import Need
-from manifests.stage import Stage
-from shards.contracts import Context, Filter, Source
-from shards.earlier import Earlier
-from shards.records import planned_stage
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.maker import Maker, open_maker, refuse_other_versions
-from stages.status import StageState
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import is_miniature, miniature_folder
+from twinset.manifests.recipe import Recipe, recipe_from_json
+from twinset.manifests.source import Need
+from twinset.manifests.stage import Stage
+from twinset.shards.contracts import Context, Filter, Source
+from twinset.shards.earlier import Earlier
+from twinset.shards.records import planned_stage
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.maker import Maker, open_maker, refuse_other_versions
+from twinset.stages.status import StageState
 
 
 class Job:
@@ -64,7 +64,7 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
         source = recipe[name].source
         places = [path for _, _, path in source.places() if isinstance(path, Path)]
         if any(map(is_miniature, places)) and not miniature_folder().is_dir():
-            from generators.builtin import miniature  # it draws with libraries that other sources do not need
+            from twinset_demo import miniature  # it draws with libraries that other sources do not need
 
             miniature.ensure()
         if not isinstance(source, Source):

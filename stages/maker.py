@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from manifests.canonical import digest
-from manifests.errors import BuildFailed
-from manifests.recipe import Recipe, Subset, content_of
-from manifests.registry import FILTERS, SOURCES
-from manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
-from shards.contracts import AnyFilter, Context, Filter, Generator, Source
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.recipe import Recipe, Subset, content_of
+from twinset.manifests.registry import FILTERS, SOURCES
+from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
+from twinset.shards.contracts import AnyFilter, Context, Filter, Generator, Source
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 

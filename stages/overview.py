@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
-from manifests.errors import TwinsetError, WrongUse, missing_words
-from shards.metering import spent
-from shards.records import stages_in, subsets_in, unplanned_in
-from shards.storage.store import Store
-from stages.job import Job, job_of
-from stages.plan import count_plan, prepare
-from stages.status import StageState, missing_problem, state_of
-from stages.verify import verify_stage
+from twinset.manifests.errors import TwinsetError, WrongUse, missing_words
+from twinset.shards.metering import spent
+from twinset.shards.records import stages_in, subsets_in, unplanned_in
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job, job_of
+from twinset.stages.plan import count_plan, prepare
+from twinset.stages.status import StageState, missing_problem, state_of
+from twinset.stages.verify import verify_stage
 
 #: Counts of a stage that cannot be read here: nobody knows them.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "done": None}

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from manifests.candidate import Candidate
-from manifests.canonical import digest
-from manifests.errors import BuildFailed, TwinsetError, in_words
-from manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
-from manifests.plan_check import PlanCheck
-from manifests.registry import SOURCES
-from manifests.stage import Stage
-from shards.records import read_planned, read_stage
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.job import Job
-from stages.maker import Maker, facts_of
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
+from twinset.manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
+from twinset.manifests.plan_check import PlanCheck
+from twinset.manifests.registry import SOURCES
+from twinset.manifests.stage import Stage
+from twinset.shards.records import read_planned, read_stage
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset.stages.maker import Maker, facts_of
 
 logger = logging.getLogger("twinset")
 

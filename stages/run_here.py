@@ -10,15 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal
 
-from manifests.errors import in_words
-from manifests.recipe import Recipe
-from shards.storage.store import Store
-from stages.build import build
-from stages.child_processes import Children
-from stages.job import Job, check_devices, check_inputs
-from stages.making.make import make_one
-from stages.progress import Progress, Silent
-from stages.status import StageState
+from twinset.manifests.errors import in_words
+from twinset.manifests.recipe import Recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.build import build
+from twinset.stages.child_processes import Children
+from twinset.stages.job import Job, check_devices, check_inputs
+from twinset.stages.making.make import make_one
+from twinset.stages.progress import Progress, Silent
+from twinset.stages.status import StageState
 
 Runner = Literal["threads", "processes"]
 RETRIES = 3

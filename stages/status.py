@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manifests.errors import TwinsetError
-from manifests.plan import PlannedShard
-from manifests.receipt import Receipt
-from manifests.recipe import Recipe
-from manifests.stage import Stage
-from shards.ledger import Receipts, keep, read_receipts, row_of
-from shards.media.media_folder import Media
-from shards.records import planned_stage, read_planned
-from shards.storage import layout
-from shards.storage.store import Entry, Store
+from twinset.manifests.errors import TwinsetError
+from twinset.manifests.plan import PlannedShard
+from twinset.manifests.receipt import Receipt
+from twinset.manifests.recipe import Recipe
+from twinset.manifests.stage import Stage
+from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
+from twinset.shards.media.media_folder import Media
+from twinset.shards.records import planned_stage, read_planned
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Entry, Store
 
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again

@@ -12,23 +12,23 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifests.candidate import Candidate
-from manifests.canonical import digest
-from manifests.parquet import parquet_rows, read_parquet
-from manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
-from manifests.receipt import Receipt
-from shards.kinds.samples import Source
-from shards.ledger import LEDGER, damaged_receipts
-from shards.media.media_folder import Media
-from shards.records import read_index_record
-from shards.rows import KEPT, REJECTED
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar, read_members
-from stages.described import changed_descriptions
-from stages.index import receipts_digest
-from stages.maker import Maker
-from stages.status import StageState
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest
+from twinset.manifests.parquet import parquet_rows, read_parquet
+from twinset.manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
+from twinset.manifests.receipt import Receipt
+from twinset.shards.kinds.samples import Source
+from twinset.shards.ledger import LEDGER, damaged_receipts
+from twinset.shards.media.media_folder import Media
+from twinset.shards.records import read_index_record
+from twinset.shards.rows import KEPT, REJECTED
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar, read_members
+from twinset.stages.described import changed_descriptions
+from twinset.stages.index import receipts_digest
+from twinset.stages.maker import Maker
+from twinset.stages.status import StageState
 
 
 def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | None = None) -> Iterator[str]:

@@ -15,10 +15,21 @@ import pytest
 CHECKOUT = Path(__file__).parents[1]
 #: What a build depends on: the rooms that make it, and the recipes, which lie beside the fixtures that use them.
 BUILT_BY = (
-    *("cards", "cli", "filters", "generators", "manifests", "shards", "stages", "twinset.py"),
+    *(
+        "cards",
+        "cli",
+        "demo",
+        "filters",
+        "generators",
+        "manifests",
+        "models",
+        "shards",
+        "src/twinset/__init__.py",
+        "stages",
+    ),
     *("tests/end_to_end/conftest.py", "tests/generators/caption_scores/tiny_scorers.py"),
 )
-DRAWN_BY = ("generators/builtin",)
+DRAWN_BY = ("demo/twinset_demo",)
 FILES = (".py", ".yaml", ".j2")
 
 

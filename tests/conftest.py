@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from shards.storage.store import Store
 from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
+from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
 

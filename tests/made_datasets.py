@@ -16,21 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from cards.describe import describe
-from cards.summary import IndexSummary
-from manifests.canonical import canonical_json, digest
-from manifests.parquet import read_parquet
-from manifests.receipt import Receipt
-from manifests.recipe import Encoding, Recipe, content_of, parse_recipe
-from manifests.stage import Stage, stage_facts
-from shards.kinds.encoded import encode_image
-from shards.kinds.fields import content_digest, fields_of
-from shards.kinds.registry import KINDS
-from shards.kinds.samples import Rejected
-from shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_writer import TarWriter
 from tests.made_samples import (
     EQBEN,
     MINED_SUBSET,
@@ -44,6 +29,21 @@ from tests.made_samples import (
     text_pair_shards,
     triplet_shards,
 )
+from twinset.cards.describe import describe
+from twinset.cards.summary import IndexSummary
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.parquet import read_parquet
+from twinset.manifests.receipt import Receipt
+from twinset.manifests.recipe import Encoding, Recipe, content_of, parse_recipe
+from twinset.manifests.stage import Stage, stage_facts
+from twinset.shards.kinds.encoded import encode_image
+from twinset.shards.kinds.fields import content_digest, fields_of
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_writer import TarWriter
 
 
 @dataclass

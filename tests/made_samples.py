@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from manifests.canonical import digest, identity_of, sample_key
-from shards.kinds.kind import Sample
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Rejected, Source
-from shards.kinds.template import Template
-from shards.kinds.text_pair import TextPair
-from shards.kinds.triplet import PARTS, Triplet
+from twinset.manifests.canonical import digest, identity_of, sample_key
+from twinset.shards.kinds.kind import Sample
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.kinds.template import Template
+from twinset.shards.kinds.text_pair import TextPair
+from twinset.shards.kinds.triplet import PARTS, Triplet
 
 COLOURS = ("red", "green", "blue", "orange", "purple")
 SIZES = ((96, 72), (64, 96), (80, 80))  # pixels of drawn pictures: landscape, portrait and square take turns

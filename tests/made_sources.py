@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from manifests import registry
-from manifests.panels import Panels, Steps
-from manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
+from twinset.manifests import registry
+from twinset.manifests.panels import Panels, Steps
+from twinset.manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from manifests.receipt import IndexRecord
+from twinset.manifests.receipt import IndexRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = re.compile(r"^`([\w./-]+)`[^`]*?:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,7 +45,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str) -> str:
     """What a command of this Python prints, with twinset and the installed package at hand."""
-    places = os.pathsep.join((str(folder / "installed"), str(ROOT)))
+    places = os.pathsep.join((str(folder / "installed"), str(ROOT / "src")))
     # Safe: the current folder holds the modules too, and must not come before what is installed.
     environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     done = subprocess.run(
@@ -69,8 +69,8 @@ def test_it_passes_its_own_test(package: Path) -> None:
 
 def test_a_recipe_names_its_kinds(package: Path) -> None:
     code = (
-        "from manifests.recipe import load_recipe; from manifests.registry import FILTERS, SOURCES\n"
-        "from shards.contracts import Context\n"
+        "from twinset.manifests.recipe import load_recipe; from twinset.manifests.registry import FILTERS, SOURCES\n"
+        "from twinset.shards.contracts import Context\n"
         "subset = load_recipe('recipe.yaml')['before-after']\n"
         "made = subset.source.open(Context('before-after'))\n"
         "print(len(list(made.plan())), made.excluded.examples)\n"
@@ -83,7 +83,7 @@ def test_a_recipe_names_its_kinds(package: Path) -> None:
 
 
 def test_it_is_built_with_in_other_processes(package: Path) -> None:
-    build = ["-m", "cli.main", "build", "recipe.yaml", "--out", "out", "--runner", "processes"]
+    build = ["-m", "twinset.cli.main", "build", "recipe.yaml", "--out", "out", "--runner", "processes"]
     run(package, *build)
     record = IndexRecord.model_validate_json((package / "out/before-after/_meta/index.json").read_bytes())
     assert (record.planned, record.kept) == (4, 3)

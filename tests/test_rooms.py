@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 LEVELS = (
     ("manifests",),
     ("shards",),
+    ("models",),
     ("generators", "filters"),
     ("cards",),
     ("stages", "evaluation"),
@@ -26,9 +27,8 @@ LEVELS = (
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
-MODULES = sorted(
-    path for room in LEVEL for path in (CHECKOUT / f"{room}.py", *(CHECKOUT / room).rglob("*.py")) if path.is_file()
-)
+PACKAGE = CHECKOUT / "src/twinset"
+MODULES = [*sorted(path for room in LEVEL for path in (CHECKOUT / room).rglob("*.py")), PACKAGE / "__init__.py"]
 MOST_MODULES = 16
 VAGUE = {"utils", "util", "common", "helpers", "helper", "core", "misc"}
 #: Libraries that take a noticeable part of a second to import, and Prefect.
@@ -63,12 +63,19 @@ def imported(source: str) -> Iterator[str]:
 
 def against_the_arrows(room: str, source: str) -> list[str]:
     """What a module of a room imports from rooms that do not lie below it."""
-    names = [(name, name.partition(".")[0]) for name in imported(source)]
+    names = [(name, room_named(name)) for name in imported(source)]
     return [name for name, other in names if other in LEVEL and other != room and LEVEL[other] >= LEVEL[room]]
 
 
+def room_named(module: str) -> str:
+    """The room of a module by its name: ``twinset`` for what the package itself offers."""
+    first, _, rest = module.partition(".")
+    second = rest.partition(".")[0]
+    return "" if first != "twinset" else second if second in LEVEL else "twinset"
+
+
 def room_of(path: Path) -> str:
-    return path.relative_to(CHECKOUT).parts[0].removesuffix(".py")
+    return "twinset" if path.parent == PACKAGE else path.relative_to(CHECKOUT).parts[0]
 
 
 def is_prefect(module: str) -> bool:
@@ -92,16 +99,16 @@ def test_only_flows_imports_prefect() -> None:
 
 
 def test_an_import_against_the_arrows_is_found_wherever_it_stands() -> None:
-    lazily = "def work():\n    from stages.build import build\n"
-    assert against_the_arrows("shards", lazily) == ["stages.build.build"]
-    assert against_the_arrows("generators", "import filters.faces") == ["filters.faces"]
-    assert against_the_arrows("cards", "importlib.import_module('flows.build')") == ["flows.build"]
+    lazily = "def work():\n    from twinset.stages.build import build\n"
+    assert against_the_arrows("shards", lazily) == ["twinset.stages.build.build"]
+    assert against_the_arrows("generators", "import twinset.filters.faces") == ["twinset.filters.faces"]
+    assert against_the_arrows("cards", "importlib.import_module('twinset.flows.build')") == ["twinset.flows.build"]
     assert against_the_arrows("cli", lazily) == []
     assert [*map(is_prefect, imported("if True:\n    import prefect.client as client"))] == [True]
 
 
 def test_no_folder_has_too_many_modules() -> None:
-    counts = Counter(named(path.parent) for path in MODULES if path.parent != CHECKOUT)
+    counts = Counter(named(path.parent) for path in MODULES)
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
@@ -110,10 +117,26 @@ def test_names_of_modules_say_what_is_in_them() -> None:
     assert [name.as_posix() for name in names if VAGUE & {*name.with_suffix("").parts}] == []
 
 
-def test_every_package_of_the_checkout_is_a_room() -> None:
-    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py")} - {"tests"}
-    assert packages <= {*LEVEL}
+def test_every_package_of_the_checkout_is_a_room_with_a_link() -> None:
+    packages = {path.parent.name for path in CHECKOUT.glob("*/__init__.py")} - {"studies", "tests"}
+    assert packages == {*LEVEL} - {"twinset"}
+    links = {path.name: path.readlink().as_posix() for path in PACKAGE.iterdir() if path.is_symlink()}
+    assert links == {room: f"../../{room}" for room in packages}
     assert not (CHECKOUT / "docker" / "__init__.py").exists(), "it would hide the Docker SDK that Prefect imports"
+
+
+def test_no_room_is_imported_without_its_first_name() -> None:
+    """``import generators`` from the checkout's folder would load every class a second time."""
+    places = (
+        path for room in (*LEVEL, "demo", "studies", "tests", "docker") for path in (CHECKOUT / room).rglob("*.py")
+    )
+    bare = {*LEVEL} - {"twinset"}
+    wrong = {
+        named(path): found
+        for path in places
+        if (found := [name for name in imported(path.read_text("utf-8")) if name.partition(".")[0] in bare])
+    }
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("recipe", ["demo", "eqben", "genecis"])
@@ -126,7 +149,7 @@ def test_loading_a_recipe_imports_no_heavy_library(recipe: str) -> None:
 def test_every_kind_of_source_and_filter_can_be_looked_up_without_a_heavy_library() -> None:
     code = """
 import json, sys
-from manifests.registry import FILTERS, SOURCES
+from twinset.manifests.registry import FILTERS, SOURCES
 found = [registry.find(kind).__name__ for registry in (SOURCES, FILTERS) for kind in registry.kinds()]
 print(json.dumps([len(found), sorted(sys.modules)]))
 """

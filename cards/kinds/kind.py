@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from cards.block import Block
-from cards.word_diff import words_of
-from manifests.markdown import ranked
-from manifests.panels import Counts
-from shards.kinds.kind import SampleKind, Stored
-from shards.read import index_rows, of_kind, read_spread
-from shards.storage.store import Store
+from twinset.cards.block import Block
+from twinset.cards.word_diff import words_of
+from twinset.manifests.markdown import ranked
+from twinset.manifests.panels import Counts
+from twinset.shards.kinds.kind import SampleKind, Stored
+from twinset.shards.read import index_rows, of_kind, read_spread
+from twinset.shards.storage.store import Store
 
 SAMPLED = 64  # samples whose images are looked at: each may cost a read of its whole tar
 FREQUENT = 12

@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cards.block import LONGEST_TEXT, Block, Cell, in_group
-from cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
-from cards.word_balance import WordUse, fewest, lopsided
-from cards.word_diff import mark_difference, words_of
-from generators.blind_attacks import length_gaps
-from generators.given_away import Tally, same_bag
-from manifests.panels import Counts
-from shards.kinds.kind import Stored
-from shards.kinds.pair import PAIR, PairRecord
-from shards.read import index_batches, index_rows
-from shards.storage.store import Store
+from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group
+from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
+from twinset.cards.word_balance import WordUse, fewest, lopsided
+from twinset.cards.word_diff import mark_difference, words_of
+from twinset.generators.blind_attacks import length_gaps
+from twinset.generators.given_away import Tally, same_bag
+from twinset.manifests.panels import Counts
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.pair import PAIR, PairRecord
+from twinset.shards.read import index_batches, index_rows
+from twinset.shards.storage.store import Store
 
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
 # fmt: off

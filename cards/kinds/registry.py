@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cards.kinds.kind import CardKind
-from cards.kinds.pair import PAIRS
-from cards.kinds.template import TEMPLATES
-from cards.kinds.text_pair import TEXT_PAIRS
-from cards.kinds.triplet import TRIPLETS
+from twinset.cards.kinds.kind import CardKind
+from twinset.cards.kinds.pair import PAIRS
+from twinset.cards.kinds.template import TEMPLATES
+from twinset.cards.kinds.text_pair import TEXT_PAIRS
+from twinset.cards.kinds.triplet import TRIPLETS
 
 CARD_KINDS: dict[str, CardKind[Any]] = {kind.sample.name: kind for kind in (PAIRS, TEXT_PAIRS, TRIPLETS, TEMPLATES)}

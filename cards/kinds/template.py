@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cards.block import Block, Cell, words
-from cards.kinds.kind import (
+from twinset.cards.block import Block, Cell, words
+from twinset.cards.kinds.kind import (
     FREQUENT,
     CardKind,
     ConditionStatistics,
@@ -16,12 +16,12 @@ from cards.kinds.kind import (
     how_often,
     records_of,
 )
-from manifests.markdown import ranked
-from manifests.panels import Counts
-from shards.kinds.kind import Stored
-from shards.kinds.template import TEMPLATE, TemplateRecord
-from shards.read import index_rows
-from shards.storage.store import Store
+from twinset.manifests.markdown import ranked
+from twinset.manifests.panels import Counts
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.template import TEMPLATE, TemplateRecord
+from twinset.shards.read import index_rows
+from twinset.shards.storage.store import Store
 
 ACROSS = 5  # images of a gallery side by side
 

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cards.block import LONGEST_TEXT, Block, Cell, in_group
-from cards.kinds.kind import CardKind, how_often, records_of
-from cards.word_diff import mark_difference, words_of
-from generators.blind_attacks import COLUMNS, gaps_of, kinds_of
-from generators.given_away import Tally, same_bag
-from generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
-from manifests.markdown import ranked
-from manifests.panels import Counts
-from shards.kinds.kind import Stored
-from shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
-from shards.read import index_batches, index_rows
-from shards.storage.store import Store
+from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group
+from twinset.cards.kinds.kind import CardKind, how_often, records_of
+from twinset.cards.word_diff import mark_difference, words_of
+from twinset.generators.blind_attacks import COLUMNS, gaps_of, kinds_of
+from twinset.generators.given_away import Tally, same_bag
+from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
+from twinset.manifests.markdown import ranked
+from twinset.manifests.panels import Counts
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
+from twinset.shards.read import index_batches, index_rows
+from twinset.shards.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

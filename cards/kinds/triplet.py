@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cards.block import Block, Cell, in_group, words
-from cards.kinds.kind import (
+from twinset.cards.block import Block, Cell, in_group, words
+from twinset.cards.kinds.kind import (
     LONGEST,
     CardKind,
     ConditionStatistics,
@@ -17,12 +17,12 @@ from cards.kinds.kind import (
     records_of,
     share_of_top,
 )
-from cards.word_diff import words_of
-from manifests.panels import Counts
-from shards.kinds.kind import Stored
-from shards.kinds.triplet import PARTS, TRIPLET, TripletRecord
-from shards.read import index_rows
-from shards.storage.store import Store
+from twinset.cards.word_diff import words_of
+from twinset.manifests.panels import Counts
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.triplet import PARTS, TRIPLET, TripletRecord
+from twinset.shards.read import index_rows
+from twinset.shards.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

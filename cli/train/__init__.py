@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.train.clip import add as add_clip
-from cli.train.combiner import add as add_combiner
-from cli.train.demo import add as add_demo
-from cli.train.detectors import add as add_detectors
-from cli.train.fusion import add as add_fusion
+from twinset.cli.train.clip import add as add_clip
+from twinset.cli.train.combiner import add as add_combiner
+from twinset.cli.train.demo import add as add_demo
+from twinset.cli.train.detectors import add as add_detectors
+from twinset.cli.train.fusion import add as add_fusion
 
 #: Each adds its command below `twinset train`.
 TRAININGS = (add_clip, add_combiner, add_fusion, add_detectors, add_demo)

@@ -9,9 +9,9 @@ import os
 import sys
 from typing import Any
 
-from cli.options import add_command
-from cli.train.options import add_resumable_settings, given_settings, progress
-from training.losses.names import OBJECTIVES, REGULARISERS
+from twinset.cli.options import add_command
+from twinset.cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (

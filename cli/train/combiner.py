@@ -8,8 +8,8 @@ import json
 import sys
 from typing import Any
 
-from cli.options import add_cache, add_command
-from cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.cli.options import add_cache, add_command
+from twinset.cli.train.options import add_resumable_settings, given_settings, progress
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -59,9 +59,9 @@ def add(commands: Any) -> None:
 
 def run(asked: argparse.Namespace) -> None:
     """``twinset train combiner``."""
-    from training.clip.settings import checked
-    from training.combiner.settings import CombinerSettings
-    from training.combiner.train import train_combiner
+    from twinset.training.clip.settings import checked
+    from twinset.training.combiner.settings import CombinerSettings
+    from twinset.training.combiner.train import train_combiner
 
     settings = checked(CombinerSettings, given_settings(asked))
     with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):

@@ -7,9 +7,9 @@ import contextlib
 import sys
 from typing import Any
 
-from cli.options import add_command, add_demo_folders
-from cli.train.clip import tell
-from cli.train.options import progress
+from twinset.cli.options import add_command, add_demo_folders
+from twinset.cli.train.clip import tell
+from twinset.cli.train.options import progress
 
 
 def add(commands: Any) -> None:
@@ -22,8 +22,8 @@ def add(commands: Any) -> None:
 def demo(asked: argparse.Namespace) -> None:
     """``twinset train demo``."""
     import twinset
-    from cli.bars import bars
-    from training.clip.demo import RECIPE, demo_recipe, demo_settings
+    from twinset.cli.bars import bars
+    from twinset_demo.train_demo import RECIPE, demo_recipe, demo_settings
 
     with contextlib.redirect_stdout(sys.stderr):
         with bars() as shown:

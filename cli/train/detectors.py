@@ -8,8 +8,8 @@ import json
 import sys
 from typing import Any
 
-from cli.options import add_cache, add_command
-from cli.train.options import add_settings, given_settings
+from twinset.cli.options import add_cache, add_command
+from twinset.cli.train.options import add_settings, given_settings
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -44,9 +44,9 @@ def add(commands: Any) -> None:
 
 def run(asked: argparse.Namespace) -> None:
     """``twinset train detectors``."""
-    from training.clip.settings import checked
-    from training.detectors.settings import DetectorSettings
-    from training.detectors.train import train_detectors
+    from twinset.training.clip.settings import checked
+    from twinset.training.detectors.settings import DetectorSettings
+    from twinset.training.detectors.train import train_detectors
 
     settings = checked(DetectorSettings, given_settings(asked))
     with contextlib.redirect_stdout(sys.stderr):

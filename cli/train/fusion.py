@@ -8,9 +8,9 @@ import json
 import sys
 from typing import Any
 
-from cli.options import add_command
-from cli.train.options import add_resumable_settings, given_settings, progress
-from training.losses.names import FUSION_REGULARISERS
+from twinset.cli.options import add_command
+from twinset.cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.training.losses.names import FUSION_REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -51,9 +51,9 @@ def add(commands: Any) -> None:
 
 def run(asked: argparse.Namespace) -> None:
     """``twinset train fusion``."""
-    from training.clip.settings import checked
-    from training.fusion.settings import FusionSettings
-    from training.fusion.train import train_fusion
+    from twinset.training.clip.settings import checked
+    from twinset.training.fusion.settings import FusionSettings
+    from twinset.training.fusion.train import train_fusion
 
     settings = checked(FusionSettings, given_settings(asked))
     with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.answers.parser import Choice
-from evaluation.metrics.bootstrap import interval, resampled
-from evaluation.metrics.figures import Figure
+from twinset.evaluation.answers.parser import Choice
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.figures import Figure
 
 #: Whether the true caption is chosen, and which number was; both None for an answer without a choice.
 Outcome = tuple[bool | None, Choice | None]

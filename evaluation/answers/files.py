@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 Order = Literal["positive-first", "negative-first"]
 ORDERS: tuple[Order, ...] = ("positive-first", "negative-first")

@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.answers.marking import CLASH, MARK, ONE, PAIR, TWO, marked
+from twinset.evaluation.answers.marking import CLASH, MARK, ONE, PAIR, TWO, marked
 
 Choice = Literal[1, 2]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation.answers.figures import both_orders_figures, order_figures
-from evaluation.answers.files import ORDERS, Answered, AnswerFile, Order, read_answers
-from evaluation.answers.parser import Choice, Reading, as_published, parse
-from evaluation.metrics.figures import Figure
+from twinset.evaluation.answers.figures import both_orders_figures, order_figures
+from twinset.evaluation.answers.files import ORDERS, Answered, AnswerFile, Order, read_answers
+from twinset.evaluation.answers.parser import Choice, Reading, as_published, parse
+from twinset.evaluation.metrics.figures import Figure
 
 ALL = "all"  # splits together
 

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.answers.both_orders import scores
-from evaluation.answers.report import Read, paired
-from evaluation.examples import MATCHING_SCORES
-from shards.storage.whole_file import whole_file
+from twinset.evaluation.answers.both_orders import scores
+from twinset.evaluation.answers.report import Read, paired
+from twinset.evaluation.examples import MATCHING_SCORES
+from twinset.shards.storage.whole_file import whole_file
 
 
 def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> int:

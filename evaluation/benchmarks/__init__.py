@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaluation.benchmarks.bivlc import BiVlc
-from evaluation.benchmarks.boundaries import Boundaries
-from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.benchmarks.captioned_images import Coco, Flickr30k
-from evaluation.benchmarks.cirr import Cirr
-from evaluation.benchmarks.eqben import EqBen
-from evaluation.benchmarks.foils import SugarCrepe, Valse
-from evaluation.benchmarks.genecis import GeneCis
-from evaluation.benchmarks.mit_states import MitStates
-from evaluation.benchmarks.reader import Reader, suggested
-from evaluation.benchmarks.winoground import Winoground
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.bivlc import BiVlc
+from twinset.evaluation.benchmarks.boundaries import Boundaries
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.benchmarks.captioned_images import Coco, Flickr30k
+from twinset.evaluation.benchmarks.cirr import Cirr
+from twinset.evaluation.benchmarks.eqben import EqBen
+from twinset.evaluation.benchmarks.foils import SugarCrepe, Valse
+from twinset.evaluation.benchmarks.genecis import GeneCis
+from twinset.evaluation.benchmarks.mit_states import MitStates
+from twinset.evaluation.benchmarks.reader import Reader, suggested
+from twinset.evaluation.benchmarks.winoground import Winoground
+from twinset.manifests.errors import WrongUse
 
 #: Readers by name. A new one is a class here and a row of the table in docs/evaluation.md.
 READERS: Mapping[str, type[Reader]] = {

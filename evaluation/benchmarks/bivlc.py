@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.benchmarks.json_items import text_of
-from evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Matching
+from twinset.evaluation.benchmarks.json_items import text_of
+from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Matching
 
 IMAGES = ("image", "negative_image")
 WORDS = ("caption", "negative_caption", "type", "subtype")

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.benchmarks.json_items import json_items, text_of
-from evaluation.benchmarks.pictures import as_png, with_links
-from evaluation.benchmarks.reader import Item, Reader
-from evaluation.examples import Grounding, LeftOut, Picture
-from generators.annotation_files import seconds
-from generators.image_files import UnusableImage
-from generators.video.gebc import FLAGS
-from generators.video.sentences import as_sentence
-from manifests.errors import WrongUse
-from shards.kinds.samples import Pixels
-from shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk
+from twinset.evaluation.benchmarks.json_items import json_items, text_of
+from twinset.evaluation.benchmarks.pictures import as_png, with_links
+from twinset.evaluation.benchmarks.reader import Item, Reader
+from twinset.evaluation.examples import Grounding, LeftOut, Picture
+from twinset.generators.annotation_files import seconds
+from twinset.generators.image_files import UnusableImage
+from twinset.generators.video.gebc import FLAGS
+from twinset.generators.video.sentences import as_sentence
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.samples import Pixels
+from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk
 
 SPLITS = ("val", "test")
 FOLDERS = ("", "annotations", "datasets/annotations")
@@ -73,8 +73,8 @@ class Boundaries(Reader):
 
     def _sampled(self, video: str, where: str, decoder: _Decoder) -> Frames | LeftOut:
         """Frames of a video at `RATE`, and their times; or why there are none."""
-        from generators.video.container.video_file import BrokenMedia  # both import av
-        from generators.video.frames import frame_times
+        from twinset.generators.video.container.video_file import BrokenMedia  # both import av
+        from twinset.generators.video.frames import frame_times
 
         try:
             path = self._found(video)
@@ -140,8 +140,8 @@ class _Decoder:
         return as_png(held)
 
     def _decode(self, path: Path, times: NDArray[np.float64], run: int) -> None:
-        from generators.video.container.video_file import BrokenMedia  # both import av
-        from generators.video.frames import read_frames
+        from twinset.generators.video.container.video_file import BrokenMedia  # both import av
+        from twinset.generators.video.frames import read_frames
 
         self._run, self._held = None, {}
         try:

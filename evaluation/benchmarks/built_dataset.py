@@ -11,23 +11,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.reader import Item, Reader
-from evaluation.examples import LeftOut, Matching, Picture, Query
-from manifests.errors import WrongUse
-from shards.kinds.fields import stored
-from shards.kinds.kind import Stored
-from shards.kinds.pair import PairRecord
-from shards.kinds.registry import KINDS
-from shards.kinds.template import GALLERY, TemplateRecord
-from shards.kinds.text_pair import TextPairRecord
-from shards.kinds.triplet import TripletRecord
-from shards.ledger import Receipts
-from shards.read import finished
-from shards.records import planned_stage, subsets_in
-from shards.rows import KEPT, read_rows
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar, member_places, read_members
+from twinset.evaluation.benchmarks.reader import Item, Reader
+from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.fields import stored
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.pair import PairRecord
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.template import GALLERY, TemplateRecord
+from twinset.shards.kinds.text_pair import TextPairRecord
+from twinset.shards.kinds.triplet import TripletRecord
+from twinset.shards.ledger import Receipts
+from twinset.shards.read import finished
+from twinset.shards.records import planned_stage, subsets_in
+from twinset.shards.rows import KEPT, read_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 WORDS = (".json", ".txt")
 REBUILD = "run its build again, or fetch it again"

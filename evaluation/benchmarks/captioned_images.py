@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
-from evaluation.examples import LeftOut, Picture, Query
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.manifests.errors import WrongUse
 
 IMAGE_TO_TEXT, TEXT_TO_IMAGE = "image-to-text", "text-to-image"
 SPLIT = "test"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Picture, Query
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.manifests.errors import WrongUse
 
 CAPTIONS = "cap.rc2.val.json"
 SPLIT = "split.rc2.val.json"

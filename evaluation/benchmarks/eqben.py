@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from evaluation.benchmarks.json_items import json_items, text_of
-from evaluation.benchmarks.pictures import ARRAY, Images
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Matching, Picture
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import json_items, text_of
+from twinset.evaluation.benchmarks.pictures import ARRAY, Images
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Matching, Picture
+from twinset.manifests.errors import WrongUse
 
 #: The folders of the released images, and the subsets as the paper and twinset's recipes call them.
 SUBSETS = {

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from evaluation.benchmarks.json_items import json_items, object_of, text_of
-from evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
-from evaluation.examples import LeftOut, Matching
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import json_items, object_of, text_of
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from twinset.evaluation.examples import LeftOut, Matching
+from twinset.manifests.errors import WrongUse
 
 FOLDERS = ("", "data")
 KINDS = ("replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att")

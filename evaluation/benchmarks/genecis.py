@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from evaluation.benchmarks.pictures import Images
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Picture, Query
-from manifests.errors import WrongUse
-from shards.media.image_folder import COCO_DIGITS
+from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from twinset.evaluation.benchmarks.pictures import Images
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.manifests.errors import WrongUse
+from twinset.shards.media.image_folder import COCO_DIGITS
 
 TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 FOLDERS = ("", "genecis")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 CHUNK = 1 << 20  # characters
 LONGEST = 1 << 26  # characters of one record; the longest real one, a video of Action Genome, has under a million

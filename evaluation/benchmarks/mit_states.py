@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Picture, Query
-from shards.media.image_folder import IMAGE_SUFFIXES
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Picture, Query
+from twinset.shards.media.image_folder import IMAGE_SUFFIXES
 
 # The test split of Vo et al. (2019), which GeneCIS takes over (Table 3): nouns that training never shows.
 _NOUNS = """

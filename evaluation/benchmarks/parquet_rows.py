@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.examples import Picture
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import Picture
+from twinset.manifests.errors import WrongUse
 
 BATCH = 16  # rows whose images are held
 BUFFER = 1 << 20  # bytes that are read ahead of a column; without it a whole row group would be

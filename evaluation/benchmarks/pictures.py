@@ -12,14 +12,14 @@ import numpy as np
 from numpy.lib import format as npy
 from PIL import Image
 
-from evaluation.examples import Picture
-from generators.galleries.crops import OutsideImage, crop
-from generators.image_files import ImageFiles, UnusableImage
-from manifests.errors import WrongUse
-from shards.kinds.samples import Pixels
-from shards.media.image_folder import ImageFolder, StoredImage
-from shards.media.media_folder import EscapesRoot
-from shards.storage.tar_reader import MEMBER_LIMIT
+from twinset.evaluation.examples import Picture
+from twinset.generators.galleries.crops import OutsideImage, crop
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.samples import Pixels
+from twinset.shards.media.image_folder import ImageFolder, StoredImage
+from twinset.shards.media.media_folder import EscapesRoot
+from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 REMEMBERED = 4096  # names: frames of one video are asked for again and again
 REFETCH = "fetch it again"

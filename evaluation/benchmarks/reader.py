@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from evaluation.benchmarks.pictures import Images, UnreadImages
-from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
-from manifests.canonical import canonical_json, sha256_of_file
-from manifests.errors import WrongUse
-from manifests.repeated_ids import Ids
-from shards.media.image_folder import COCO_PREFIXES
+from twinset.evaluation.benchmarks.pictures import Images, UnreadImages
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
+from twinset.manifests.canonical import canonical_json, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.repeated_ids import Ids
+from twinset.shards.media.image_folder import COCO_PREFIXES
 
 Item = Matching | Query | Grounding | LeftOut
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.json_items import text_of
-from evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from evaluation.benchmarks.reader import MISSING, Item, Reader
-from evaluation.examples import LeftOut, Matching, Picture
-from generators.annotation_files import Skipped, read_json_lines
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import text_of
+from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.examples import LeftOut, Matching, Picture
+from twinset.generators.annotation_files import Skipped, read_json_lines
+from twinset.manifests.errors import WrongUse
 
 LINES = "examples.jsonl"
 IMAGES = ("image_0", "image_1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

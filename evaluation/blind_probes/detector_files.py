@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.blind_probes.detectors import Detector
-from evaluation.scorers.checkpoints import read_weights
-from manifests.canonical import sha256_of_file
-from manifests.errors import WrongUse
-from shards.models.loading import saving
-from shards.storage.whole_file import whole_file, write_text
+from twinset.evaluation.blind_probes.detectors import Detector
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.checkpoints import read_weights
+from twinset.models.loading import saving
+from twinset.shards.storage.whole_file import whole_file, write_text
 
 FACTS = "detectors.json"
 HALVES = ("text", "image")
@@ -45,7 +45,7 @@ class Detectors:
         """Raise `WrongUse` where features come from another encoder than the detectors were trained on.
 
         Args:
-            model: name of the other. encoder: its `evaluation.scorers.contract.Scorer.digest`.
+            model: name of the other. encoder: its `models.encoders.contract.Scorer.digest`.
         """
         if self.facts["encoder"] != encoder:
             raise WrongUse(

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.blind_probes.detector_files import Detectors
-from evaluation.blind_probes.pairs import Pairs
-from evaluation.blind_probes.run import Encode
-from evaluation.examples import Matching
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore, default_cache, text_name
-from evaluation.run import similarities_of
-from evaluation.scorers.contract import DualEncoder, Running
-from evaluation.scorers.kinds import open_model
-from manifests.errors import WrongUse
+from twinset.evaluation.blind_probes.detector_files import Detectors
+from twinset.evaluation.blind_probes.pairs import Pairs
+from twinset.evaluation.blind_probes.run import Encode
+from twinset.evaluation.examples import Matching
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore, default_cache, text_name
+from twinset.evaluation.run import similarities_of
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import DualEncoder, Running
 
 WINDOW = 512  # pairs that are prepared together
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.blind_probes.detector_files import Detectors
-from evaluation.blind_probes.detectors import (
+from twinset.evaluation.blind_probes.detector_files import Detectors
+from twinset.evaluation.blind_probes.detectors import (
     IMAGE_EPOCHS,
     TEXT_EPOCHS,
     cross_validated_detector,
     detection_accuracy,
     detector_outcomes,
 )
-from evaluation.blind_probes.pairs import Pairs
-from evaluation.blind_probes.pictures import measure, standardised
-from evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
-from generators.given_away import MISSING
+from twinset.evaluation.blind_probes.pairs import Pairs
+from twinset.evaluation.blind_probes.pictures import measure, standardised
+from twinset.evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
+from twinset.generators.given_away import MISSING
 
 BOTH = "captions and images, each by a classifier of its own"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
+from twinset.manifests.errors import WrongUse
 
 ALL = "all"
 _OTHERS = {Query: "not a pair of captions: a query of a gallery", Grounding: "not a pair of captions: a video"}

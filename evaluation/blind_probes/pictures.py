@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from evaluation.examples import Picture
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import Picture
+from twinset.manifests.errors import WrongUse
 
 SIDE = 128  # pixels of the small image, and of the window at full size
 BANDS = 8  # of spatial frequency

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cards.word_diff import words_of
-from evaluation.blind_probes.classifier import cross_validated, text_differences
-from evaluation.blind_probes.pairs import Pairs
-from generators.given_away import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
+from twinset.cards.word_diff import words_of
+from twinset.evaluation.blind_probes.classifier import cross_validated, text_differences
+from twinset.evaluation.blind_probes.pairs import Pairs
+from twinset.generators.given_away import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
 
 Signs = NDArray[np.int8]
 Sees = Literal["captions", "images", "both"]
@@ -159,7 +159,7 @@ def language_model_probe(pairs: Pairs, model: str) -> Probe:
     """
     import torch
 
-    from generators.caption_scores.scorers.language_model import LanguageModel
+    from twinset.generators.caption_scores.scorers.language_model import LanguageModel
 
     scorer = LanguageModel(kind="language-model", model=model)
     firsts, seconds = pairs.captions

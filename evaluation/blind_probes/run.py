@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.blind_probes.detector_files import Detectors
-from evaluation.blind_probes.image_probes import both, feature_probes, image_probes
-from evaluation.blind_probes.pairs import Pairs, read_pairs
-from evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
-from evaluation.examples import Benchmark
-from shards.storage.whole_file import whole_file
+from twinset.evaluation.blind_probes.detector_files import Detectors
+from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
+from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
+from twinset.evaluation.examples import Benchmark
+from twinset.shards.storage.whole_file import whole_file
 
 #: Features of captions, (n, 2, d), and of images, likewise or None; of the pairs of a benchmark, not normalised.
 Encode = Callable[[Pairs], tuple[NDArray[np.float32], NDArray[np.float32] | None]]

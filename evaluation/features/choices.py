@@ -7,11 +7,11 @@ from itertools import islice
 
 import numpy as np
 
-from evaluation.answers.both_orders import scores
-from evaluation.examples import Matching, Picture
-from evaluation.features.similarities import Asked, Left, Similarities
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import Chooser, Floats, NotApplicable
+from twinset.evaluation.answers.both_orders import scores
+from twinset.evaluation.examples import Matching, Picture
+from twinset.evaluation.features.similarities import Asked, Left, Similarities
+from twinset.evaluation.features.store import FeatureStore
+from twinset.models.encoders.contract import Chooser, Floats, NotApplicable
 
 
 class ByChoices(Similarities):

@@ -7,11 +7,19 @@ from itertools import product
 
 import numpy as np
 
-from evaluation.examples import Picture, Query
-from evaluation.features.passes import lots
-from evaluation.features.similarities import AHEAD, TEXT_SHOWN, Asked, Left, Similarities, own_pictures, own_texts
-from evaluation.features.store import FeatureStore, pair_name, text_name
-from evaluation.scorers.contract import Floats, NotApplicable, PairScorer
+from twinset.evaluation.examples import Picture, Query
+from twinset.evaluation.features.passes import lots
+from twinset.evaluation.features.similarities import (
+    AHEAD,
+    TEXT_SHOWN,
+    Asked,
+    Left,
+    Similarities,
+    own_pictures,
+    own_texts,
+)
+from twinset.evaluation.features.store import FeatureStore, pair_name, text_name
+from twinset.models.encoders.contract import Floats, NotApplicable, PairScorer
 
 
 class ByPairs(Similarities):

@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import Floats
-from manifests.errors import BuildFailed, WrongUse
-from shards.contracts import OutOfMemory
+from twinset.evaluation.features.store import FeatureStore
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.contract import Floats
+from twinset.shards.contracts import OutOfMemory
 
 T = TypeVar("T")
 _LOG = logging.getLogger("twinset")
@@ -45,7 +45,7 @@ class Passes:
             WrongUse: the model gives NaN, infinity or another shape.
             BuildFailed: memory runs out for a single input.
         """
-        from shards.models.device import within_memory
+        from twinset.models.device import within_memory
 
         start = 0
         while start < len(inputs):

@@ -8,10 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
 from typing import TYPE_CHECKING, TypeVar
 
-from evaluation.examples import Picture
-from evaluation.features.store import image_name
-from manifests.errors import WrongUse, in_words
-from shards.media.decode import MOST_PIXELS
+from twinset.evaluation.examples import Picture
+from twinset.evaluation.features.store import image_name
+from twinset.manifests.errors import WrongUse, in_words
+from twinset.shards.media.decode import MOST_PIXELS
 
 if TYPE_CHECKING:
     from PIL.Image import Image

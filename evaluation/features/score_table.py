@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evaluation.examples import (
+from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
     MATCHING_SCORES,
     QUERY_RANKS,
@@ -23,9 +23,9 @@ from evaluation.examples import (
     Matching,
     Query,
 )
-from evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
-from manifests.errors import WrongUse
-from shards.storage.whole_file import whole_file
+from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.whole_file import whole_file
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
 #: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from evaluation.examples import Grounding, Matching, Picture, Query
-from evaluation.features.passes import Passes, lots
-from evaluation.features.pictures import Pictures, Unusable
-from evaluation.features.store import FeatureStore, text_name
-from evaluation.scorers.contract import Composer, DualEncoder, Floats, NotApplicable, Scorer, unit
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import Grounding, Matching, Picture, Query
+from twinset.evaluation.features.passes import Passes, lots
+from twinset.evaluation.features.pictures import Pictures, Unusable
+from twinset.evaluation.features.store import FeatureStore, text_name
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Composer, DualEncoder, Floats, NotApplicable, Scorer, unit
 
 Asked = Matching | Query | Grounding
 Gallery = Sequence[Picture] | Sequence[str]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evaluation.scorers.contract import Floats
-from manifests.errors import BuildFailed
+from twinset.manifests.errors import BuildFailed
+from twinset.models.encoders.contract import Floats
 
 WAIT_SECONDS = 60.0  # for another process that writes
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from evaluation.galleries.invariants import FIRST, Broken, Template, image_of
-from generators.galleries.drafts import Entry
-from generators.galleries.panoptic import Scenes
-from generators.galleries.vaw import Instance
+from twinset.evaluation.galleries.invariants import FIRST, Broken, Template, image_of
+from twinset.generators.galleries.drafts import Entry
+from twinset.generators.galleries.panoptic import Scenes
+from twinset.generators.galleries.vaw import Instance
 
 LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR, FAR = 10, 6, 2, 5
 

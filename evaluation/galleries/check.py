@@ -1,7 +1,8 @@
 """Check that templates keep the rules of their task: GeneCIS's own files, or those that `twinset export` wrote.
 
-    python -m evaluation.galleries.check change_object.json --annotations panoptic_val2017.json
-    python -m evaluation.galleries.check focus_attribute.json --annotations test.json --taxonomy attribute_types.json
+    python -m twinset.evaluation.galleries.check change_object.json --annotations panoptic_val2017.json
+    python -m twinset.evaluation.galleries.check focus_attribute.json --annotations test.json \
+        --taxonomy attribute_types.json
 
 The file's name tells the task. Without annotations only the entries themselves are checked. Exit codes: 0 all rules are
 kept, 1 some are broken, 2 wrong use.
@@ -15,14 +16,14 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
-from evaluation.galleries.invariants import Problem, check
-from generators.annotation_files import read_json
-from generators.galleries.drafts import DISTRACTORS, Task
-from generators.galleries.panoptic import read_scenes
-from generators.galleries.vaw import read_instances, read_taxonomy
-from manifests.errors import WrongUse
-from shards.contracts import LeftOut
+from twinset.evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
+from twinset.evaluation.galleries.invariants import Problem, check
+from twinset.generators.annotation_files import read_json
+from twinset.generators.galleries.drafts import DISTRACTORS, Task
+from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.galleries.vaw import read_instances, read_taxonomy
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
 
 SHOWN = 5  # problems of each rule
 
@@ -59,7 +60,9 @@ def check_file(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how many, the problems by rule, then the first of each rule with their template's number in the file."""
-    parser = argparse.ArgumentParser(prog="python -m evaluation.galleries.check", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m twinset.evaluation.galleries.check", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("templates", type=Path, metavar="TASK.json")
     parser.add_argument("--annotations", type=Path, help="of VAW or COCO Panoptic, that the templates were made from")
     parser.add_argument("--taxonomy", type=Path, help="VAW's types of attributes")

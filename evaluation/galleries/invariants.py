@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from generators.galleries.drafts import DISTRACTORS, Entry, Task
+from twinset.generators.galleries.drafts import DISTRACTORS, Entry, Task
 
 #: Of a gallery of 15: the first are near the reference, or another object; the last five are far, or the same object.
 FIRST = 9

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.outcomes import Floats
+from twinset.evaluation.metrics.outcomes import Floats
 
 _CELLS = 1_000_000  # weights at a time
 _DRAWS = 65_536  # clusters drawn and counted at a time: their counts stay in the processor's cache

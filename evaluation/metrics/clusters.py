@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.outcomes import Codes, Truth
-from evaluation.metrics.ways import Ways
-from evaluation.score_files.identity import Digests
+from twinset.evaluation.metrics.outcomes import Codes, Truth
+from twinset.evaluation.metrics.ways import Ways
+from twinset.evaluation.score_files.identity import Digests
 
 _ROWS = 65_536  # of which clusters are summed at a time
 Integers = NDArray[np.signedinteger[Any]]

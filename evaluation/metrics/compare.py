@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.metrics.bootstrap import interval, resampled
-from evaluation.metrics.clusters import alike
-from evaluation.metrics.measure import ALL
-from evaluation.metrics.outcomes import Codes, Floats, Question, ratio
-from evaluation.metrics.questions import group_column, question_of
-from evaluation.score_files.identity import Digests, Labels, digests
-from evaluation.score_files.opening import ScoreFile, open_scores
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.clusters import alike
+from twinset.evaluation.metrics.measure import ALL
+from twinset.evaluation.metrics.outcomes import Codes, Floats, Question, ratio
+from twinset.evaluation.metrics.questions import group_column, question_of
+from twinset.evaluation.score_files.identity import Digests, Labels, digests
+from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.manifests.errors import WrongUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.score_files.batch import Floats
-from evaluation.score_files.identity import Labels
-from evaluation.score_files.opening import ScoreFile, open_scores
-from manifests.errors import WrongUse
+from twinset.evaluation.score_files.batch import Floats
+from twinset.evaluation.score_files.identity import Labels
+from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.manifests.errors import WrongUse
 
 COLUMNS = ("s00", "s01", "s10", "s11")
 DIRECTIONS = ("text", "image")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
-from evaluation.score_files.batch import Batch
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.score_files.batch import Batch
 
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
 _NAMES = tuple(f"grounding@{seconds}" for seconds in THRESHOLDS)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.bootstrap import interval, resampled
-from evaluation.metrics.clusters import of_histogram, whole_clusters
-from evaluation.metrics.figures import Figure, Measured
-from evaluation.metrics.outcomes import Codes, Floats, Outcomes, Question
-from evaluation.metrics.ways import Ways
-from evaluation.score_files.by_group import Records, RowsByGroup
-from evaluation.score_files.identity import Digests
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.clusters import of_histogram, whole_clusters
+from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.metrics.outcomes import Codes, Floats, Outcomes, Question
+from twinset.evaluation.metrics.ways import Ways
+from twinset.evaluation.score_files.by_group import Records, RowsByGroup
+from twinset.evaluation.score_files.identity import Digests
 
 _NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 Integers = NDArray[np.integer[Any]]

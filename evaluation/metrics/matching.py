@@ -24,9 +24,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.equivariance import equivariance
-from evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
-from evaluation.score_files.batch import Batch
+from twinset.evaluation.metrics.equivariance import equivariance
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.score_files.batch import Batch
 
 Flags = NDArray[np.bool_]
 SCORES = ("s00", "s01", "s10", "s11")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from evaluation.metrics.figures import Measured, Results
-from evaluation.metrics.kept import KeptRows
-from evaluation.metrics.matching import Matchings
-from evaluation.metrics.outcomes import Question
-from evaluation.metrics.questions import NO_THRESHOLD, group_column, question_of
-from evaluation.score_files.identity import Labels, digests
-from evaluation.score_files.opening import open_scores
+from twinset.evaluation.metrics.figures import Measured, Results
+from twinset.evaluation.metrics.kept import KeptRows
+from twinset.evaluation.metrics.matching import Matchings
+from twinset.evaluation.metrics.outcomes import Question
+from twinset.evaluation.metrics.questions import NO_THRESHOLD, group_column, question_of
+from twinset.evaluation.score_files.identity import Labels, digests
+from twinset.evaluation.score_files.opening import open_scores
 
 ALL = "all"
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.batch import Batch
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint16]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from evaluation.metrics.grounding import Groundings
-from evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
-from evaluation.metrics.outcomes import Question
-from evaluation.metrics.recall import RANKS, TIED_TARGETS, Queries
-from evaluation.score_files.opening import ScoreFile
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.grounding import Groundings
+from twinset.evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
+from twinset.evaluation.metrics.outcomes import Question
+from twinset.evaluation.metrics.recall import RANKS, TIED_TARGETS, Queries
+from twinset.evaluation.score_files.opening import ScoreFile
+from twinset.manifests.errors import WrongUse
 
 #: Columns of each kind; the first that a file has are read.
 KINDS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
-from evaluation.score_files.batch import Batch
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.score_files.batch import Batch
 
 RANKS = ("higher", "tied", "entries", "targets")
 TIED_TARGETS = "tied_targets"

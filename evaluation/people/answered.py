@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.examples import IDENTITY, MATCHING_OUTCOMES
-from generators.decisions.report import read_report
-from manifests.errors import WrongUse
-from manifests.recipe import STAGES
-from shards.earlier import Earlier
-from shards.storage.store import Store
+from twinset.evaluation.examples import IDENTITY, MATCHING_OUTCOMES
+from twinset.generators.decisions.report import read_report
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import STAGES
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
 
 OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the report has the four answers
 

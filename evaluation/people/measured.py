@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evaluation.metrics.figures import Figure, Measured, Results
-from evaluation.metrics.measure import measure
-from evaluation.people.answered import Answered, outcome_table
-from evaluation.report.published import Published, published
-from generators.decisions.agreement import Share, share
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.figures import Figure, Measured, Results
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.people.answered import Answered, outcome_table
+from twinset.evaluation.report.published import Published, published
+from twinset.generators.decisions.agreement import Share, share
+from twinset.manifests.errors import WrongUse
 
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)
 GUESSING = {"text": 25.0, "image": 25.0, "group": 6.25}

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.examples import IDENTITY, MATCHING_OUTCOMES
-from evaluation.people.answered import Answered, outcome_table
-from evaluation.report.scored import Scored, score_files
-from evaluation.run import scores_path
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from shards.storage.whole_file import whole_file
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.examples import IDENTITY, MATCHING_OUTCOMES
+from twinset.evaluation.people.answered import Answered, outcome_table
+from twinset.evaluation.report.scored import Scored, score_files
+from twinset.evaluation.run import scores_path
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import whole_file
 
 PEOPLE, SIMULATED = "people", "people (simulated)"
 NOT_ASKED, UNDECIDED = "people were not asked", "not all four questions are decided"

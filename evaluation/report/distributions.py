@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evaluation.metrics.equivariance import COLUMNS as SCORES
-from evaluation.metrics.equivariance import DIRECTIONS, equivariance
-from evaluation.report.scored import Scored
+from twinset.evaluation.metrics.equivariance import COLUMNS as SCORES
+from twinset.evaluation.metrics.equivariance import DIRECTIONS, equivariance
+from twinset.evaluation.report.scored import Scored
 
 FEWEST_BINS, MOST_BINS = 6, 60
 #: Seconds and ranks up to which curves are shown.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from evaluation.report.scored import SCHEMAS, Asked, Scored
+from twinset.evaluation.report.scored import SCHEMAS, Asked, Scored
 
 COUNT = 8
 #: Candidates from which the shown ones are chosen: one source image or video should not fill the page.

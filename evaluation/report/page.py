@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cards.block import Block, Cell, words
-from cards.page import as_uri, runs
-from cards.rendering import render
-from cards.word_diff import mark_difference
-from evaluation.examples import Benchmark
-from evaluation.report import distributions
-from evaluation.report.mistakes import Mistake
-from evaluation.report.pictures import QUERY_ROLES, Shown, keep, kept, kept_file
-from evaluation.report.plots import on_dark, plot
-from evaluation.report.result_tables import benchmark_tables, run_tables
-from evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
-from evaluation.report.tables import as_csv, as_latex, decimals, differs, number
-from shards.storage.whole_file import write_text
+from twinset.cards.block import Block, Cell, words
+from twinset.cards.page import as_uri, runs
+from twinset.cards.rendering import render
+from twinset.cards.word_diff import mark_difference
+from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.report import distributions
+from twinset.evaluation.report.mistakes import Mistake
+from twinset.evaluation.report.pictures import QUERY_ROLES, Shown, keep, kept, kept_file
+from twinset.evaluation.report.plots import on_dark, plot
+from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
+from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
+from twinset.evaluation.report.tables import as_csv, as_latex, decimals, differs, number
+from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cards.sheet import thumbnail
-from evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
-from manifests.errors import TwinsetError
-from shards.storage.whole_file import whole_file
+from twinset.cards.sheet import thumbnail
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
+from twinset.manifests.errors import TwinsetError
+from twinset.shards.storage.whole_file import whole_file
 
 PIXELS = (480, 480)
 QUERY_ROLES = ("query", "target", "best wrong entry")  # labels of what is shown of a query

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from evaluation.report.distributions import Panel
+from twinset.evaluation.report.distributions import Panel
 
 INK, RULE = "#1f2328", "#7b8087"
 #: Told apart by all eyes (Okabe and Ito, 2008).

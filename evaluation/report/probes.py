@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pydantic
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 
 class _Lenient(pydantic.BaseModel):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from evaluation.metrics.figures import Figure, Measured
-from evaluation.report.probes import Probes
-from evaluation.report.published import Published
-from evaluation.report.results import BenchmarkResults, ModelResults
-from evaluation.report.tables import Cell, Row, Table
+from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.report.probes import Probes
+from twinset.evaluation.report.published import Published
+from twinset.evaluation.report.results import BenchmarkResults, ModelResults
+from twinset.evaluation.report.tables import Cell, Row, Table
 
 COUNTS = ("n", "groups", "ties %")
 KINDS = ("chance", "human", "published")

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evaluation.metrics.compare import Compared, compare, holm
-from evaluation.metrics.figures import Measured
-from evaluation.metrics.measure import measure
-from evaluation.report.chance import chance
-from evaluation.report.mistakes import Mistake, worst_mistakes
-from evaluation.report.probes import Probes, probes_of
-from evaluation.report.published import Published, published
-from evaluation.report.scored import Asked, Scored, score_files
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.compare import Compared, compare, holm
+from twinset.evaluation.metrics.figures import Measured
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.report.chance import chance
+from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
+from twinset.evaluation.report.probes import Probes, probes_of
+from twinset.evaluation.report.published import Published, published
+from twinset.evaluation.report.scored import Asked, Scored, score_files
+from twinset.manifests.errors import WrongUse
 
 RESAMPLES = 2000
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
 
-from evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
-from evaluation.run import RUN
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
+from twinset.evaluation.run import RUN
+from twinset.manifests.errors import WrongUse
 
 Asked = Literal["matching", "query", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {

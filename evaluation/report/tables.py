@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluation.metrics.figures import Figure
-from manifests.markdown import table as markdown_table
+from twinset.evaluation.metrics.figures import Figure
+from twinset.manifests.markdown import table as markdown_table
 
 Cell = str | int | float | Figure | None
 

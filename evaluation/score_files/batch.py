@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 Floats = NDArray[np.float64]
 _GREATEST = 1e37  # of a score: sums of four fit into float32

@@ -10,8 +10,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.score_files.identity import Digests
-from manifests.errors import WrongUse
+from twinset.evaluation.score_files.identity import Digests
+from twinset.manifests.errors import WrongUse
 
 HELD = 1 << 18  # rows in memory; more go to a file
 _RANGES = 1024  # of digests, equally wide: a part is one of them or several

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from evaluation.score_files.batch import Batch
-from manifests.errors import WrongUse
+from twinset.evaluation.score_files.batch import Batch
+from twinset.manifests.errors import WrongUse
 
 MOST_LABELS = 1000
 _BETWEEN = "\x1f"  # a control character

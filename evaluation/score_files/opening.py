@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from evaluation.score_files.batch import Batch
-from manifests.errors import WrongUse
+from twinset.evaluation.score_files.batch import Batch
+from twinset.manifests.errors import WrongUse
 
 ROWS = 65_536  # a batch
 _BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from evaluation.scorers.checkpoints import COMBINER_PARTS, fit, read_weights
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.checkpoints import COMBINER_PARTS, fit, read_weights
 
 #: Sizes of the released networks.
 PROJECTION, HIDDEN, DROPOUT = 2560, 5120, 0.5

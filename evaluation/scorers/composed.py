@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evaluation.scorers.contract import Composer, DualEncoder, Floats, Running, unit
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from shards.models.files import sha256_once
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Composer, DualEncoder, Floats, Running, unit
+from twinset.models.files import sha256_once
 
 if TYPE_CHECKING:
-    from evaluation.scorers.combiner_network import CombinerNetwork
+    from twinset.evaluation.scorers.combiner_network import CombinerNetwork
 
 
 class Averaged(Composer):
@@ -89,7 +89,7 @@ def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner
     """``combiner:FILE:ENCODER``; a file of both is also the checkpoint of the encoder."""
     if len(parts) < 2:
         raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
-    from evaluation.scorers.combiner_network import read_combiner
+    from twinset.evaluation.scorers.combiner_network import read_combiner
 
     path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
     network = read_combiner(path)
@@ -97,7 +97,7 @@ def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner
 
 
 def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
-    from evaluation.scorers.kinds import open_model
+    from twinset.evaluation.scorers.kinds import open_model
 
     found = open_model(spec, running)
     if not isinstance(found, DualEncoder):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.scorers.contract import Running, Scorer
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import small_clip_folder
+from twinset.models.encoders.contract import Running, Scorer
 
 Open = Callable[[str, Sequence[str], Running], Scorer]
 
@@ -27,24 +27,24 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "open_clip": Kind("evaluation.scorers.open_clip_models:open_open_clip", "NAME:TAG|FILE, or FOLDER", 2),
-    "clip": Kind("evaluation.scorers.transformers_encoders:open_clip_folder", "FOLDER"),
-    "siglip": Kind("evaluation.scorers.transformers_encoders:open_siglip", "FOLDER"),
-    "blip-itm": Kind("evaluation.scorers.fusion:open_blip", "FOLDER"),
-    "vilt": Kind("evaluation.scorers.fusion:open_vilt", "FOLDER"),
-    "flava": Kind("evaluation.scorers.fusion:open_flava", "FOLDER"),
-    "openai-chooser": Kind("evaluation.scorers.openai_server:open_chooser", "MODEL"),
-    "openai-yesno": Kind("evaluation.scorers.openai_server:open_yes_no", "MODEL"),
-    "openai-vqascore": Kind("evaluation.scorers.openai_server:open_vqa_score", "MODEL"),
-    "image-only": Kind("evaluation.scorers.composed:open_image_only", "ENCODER"),
-    "text-only": Kind("evaluation.scorers.composed:open_text_only", "ENCODER"),
-    "image+text": Kind("evaluation.scorers.composed:open_image_text", "ENCODER"),
-    "combiner": Kind("evaluation.scorers.composed:open_combiner", "FILE:ENCODER", 2),
-    "random": Kind("evaluation.scorers.open_clip_models:open_random", "NAME[:SEED]", 2),
+    "open_clip": Kind("twinset.models.encoders.open_clip_models:open_open_clip", "NAME:TAG|FILE, or FOLDER", 2),
+    "clip": Kind("twinset.models.encoders.transformers_encoders:open_clip_folder", "FOLDER"),
+    "siglip": Kind("twinset.models.encoders.transformers_encoders:open_siglip", "FOLDER"),
+    "blip-itm": Kind("twinset.models.encoders.fusion:open_blip", "FOLDER"),
+    "vilt": Kind("twinset.models.encoders.fusion:open_vilt", "FOLDER"),
+    "flava": Kind("twinset.models.encoders.fusion:open_flava", "FOLDER"),
+    "openai-chooser": Kind("twinset.evaluation.scorers.openai_server:open_chooser", "MODEL"),
+    "openai-yesno": Kind("twinset.evaluation.scorers.openai_server:open_yes_no", "MODEL"),
+    "openai-vqascore": Kind("twinset.evaluation.scorers.openai_server:open_vqa_score", "MODEL"),
+    "image-only": Kind("twinset.evaluation.scorers.composed:open_image_only", "ENCODER"),
+    "text-only": Kind("twinset.evaluation.scorers.composed:open_text_only", "ENCODER"),
+    "image+text": Kind("twinset.evaluation.scorers.composed:open_image_text", "ENCODER"),
+    "combiner": Kind("twinset.evaluation.scorers.composed:open_combiner", "FILE:ENCODER", 2),
+    "random": Kind("twinset.models.encoders.open_clip_models:open_random", "NAME[:SEED]", 2),
 }
 
 #: Models that ship, by the name that is all of ``--model``.
-SHIPPED = {"small-clip": f"open_clip:{Path(__file__).parents[1] / 'small_clip'}"}
+SHIPPED = {"small-clip": f"open_clip:{small_clip_folder()}"}
 
 
 def open_model(text: str, running: Running | None = None) -> Scorer:

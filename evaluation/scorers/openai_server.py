@@ -1,6 +1,6 @@
 """Multimodal language models on a server that speaks OpenAI's API: asked to choose a caption, or for yes or no.
 
-The client, its patience, the ceiling on cost and the answers on disk are those of `generators.language_models`: an
+The client, its patience, the ceiling on cost and the answers on disk are those of `models.language_models`: an
 answer is kept at once, by model, prompt and sha256 of the image, and never paid for twice. Images are sent as PNG.
 """
 
@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from pydantic import Field, ValidationError
 
-from evaluation.answers.parser import parse
-from evaluation.scorers.contract import Chooser, Floats, PairScorer, Running
-from generators.image_verification.engine import Inquiry, Unanswered
-from generators.image_verification.server_model import INSTRUCTION, VisionServer
-from generators.image_verification.settings import Server
-from generators.language_models.image_chat import EncodedImage, ImageChat
-from generators.language_models.model import REFUSED
-from manifests.canonical import digest
-from manifests.errors import WrongUse
+from twinset.evaluation.answers.parser import parse
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Chooser, Floats, PairScorer, Running
+from twinset.models.language_models.image_chat import EncodedImage, ImageChat
+from twinset.models.language_models.model import REFUSED
+from twinset.models.visual_questions.engine import Inquiry, Unanswered
+from twinset.models.visual_questions.server_model import INSTRUCTION, VisionServer
+from twinset.models.visual_questions.settings import Server
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,7 +58,7 @@ class ServerChooser(Chooser):
         self.name, self.settings, self.unparsed = name, settings, 0
 
     def digest(self) -> str:
-        """As `evaluation.scorers.contract.Scorer.digest`; the server's weights are not known."""
+        """As `models.encoders.contract.Scorer.digest`; the server's weights are not known."""
         return digest(["openai-chooser", self.settings.model, self.settings.max_tokens, CHOICE])
 
     def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
@@ -92,7 +92,7 @@ class ServerYesNo(PairScorer):
         self.form, self.server = form, VisionServer(settings, form[1])
 
     def digest(self) -> str:
-        """As `evaluation.scorers.contract.Scorer.digest`; the server's weights are not known."""
+        """As `models.encoders.contract.Scorer.digest`; the server's weights are not known."""
         return digest(["openai-yes-no", self.settings.model, self.settings.max_tokens, *self.form])
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:

@@ -10,14 +10,14 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from generators.caption_scores.grouping import rows_by_caption
-from generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
-from generators.caption_scores.source import CaptionScores
-from generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from manifests.candidate import Candidate
-from manifests.canonical import sample_key
-from shards.contracts import Context, Generator
-from shards.kinds.samples import Rejected, TableRows
+from twinset.generators.caption_scores.grouping import rows_by_caption
+from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
+from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sample_key
+from twinset.shards.contracts import Context, Generator
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
 SCORES = (
@@ -96,7 +96,7 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     def _scored(self, texts: Sequence[str]) -> dict[str, tuple[ScorerSettings, Scored]]:
         """What each scorer gives for texts, by its kind."""
-        from shards.models.device import inference, within_memory
+        from twinset.models.device import inference, within_memory
 
         found: dict[str, tuple[ScorerSettings, Scored]] = {}
         with inference(self.threads):
@@ -110,7 +110,7 @@ class ScoreGenerator(Generator[CaptionScores]):
         return [(settings, self._load(settings)) for settings in self.source.scorers]
 
     def _load(self, settings: ScorerSettings) -> Scorer:
-        from shards.models.device import GPU, load_within_memory
+        from twinset.models.device import GPU, load_within_memory
 
         device = "cpu" if self.source.device == "cpu" else GPU
         return load_within_memory(f"the scorer {settings.kind}", lambda: settings.open(device))

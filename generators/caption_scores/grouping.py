@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shards.earlier import Earlier
+from twinset.shards.earlier import Earlier
 
 ROWS_HELD = 400_000  # of a table whose captions are scattered; it is read once for so many rows
 SLICE = 4096  # rows that are Python objects at a time

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from generators.caption_scores.scorers.clip import Clip
-from generators.caption_scores.scorers.cola import Cola
-from generators.caption_scores.scorers.language_model import LanguageModel
-from generators.caption_scores.scorers.vera import Vera
-from generators.papers import BIVLC
-from manifests.errors import WrongUse
-from manifests.source import Need, Reference, StageName
-from shards.contracts import Context, Source
-from shards.models.on_device import OnDevice, check_installed
+from twinset.generators.caption_scores.scorers.clip import Clip
+from twinset.generators.caption_scores.scorers.cola import Cola
+from twinset.generators.caption_scores.scorers.language_model import LanguageModel
+from twinset.generators.caption_scores.scorers.vera import Vera
+from twinset.generators.papers import BIVLC
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Need, Reference, StageName
+from twinset.models.on_device import OnDevice, check_installed
+from twinset.shards.contracts import Context, Source
 
 if TYPE_CHECKING:
-    from generators.caption_scores.generator import ScoreGenerator
+    from twinset.generators.caption_scores.generator import ScoreGenerator
 
 #: What a selection calls the score of each kind of scorer.
 SCORE_OF = {"vera": "vera", "cola": "cola", "clip": "similarity", "language-model": "lm"}
@@ -99,6 +99,6 @@ class CaptionScores(OnDevice, Source):
 
     def open(self, context: Context) -> ScoreGenerator:
         """As `Source.open`."""
-        from generators.caption_scores.generator import ScoreGenerator
+        from twinset.generators.caption_scores.generator import ScoreGenerator
 
         return ScoreGenerator(self, context)

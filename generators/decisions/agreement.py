@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from generators.decisions.answers import Answer
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.task import TaskCandidate
-from manifests.errors import WrongUse
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.manifests.errors import WrongUse
 
 Z = 1.959963984540054  # of the normal distribution: 95 % lie within ± Z standard deviations
 

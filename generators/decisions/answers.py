@@ -22,7 +22,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator

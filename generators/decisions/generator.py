@@ -12,21 +12,21 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
-from generators.decisions.agreement import read_gold
-from generators.decisions.answers import FILE, Answer, read_answers
-from generators.decisions.pictures import Picture, photo_of, picture_of_stage
-from generators.decisions.question import Decision
-from generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed
-from generators.decisions.simulated import simulated_answers
-from generators.decisions.source import REPORT, Decisions, Simulated
-from generators.decisions.task import TaskCandidate
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, digest
-from manifests.errors import WrongUse
-from shards.contracts import Generator, LeftOut, Waiting
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected, TableRows
-from shards.media.image_folder import ImageFolder
+from twinset.generators.decisions.agreement import read_gold
+from twinset.generators.decisions.answers import FILE, Answer, read_answers
+from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
+from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed
+from twinset.generators.decisions.simulated import simulated_answers
+from twinset.generators.decisions.source import REPORT, Decisions, Simulated
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Generator, LeftOut, Waiting
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.media.image_folder import ImageFolder
 
 D = TypeVar("D", bound=Decisions)
 
@@ -240,7 +240,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     @cached_property
     def _report(self) -> bytes:
-        from generators.decisions.report import report_of
+        from twinset.generators.decisions.report import report_of
 
         return canonical_json(report_of(self)) + b"\n"
 

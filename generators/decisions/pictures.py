@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
-from shards.media.image_folder import ImageFolder
-from shards.storage.tar_reader import BrokenTar
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.storage.tar_reader import BrokenTar
 
 
 @dataclass(frozen=True, slots=True)

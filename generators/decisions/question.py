@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from generators.decisions.answers import Answer
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.task import TaskCandidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from generators.decisions.agreement import agreement_among
-from generators.decisions.source import REPORT, Simulated
-from generators.decisions.task import TaskCandidate
-from shards.earlier import Earlier
-from shards.storage import layout
+from twinset.generators.decisions.agreement import agreement_among
+from twinset.generators.decisions.source import REPORT, Simulated
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage import layout
 
 if TYPE_CHECKING:
-    from generators.decisions.generator import DecisionGenerator
+    from twinset.generators.decisions.generator import DecisionGenerator
 
 
 def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from generators.decisions.answers import Answer
-from generators.decisions.question import Decision, Question
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.question import Decision, Question
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.task import TaskCandidate
 
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:

@@ -5,13 +5,13 @@ What one answers depends on the seed, the stage, the task and the annotator alon
 
 from __future__ import annotations
 
-from generators.decisions.answers import Answer
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.rules import answers_needed, decided, share_of
-from generators.decisions.source import Decisions, Simulated
-from generators.decisions.task import TaskCandidate
-from manifests.canonical import generator_for
-from manifests.errors import WrongUse
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.rules import answers_needed, decided, share_of
+from twinset.generators.decisions.source import Decisions, Simulated
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import WrongUse
 
 ADJUDICATOR = "simulated-adjudicator"
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from generators.papers import BIVLC
-from manifests.errors import WrongUse
-from manifests.locations import Location
-from manifests.source import Need, Place, PlacedSettings
-from shards.contracts import Source
+from twinset.generators.papers import BIVLC
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Need, Place, PlacedSettings
+from twinset.shards.contracts import Source
 
 REPORT = "decisions.json"
 
@@ -95,6 +95,6 @@ class Decisions(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Who decided, how well they agree, and what they dropped."""
-        from generators.decisions.words import words_of
+        from twinset.generators.decisions.words import words_of
 
         return words_of(reports[REPORT]) if REPORT in reports else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json
 
 UNSCORED = -1.0
 

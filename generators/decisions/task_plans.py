@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from generators.decisions.task import TaskCandidate
-from manifests.plan import plan_file, read_slice
-from shards.earlier import Earlier
-from shards.records import read_planned
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.manifests.plan import plan_file, read_slice
+from twinset.shards.earlier import Earlier
+from twinset.shards.records import read_planned
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 
 def tasks_of(earlier: Earlier) -> list[TaskCandidate]:

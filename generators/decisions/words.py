@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from generators.decisions.agreement import share
-from generators.decisions.questions import QUESTIONS
-from manifests.markdown import table
+from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.manifests.markdown import table
 
 
 def words_of(one: Mapping[str, Any]) -> str:

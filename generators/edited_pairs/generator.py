@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.edited_pairs.source import EVERYWHERE, StableDiffusion
-from generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
-from generators.text_to_image.diffusion.model_files import model_digest
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from manifests.locations import is_model_folder, model_name
-from shards.contracts import Context, Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Json, Pixels, Rejected
+from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
+from twinset.generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.locations import is_model_folder, model_name
+from twinset.models.diffusion.model_files import model_digest
+from twinset.shards.contracts import Context, Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Json, Pixels, Rejected
 
 if TYPE_CHECKING:
-    from generators.edited_pairs.painter import Painted, Painter
+    from twinset.generators.edited_pairs.painter import Painted, Painter
 
 LEVELS = 255  # of a colour channel
 #: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
@@ -145,7 +145,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
     @cached_property
     def _painter(self) -> Painter:
         # Torch is heavy: a plan does without it.
-        from generators.edited_pairs.painter import Painter
+        from twinset.generators.edited_pairs.painter import Painter
 
         return Painter(self.name, self.source, self.seed)
 

@@ -10,20 +10,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from generators.edited_pairs.source import StableDiffusion
-from generators.prompt_to_prompt.edits import Edit, EditError
-from generators.prompt_to_prompt.models import load_model
-from generators.text_to_image.diffusion.model_files import model_digest, weight_files
-from generators.text_to_image.diffusion.models import be_quiet
-from manifests.canonical import generator_for
-from manifests.errors import WrongUse
-from manifests.locations import model_name
-from shards.kinds.samples import Pixels
-from shards.models.device import GPU, load_within_memory, round_alike, within_memory
+from twinset.generators.edited_pairs.source import StableDiffusion
+from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import model_name
+from twinset.models.device import GPU, load_within_memory, round_alike, within_memory
+from twinset.models.diffusion.model_files import model_digest, weight_files
+from twinset.models.diffusion.models import be_quiet
+from twinset.shards.kinds.samples import Pixels
 
 if TYPE_CHECKING:
-    from generators.edited_pairs.generator import EditedCandidate
-    from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+    from twinset.generators.edited_pairs.generator import EditedCandidate
+    from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
 T = TypeVar("T")
 

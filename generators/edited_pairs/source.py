@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from generators.papers import EQBEN
-from generators.text_to_image.diffusion.model_settings import OF_SMALL, DiffusionModel
-from manifests.locations import SMALL, SMALL_RELATIONS, is_model_folder, small_model_folder
-from manifests.source import Need, Reference
-from shards.contracts import Context, Source
-from shards.media.media_folder import Media, MediaFolder
+from twinset.generators.papers import EQBEN
+from twinset.manifests.locations import SMALL, SMALL_RELATIONS, is_model_folder, small_model_folder
+from twinset.manifests.source import Need, Reference
+from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
+from twinset.shards.contracts import Context, Source
+from twinset.shards.media.media_folder import Media, MediaFolder
 
 if TYPE_CHECKING:
-    from generators.edited_pairs.generator import EditedPairGenerator
+    from twinset.generators.edited_pairs.generator import EditedPairGenerator
 
 EVERYWHERE = "region-everywhere"  # a flag
 
@@ -71,7 +71,7 @@ class StableDiffusion(DiffusionModel, Source):
         SMALL: {
             **OF_SMALL,
             "vocabulary": "small-world",
-            # More makes edits fail and keeps no more: evaluation/small_diffusion/edit_report.py
+            # More makes edits fail and keeps no more: studies/small_diffusion/edit_report.py
             "self_replace_steps": 0.0,
             "blend": True,
         },
@@ -140,7 +140,7 @@ class StableDiffusion(DiffusionModel, Source):
 
     def open(self, context: Context) -> EditedPairGenerator:
         """As `Source.open`."""
-        from generators.edited_pairs.generator import EditedPairGenerator
+        from twinset.generators.edited_pairs.generator import EditedPairGenerator
 
         return EditedPairGenerator(self, context)
 

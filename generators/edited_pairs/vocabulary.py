@@ -13,15 +13,15 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from generators.even_sampling import Balance
-from manifests.canonical import generator_for
-from manifests.errors import WrongUse
-from manifests.locations import VOCABULARIES
-from manifests.recipe.strict_yaml import load_yaml
-from manifests.source import Settings
+from twinset.generators.even_sampling import Balance
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import VOCABULARIES, small_model_folder
+from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.source import Settings
 
 #: Files by the name that recipes use.
-SHIPPED = {"figure-15": VOCABULARIES / "eq_sd.yaml", "small-world": VOCABULARIES / "small_world.yaml"}
+SHIPPED = {"figure-15": VOCABULARIES / "eq_sd.yaml", "small-world": small_model_folder().with_name("small_world.yaml")}
 
 Kind = Literal["object", "scene", "attribute"]
 KINDS: tuple[Kind, ...] = ("object", "scene", "attribute")

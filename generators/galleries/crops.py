@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from generators.galleries.vaw import Box
-from shards.kinds.samples import Pixels
+from twinset.generators.galleries.vaw import Box
+from twinset.shards.kinds.samples import Pixels
 
 DILATION = 0.7
 

@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
-from generators.galleries.crops import OutsideImage, crop
-from generators.galleries.drafts import Draft, Entry
-from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
-from generators.galleries.panoptic import read_scenes
-from generators.galleries.source import AttributeTemplates, ObjectTemplates
-from generators.galleries.vaw import read_instances, read_taxonomy
-from generators.image_files import ImageFiles, UnusableImage
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
-from manifests.errors import WrongUse
-from shards.contracts import Context, Generator, LeftOut
-from shards.kinds.samples import Frame, Rejected
-from shards.kinds.template import Template
+from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
+from twinset.generators.galleries.crops import OutsideImage, crop
+from twinset.generators.galleries.drafts import Draft, Entry
+from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
+from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
+from twinset.generators.galleries.vaw import read_instances, read_taxonomy
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.shards.kinds.samples import Frame, Rejected
+from twinset.shards.kinds.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.galleries.drafts import Draft, Entry, in_turn
-from generators.galleries.panoptic import Scenes
-from manifests.canonical import generator_for
-from shards.contracts import LeftOut
+from twinset.generators.galleries.drafts import Draft, Entry, in_turn
+from twinset.generators.galleries.panoptic import Scenes
+from twinset.manifests.canonical import generator_for
+from twinset.shards.contracts import LeftOut
 
 LEAST_CATEGORIES = 10
 LEAST_SHARED = 6

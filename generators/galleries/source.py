@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from generators.media_sources import IMAGE_REASONS, ImageFolderSource
-from generators.papers import GENECIS
-from manifests.locations import Location
-from manifests.source import Place, Reference
-from shards.contracts import Context
+from twinset.generators.media_sources import IMAGE_REASONS, ImageFolderSource
+from twinset.generators.papers import GENECIS
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Place, Reference
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.galleries.generator import TemplateGenerator
+    from twinset.generators.galleries.generator import TemplateGenerator
 
 Task = Literal["focus", "change"]
 
@@ -35,7 +35,7 @@ class Templates(ImageFolderSource):
 
     def open(self, context: Context) -> TemplateGenerator:
         """As `shards.contracts.Source.open`."""
-        from generators.galleries.generator import TemplateGenerator
+        from twinset.generators.galleries.generator import TemplateGenerator
 
         return TemplateGenerator(cast("AttributeTemplates | ObjectTemplates", self), context)
 

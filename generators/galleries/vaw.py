@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from generators.annotation_files import read_json
-from manifests.errors import WrongUse
-from shards.contracts import LeftOut
+from twinset.generators.annotation_files import read_json
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
 
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
 LONGEST_ID = 18  # digits

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.generated_pairs.choosing import Ints
-from generators.generated_pairs.joining import (
+from twinset.generators.generated_pairs.choosing import Ints
+from twinset.generators.generated_pairs.joining import (
     NONE,
     Chosen,
     Images,
@@ -26,18 +26,18 @@ from generators.generated_pairs.joining import (
     images_of,
     scores_of,
 )
-from generators.generated_pairs.source import CHOICE, SIMULATED, GeneratedPairs
-from generators.image_files import ImageFiles, UnusableImage, rgb
-from generators.negative_captions.kinds import COLUMNS, kind_name
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, digest, identity_of, sample_key
-from manifests.errors import WrongUse
-from shards.contracts import EXAMPLES, Context, Generator, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.kind import Stored
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Rejected, Source
-from shards.media.decode import decode
+from twinset.generators.generated_pairs.source import CHOICE, SIMULATED, GeneratedPairs
+from twinset.generators.image_files import ImageFiles, UnusableImage, rgb
+from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.media.decode import decode
 
 UNSCORED = -1.0
 SLICE = 4096  # candidates that are Python objects at a time

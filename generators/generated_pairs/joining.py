@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.generated_pairs.choosing import Bools, Floats, Ints, best_of, choose
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
+from twinset.generators.generated_pairs.choosing import Bools, Floats, Ints, best_of, choose
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 NONE = -1
 BLOCK = 250_000  # images that are looked at together

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from generators.media_sources import IMAGE_REASONS, SAME_IMAGE
-from generators.negative_captions.replay import SUGARCREPE
-from generators.papers import BIVLC
-from manifests.locations import Location
-from manifests.source import Place, StageName
-from shards.contracts import Context, Source
-from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import Media
+from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.papers import BIVLC
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Place, StageName
+from twinset.shards.contracts import Context, Source
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import Media
 
 if TYPE_CHECKING:
-    from generators.generated_pairs.generator import GeneratedPairGenerator
+    from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
 
 
 CHOICE = "choice.json"
@@ -119,7 +119,7 @@ class GeneratedPairs(Source):
 
     def open(self, context: Context) -> GeneratedPairGenerator:
         """As `Source.open`."""
-        from generators.generated_pairs.generator import GeneratedPairGenerator
+        from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
 
         return GeneratedPairGenerator(self, context)
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.question import Decision
-from generators.decisions.questions.match import Match
-from generators.decisions.rules import counting, share_of
-from generators.decisions.task import TaskCandidate
-from generators.human_baseline.source import HumanBaseline
-from manifests.canonical import identity_of, sample_key
-from shards.contracts import LeftOut
-from shards.earlier import Earlier
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.questions.match import Match
+from twinset.generators.decisions.rules import counting, share_of
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.human_baseline.source import HumanBaseline
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.contracts import LeftOut
+from twinset.shards.earlier import Earlier
 
 IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
 QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question

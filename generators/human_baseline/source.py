@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from generators.decisions.source import Decisions
-from manifests.source import Reference, SourceSettings, StageName
-from shards.contracts import Context
+from twinset.generators.decisions.source import Decisions
+from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.human_baseline.generator import HumanBaselineGenerator
+    from twinset.generators.human_baseline.generator import HumanBaselineGenerator
 
 
 class HumanBaseline(Decisions):
@@ -37,6 +37,6 @@ class HumanBaseline(Decisions):
 
     def open(self, context: Context) -> HumanBaselineGenerator:
         """As `shards.contracts.Source.open`."""
-        from generators.human_baseline.generator import HumanBaselineGenerator
+        from twinset.generators.human_baseline.generator import HumanBaselineGenerator
 
         return HumanBaselineGenerator(self, context)

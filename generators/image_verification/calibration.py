@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generators.image_verification.scoring import Bools, Floats
-from manifests.errors import WrongUse
+from twinset.generators.image_verification.scoring import Bools, Floats
+from twinset.manifests.errors import WrongUse
 
 
 @dataclass(frozen=True, slots=True)

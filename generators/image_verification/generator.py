@@ -12,22 +12,22 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 
-from generators.image_verification.engine import Inquiry, Unanswered, VisualQuestionAnswering
-from generators.image_verification.questions.asking import Question, prepared, questions_of
-from generators.image_verification.questions.vocabulary import vocabulary
-from generators.image_verification.scoring import asked, counted
-from generators.image_verification.source import ImageVerification
-from generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
-from manifests.candidate import Candidate
-from manifests.canonical import sample_key
-from manifests.errors import WrongUse
-from shards.contracts import Context, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.kind import Stored
-from shards.kinds.samples import Rejected, TableRows
-from shards.models.engines import EngineGenerator
-from shards.models.spacy_pipelines import Pipeline, find_pipeline
-from shards.storage.tar_reader import BrokenTar
+from twinset.generators.image_verification.questions.asking import Question, prepared, questions_of
+from twinset.generators.image_verification.questions.vocabulary import vocabulary
+from twinset.generators.image_verification.scoring import asked, counted
+from twinset.generators.image_verification.source import ImageVerification
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.models.engines import EngineGenerator
+from twinset.models.spacy_pipelines import Pipeline, find_pipeline
+from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswering
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.storage.tar_reader import BrokenTar
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
 YES = 0.5  # the least probability of an answer that counts as yes

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from generators.image_verification.scoring import Asked, Bools, Floats, asked, scores
-from manifests.errors import WrongUse
+from twinset.generators.image_verification.scoring import Asked, Bools, Floats, asked, scores
+from twinset.manifests.errors import WrongUse
 
 ANSWERS = ("t2i_model", "item_id", "question_id", "dependency_id", "answer")
 RATINGS = ("t2i_model", "item_id", "answer")

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.image_verification.engine import REASONS
-from generators.image_verification.settings import Server, SmallWorld, Transformers
-from generators.papers import BIVLC
-from generators.scene_graphs.relations import LIBRARIES
-from manifests.source import Need, Place, Reference, StageName
-from shards.contracts import Context
-from shards.models.engines import EngineSource
-from shards.models.spacy_pipelines import EMBEDDED, check_installed
+from twinset.generators.papers import BIVLC
+from twinset.generators.scene_graphs.relations import LIBRARIES
+from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.models.engines import EngineSource
+from twinset.models.spacy_pipelines import EMBEDDED, check_installed
+from twinset.models.visual_questions.engine import REASONS
+from twinset.models.visual_questions.settings import Server, SmallWorld, Transformers
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.image_verification.generator import VerificationGenerator
+    from twinset.generators.image_verification.generator import VerificationGenerator
 
 DSG = Reference(
     "Davidsonian Scene Graph",
@@ -73,7 +73,7 @@ class ImageVerification(EngineSource):
 
     def open(self, context: Context) -> VerificationGenerator:
         """As `Source.open`."""
-        from generators.image_verification.generator import VerificationGenerator
+        from twinset.generators.image_verification.generator import VerificationGenerator
 
         return VerificationGenerator(self, context)
 

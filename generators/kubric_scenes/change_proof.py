@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.proof import Refuted
-from generators.kubric_scenes.scene.camera import unproject
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.parts import Drawn, Picture, View
-from generators.kubric_scenes.scene.shadows import Shadow, carries, changed
+from twinset.generators.kubric_scenes.proof import Refuted
+from twinset.generators.kubric_scenes.scene.camera import unproject
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, View
+from twinset.generators.kubric_scenes.scene.shadows import Shadow, carries, changed
 
 CHANGED = 24  # steps of 255 by which a pixel must differ to be told from noise
 MIN_CHANGED = 0.35  # of the changed thing's pixels

@@ -13,8 +13,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.proof import Instance, Refuted
-from generators.kubric_scenes.scene.parts import Picture
+from twinset.generators.kubric_scenes.proof import Instance, Refuted
+from twinset.generators.kubric_scenes.scene.parts import Picture
 
 STRIP = 0.016  # of the picture's width: how far to either side of an outline colours are averaged
 TOLD_APART = 10.0  # CIELAB ΔE*ab (CIE 1976) between the two sides of an outline, from which it is seen

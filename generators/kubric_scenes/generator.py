@@ -11,28 +11,28 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
-from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
-from generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
-from generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
-from generators.kubric_scenes.change_proof import prove_change, prove_spot
-from generators.kubric_scenes.contrast_proof import prove_contrast
-from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
-from generators.kubric_scenes.scene.bystanders import add_bystanders
-from generators.kubric_scenes.scene.composition import NoRoom, compose
-from generators.kubric_scenes.scene.look import Look
-from generators.kubric_scenes.scene.panorama import turned_with_sun
-from generators.kubric_scenes.scene.parts import Drawn, Picture, View
-from generators.kubric_scenes.scene.shadows import turn_sun
-from generators.kubric_scenes.scene.surroundings import record as surroundings
-from generators.kubric_scenes.source import Kubric
-from generators.kubric_scenes.studio.cycles import gpu_name
-from generators.kubric_scenes.studio.studio import Studio
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
-from manifests.errors import WrongUse
-from shards.contracts import Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Json, Rejected
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
+from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
+from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
+from twinset.generators.kubric_scenes.change_proof import prove_change, prove_spot
+from twinset.generators.kubric_scenes.contrast_proof import prove_contrast
+from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
+from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
+from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
+from twinset.generators.kubric_scenes.scene.look import Look
+from twinset.generators.kubric_scenes.scene.panorama import turned_with_sun
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, View
+from twinset.generators.kubric_scenes.scene.shadows import turn_sun
+from twinset.generators.kubric_scenes.scene.surroundings import record as surroundings
+from twinset.generators.kubric_scenes.source import Kubric
+from twinset.generators.kubric_scenes.studio.cycles import gpu_name
+from twinset.generators.kubric_scenes.studio.studio import Studio
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Json, Rejected
 
 BACKGROUNDS = (".hdr", ".exr")
 BYSTANDER_VISIBLE = 0.4  # of its painted outline, which is fatter than what is thin; boxes prove that nothing hides it

@@ -16,9 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from generators.kubric_scenes.scene.camera import paint, project
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.parts import Drawn, Picture, Points, Quaternion, Relation, Size, Vector, View
+from twinset.generators.kubric_scenes.scene.camera import paint, project
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.parts import (
+    Drawn,
+    Picture,
+    Points,
+    Quaternion,
+    Relation,
+    Size,
+    Vector,
+    View,
+)
 
 FOOT = 0.2  # of the height of an outline, or of a thing
 MIN_VISIBLE = 0.55  # of a thing's outline

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from generators.kubric_scenes.scene.look import Look
-from generators.papers import EQBEN
-from manifests.errors import WrongUse
-from manifests.locations import PROCEDURAL, Location, procedural_assets_folder
-from manifests.source import Need, Place, Reference
-from shards.contracts import Context, Source
-from shards.media.media_folder import Media, MediaFolder
+from twinset.generators.kubric_scenes.scene.look import Look
+from twinset.generators.papers import EQBEN
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import PROCEDURAL, Location, procedural_assets_folder
+from twinset.manifests.source import Need, Place, Reference
+from twinset.shards.contracts import Context, Source
+from twinset.shards.media.media_folder import Media, MediaFolder
 
 if TYPE_CHECKING:
-    from generators.kubric_scenes.generator import KubricGenerator
+    from twinset.generators.kubric_scenes.generator import KubricGenerator
 
 DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
 
@@ -131,7 +131,7 @@ class Kubric(Source):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; draws the procedural assets where this machine does not have them yet."""
         if self.assets == PROCEDURAL:
-            from generators.builtin import procedural_assets
+            from twinset_demo import procedural_assets
 
             procedural_assets.ensure()
         elif "://" not in self.assets and not Path(self.assets).is_file():
@@ -143,7 +143,7 @@ class Kubric(Source):
 
     def open(self, context: Context) -> KubricGenerator:
         """As `Source.open`."""
-        from generators.kubric_scenes.generator import KubricGenerator
+        from twinset.generators.kubric_scenes.generator import KubricGenerator
 
         return KubricGenerator(self, context)
 

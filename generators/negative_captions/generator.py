@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from generators.negative_captions.changes import problem
-from generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
-from generators.negative_captions.rules.engine import negative
-from generators.negative_captions.rules.vocabulary import vocabulary
-from generators.negative_captions.source import NegativeCaptions
-from generators.scene_graphs.generator import ParsedCaptionGenerator
-from generators.scene_graphs.relations import BATCH, LIBRARIES
-from manifests.candidate import Candidate
-from manifests.canonical import generator_for
-from shards.kinds.samples import Rejected, TableRows
+from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
+from twinset.generators.negative_captions.rules.engine import negative
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.generators.scene_graphs.generator import ParsedCaptionGenerator
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import generator_for
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from generators.negative_captions.kinds import NegativeKind
+from twinset.generators.negative_captions.kinds import NegativeKind
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

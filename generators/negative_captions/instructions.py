@@ -14,13 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import manifests
-from generators.language_models.model import REFUSED, STOP, Answer, Message
-from generators.negative_captions.changes import nothing_kept, problem
-from generators.negative_captions.kinds import KINDS
-from generators.scene_graphs.captions import LONGEST_CAPTION
-from manifests.canonical import sha256_of_file
-from manifests.recipe.strict_yaml import load_yaml
+from twinset import manifests
+from twinset.generators.negative_captions.changes import nothing_kept, problem
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.scene_graphs.captions import LONGEST_CAPTION
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.models.language_models.model import REFUSED, STOP, Answer, Message
 
 FILE = Path(manifests.__file__).parent / "vocabularies/negative_prompts.yaml"
 

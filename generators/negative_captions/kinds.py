@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from generators.scene_graphs.captions import Caption
-from manifests.candidate import Candidate
-from manifests.canonical import identity_of, sample_key
-from shards.kinds.samples import TableRows
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.kinds.samples import TableRows
 
 
 @dataclass(frozen=True, slots=True)

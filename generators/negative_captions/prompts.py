@@ -8,15 +8,15 @@ from typing import ClassVar, Literal, cast
 
 import pyarrow as pa
 
-from generators.negative_captions.changes import formatted
-from generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from generators.negative_captions.replay import SUGARCREPE
-from generators.papers import BIVLC
-from manifests.candidate import Candidate
-from manifests.canonical import sample_key
-from manifests.source import StageName
-from shards.contracts import Context, Generator, Source
-from shards.kinds.samples import TableRows
+from twinset.generators.negative_captions.changes import formatted
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.papers import BIVLC
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.source import StageName
+from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.kinds.samples import TableRows
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
 

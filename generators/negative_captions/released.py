@@ -11,11 +11,11 @@ from typing import Any, TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotation_files import LONGEST_LINE, Skipped, read_json
-from generators.negative_captions.changes import CHANGE_REASONS, unchanged
-from generators.negative_captions.kinds import KINDS, NegativeKind
-from generators.scene_graphs.captions import LONGEST_CAPTION
-from manifests.errors import WrongUse
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped, read_json
+from twinset.generators.negative_captions.changes import CHANGE_REASONS, unchanged
+from twinset.generators.negative_captions.kinds import KINDS, NegativeKind
+from twinset.generators.scene_graphs.captions import LONGEST_CAPTION
+from twinset.manifests.errors import WrongUse
 
 #: Why a record is left out.
 REASONS = {

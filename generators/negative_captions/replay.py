@@ -9,18 +9,18 @@ from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import BeforeValidator, Field
 
-from generators.annotation_files import Skipped
-from generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from generators.negative_captions.released import REASONS, read_released, released_files
-from generators.papers import BIVLC
-from generators.scene_graphs.source import listed
-from manifests.candidate import Candidate
-from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from manifests.errors import WrongUse
-from manifests.locations import Location
-from manifests.source import Need, Place, Reference
-from shards.contracts import Context, Generator, LeftOut, Source
-from shards.kinds.samples import TableRows
+from twinset.generators.annotation_files import Skipped
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.negative_captions.released import REASONS, read_released, released_files
+from twinset.generators.papers import BIVLC
+from twinset.generators.scene_graphs.source import listed
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Need, Place, Reference
+from twinset.shards.contracts import Context, Generator, LeftOut, Source
+from twinset.shards.kinds.samples import TableRows
 
 SUGARCREPE = Reference(
     "SugarCrepe",

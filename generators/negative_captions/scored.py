@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from shards.kinds.text_pair import TEXT_SCORES
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 #: Columns of a table of scored negative captions.
 SCORED_COLUMNS = pa.schema([*COLUMNS, *(pa.field(name, pa.float64()) for name in TEXT_SCORES)])

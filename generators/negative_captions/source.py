@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
-from generators.language_models.settings import OpenAI, Transformers
-from generators.negative_captions.changes import CHANGE_REASONS
-from generators.negative_captions.graph_changes import GRAPH_REASONS
-from generators.negative_captions.instructions import ANSWER_REASONS
-from generators.papers import BIVLC
-from generators.scene_graphs.captions import CAPTION_REASONS
-from generators.scene_graphs.source import ParsedCaptions
-from shards.contracts import Context
-from shards.models.engines import EngineSettings, EngineSource
+from twinset.generators.negative_captions.changes import CHANGE_REASONS
+from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS
+from twinset.generators.negative_captions.instructions import ANSWER_REASONS
+from twinset.generators.papers import BIVLC
+from twinset.generators.scene_graphs.captions import CAPTION_REASONS
+from twinset.generators.scene_graphs.source import ParsedCaptions
+from twinset.models.engines import EngineSettings, EngineSource
+from twinset.models.language_models.settings import OpenAI, Transformers
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.negative_captions.generator import NegativeGenerator
-    from generators.negative_captions.written import WrittenGenerator
+    from twinset.generators.negative_captions.generator import NegativeGenerator
+    from twinset.generators.negative_captions.written import WrittenGenerator
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
@@ -79,10 +79,14 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
         """As `Source.open`."""
         if isinstance(self.engine, Rules):
-            from generators.negative_captions.generator import NegativeGenerator
+            from twinset.generators.negative_captions.generator import NegativeGenerator
 
             return NegativeGenerator(self, context)
-        from generators.negative_captions.written import CheckedGenerator, LocallyWrittenGenerator, WrittenGenerator
+        from twinset.generators.negative_captions.written import (
+            CheckedGenerator,
+            LocallyWrittenGenerator,
+            WrittenGenerator,
+        )
 
         if self.graph_check:
             return CheckedGenerator(self, context)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, cast
 
-from generators.language_models.model import LanguageModel, Request
-from generators.language_models.settings import LanguageModelSettings
-from generators.negative_captions.graph_changes import graph_of, things_changed
-from generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
-from generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
-from generators.negative_captions.source import NegativeCaptions
-from generators.scene_graphs.generator import CaptionGenerator, ParsedCaptionGenerator
-from generators.scene_graphs.relations import LIBRARIES
-from manifests.candidate import Candidate
-from manifests.canonical import generator_for
-from shards.contracts import Context
-from shards.kinds.samples import Rejected, TableRows
-from shards.models.engines import EngineGenerator
+from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
+from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
+from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.generators.scene_graphs.generator import CaptionGenerator, ParsedCaptionGenerator
+from twinset.generators.scene_graphs.relations import LIBRARIES
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import generator_for
+from twinset.models.engines import EngineGenerator
+from twinset.models.language_models.model import LanguageModel, Request
+from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):

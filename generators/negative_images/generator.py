@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from generators.negative_images.source import NEGATIVE, NegativeImages
-from generators.text_to_image.engine import Drawn, Request, TextToImage
-from manifests.candidate import Candidate
-from manifests.canonical import digest, generator_for, identity_of, sample_key
-from shards.contracts import Context, LeftOut
-from shards.kinds.samples import Frame, Json, Rejected, Source
-from shards.kinds.text_pair import TextPair
-from shards.models.engines import EngineGenerator
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.negative_images.source import NEGATIVE, NegativeImages
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest, generator_for, identity_of, sample_key
+from twinset.models.engines import EngineGenerator
+from twinset.models.image_engine import Drawn, Request, TextToImage
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.kinds.samples import Frame, Json, Rejected, Source
+from twinset.shards.kinds.text_pair import TextPair
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from generators.negative_captions.prompts import SUFFIX
-from generators.papers import BIVLC
-from generators.text_to_image.engine import ImageEngineSettings
-from generators.text_to_image.settings import ENGINES, ImageEngine
-from manifests.source import Reference, StageName
-from shards.contracts import Context
-from shards.models.engines import EngineSource
+from twinset.generators.negative_captions.prompts import SUFFIX
+from twinset.generators.papers import BIVLC
+from twinset.manifests.source import Reference, StageName
+from twinset.models.engines import EngineSource
+from twinset.models.image_engine import ImageEngineSettings
+from twinset.models.image_engines import ENGINES, ImageEngine
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.negative_images.generator import NegativeImageGenerator
+    from twinset.generators.negative_images.generator import NegativeImageGenerator
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
@@ -84,7 +84,7 @@ class NegativeImages(EngineSource):
 
     def open(self, context: Context) -> NegativeImageGenerator:
         """As `Source.open`."""
-        from generators.negative_images.generator import NegativeImageGenerator
+        from twinset.generators.negative_images.generator import NegativeImageGenerator
 
         return NegativeImageGenerator(self, context)
 

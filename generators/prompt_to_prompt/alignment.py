@@ -24,7 +24,7 @@ from typing import Literal
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.edits import Edit, EditError, occurrences
+from twinset.generators.prompt_to_prompt.edits import Edit, EditError, occurrences
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import torch
 from diffusers import UNet2DConditionModel
 from torch.nn.functional import scaled_dot_product_attention
 
-from generators.prompt_to_prompt.alignment import Step
-from generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.generators.prompt_to_prompt.alignment import Step
+from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
 
 
 class Injection:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 
 class EditError(WrongUse):

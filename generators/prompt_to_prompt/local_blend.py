@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch.nn.functional import interpolate, max_pool2d
 
-from generators.prompt_to_prompt.alignment import Alignment, Step
-from generators.prompt_to_prompt.edits import Edit
+from twinset.generators.prompt_to_prompt.alignment import Alignment, Step
+from twinset.generators.prompt_to_prompt.edits import Edit
 
 THRESHOLD = 0.3  # of a map's greatest value
 START = 0.2  # of the steps, before which attention is too vague to cut at

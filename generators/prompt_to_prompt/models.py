@@ -1,4 +1,4 @@
-"""Pipelines of prompt-to-prompt from text-to-image models (`generators.text_to_image.diffusion.models`)."""
+"""Pipelines of prompt-to-prompt from text-to-image models (`models.diffusion.models`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal
 import torch
 from diffusers import DDIMScheduler, DPMSolverMultistepScheduler
 
-from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
-from generators.text_to_image.diffusion.models import load_parts, scheduler_config
-from shards.models.loading import loading
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+from twinset.models.diffusion.models import load_parts, scheduler_config
+from twinset.models.loading import loading
 
 SchedulerName = Literal["ddim", "dpm-solver++"]
 

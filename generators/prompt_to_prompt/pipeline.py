@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import Alignment, Schedule, align
-from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
-from generators.prompt_to_prompt.edits import Edit, EditError
-from generators.prompt_to_prompt.local_blend import LocalBlend
-from generators.text_to_image.diffusion.decoding import unscaled
-from generators.text_to_image.diffusion.text import embedded
+from twinset.generators.prompt_to_prompt.alignment import Alignment, Schedule, align
+from twinset.generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
+from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.models.diffusion.decoding import unscaled
+from twinset.models.diffusion.text import embedded
 
 MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet

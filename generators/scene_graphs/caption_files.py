@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.annotation_files import Skipped, lines, read_json
-from generators.annotation_files import read_json_lines as read_values
-from generators.scene_graphs.captions import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
-from manifests.errors import WrongUse
-from shards.storage.tar_members import HEADER_ERRORS
+from twinset.generators.annotation_files import Skipped, lines, read_json
+from twinset.generators.annotation_files import read_json_lines as read_values
+from twinset.generators.scene_graphs.captions import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.tar_members import HEADER_ERRORS
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
 
-from generators.annotation_files import lines
-from generators.scene_graphs.caption_files import (
+from twinset.generators.annotation_files import lines
+from twinset.generators.scene_graphs.caption_files import (
     FLICKR_ID,
     read_coco,
     read_flickr_tokens,
@@ -19,9 +19,9 @@ from generators.scene_graphs.caption_files import (
     read_parquet_files,
     read_tsv,
 )
-from generators.scene_graphs.captions import Caption, Read
-from manifests.canonical import digest, sha256_of_file
-from manifests.errors import WrongUse
+from twinset.generators.scene_graphs.captions import Caption, Read
+from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.errors import WrongUse
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {

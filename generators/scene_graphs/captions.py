@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.annotation_files import LINE_REASONS, Skipped
+from twinset.generators.annotation_files import LINE_REASONS, Skipped
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 

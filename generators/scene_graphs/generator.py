@@ -9,19 +9,19 @@ from typing import ClassVar, TypeVar, cast
 
 import pyarrow as pa
 
-from generators.scene_graphs.caption_sources import CaptionSources
-from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.grammar import Grammar
-from generators.scene_graphs.photos import photo_of
-from generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
-from generators.scene_graphs.source import ParsedCaptions, SceneGraphs
-from manifests.candidate import Candidate
-from manifests.canonical import identity_of, sample_key
-from manifests.errors import WrongUse
-from manifests.repeated_ids import Ids
-from shards.contracts import Generator, LeftOut
-from shards.kinds.samples import Rejected, TableRows
-from shards.models.spacy_pipelines import Pipeline, find_pipeline
+from twinset.generators.scene_graphs.caption_sources import CaptionSources
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.grammar import Grammar
+from twinset.generators.scene_graphs.photos import photo_of
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
+from twinset.generators.scene_graphs.source import ParsedCaptions, SceneGraphs
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.repeated_ids import Ids
+from twinset.models.spacy_pipelines import Pipeline, find_pipeline
+from twinset.shards.contracts import Generator, LeftOut
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 TEXTS = ("caption_id", "image_id", "caption", "image")
 WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]

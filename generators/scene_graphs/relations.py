@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from generators.scene_graphs.grammar import Grammar, grammar_of
-from manifests.errors import WrongUse
-from shards.models import spacy_pipelines
-from shards.models.spacy_pipelines import REMEDY, Pipeline, import_spacy_alone
+from twinset.generators.scene_graphs.grammar import Grammar, grammar_of
+from twinset.manifests.errors import WrongUse
+from twinset.models import spacy_pipelines
+from twinset.models.spacy_pipelines import REMEDY, Pipeline, import_spacy_alone
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from generators.papers import GENECIS
-from generators.scene_graphs.captions import CAPTION_REASONS
-from generators.scene_graphs.relations import LIBRARIES
-from manifests.errors import WrongUse
-from manifests.locations import Location
-from manifests.source import Need, Place, Reference
-from shards.contracts import Context, Source
-from shards.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline
+from twinset.generators.papers import GENECIS
+from twinset.generators.scene_graphs.captions import CAPTION_REASONS
+from twinset.generators.scene_graphs.relations import LIBRARIES
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Need, Place, Reference
+from twinset.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline
+from twinset.shards.contracts import Context, Source
 
 if TYPE_CHECKING:
-    from generators.scene_graphs.generator import SceneGraphGenerator
+    from twinset.generators.scene_graphs.generator import SceneGraphGenerator
 
 
 def listed(value: Any) -> Any:
@@ -47,7 +47,7 @@ class ParsedCaptions(Source):
         """As `Source.check_inputs`; also what kind of captions there are, and whether the parser is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from generators.scene_graphs.caption_sources import CaptionSources
+            from twinset.generators.scene_graphs.caption_sources import CaptionSources
 
             try:
                 CaptionSources(self.captions)
@@ -93,6 +93,6 @@ class SceneGraphs(ParsedCaptions):
 
     def open(self, context: Context) -> SceneGraphGenerator:
         """As `Source.open`."""
-        from generators.scene_graphs.generator import SceneGraphGenerator
+        from twinset.generators.scene_graphs.generator import SceneGraphGenerator
 
         return SceneGraphGenerator(self, context)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from generators.decisions.source import Decisions
-from generators.papers import EQBEN
-from manifests.source import Reference, SourceSettings, StageName
-from shards.contracts import Context
+from twinset.generators.decisions.source import Decisions
+from twinset.generators.papers import EQBEN
+from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.shards.contracts import Context
 
 if TYPE_CHECKING:
-    from generators.screened_pairs.screening import PairScreeningGenerator
+    from twinset.generators.screened_pairs.screening import PairScreeningGenerator
 
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
 
@@ -37,6 +37,6 @@ class PairScreening(Decisions):
 
     def open(self, context: Context) -> PairScreeningGenerator:
         """As `shards.contracts.Source.open`."""
-        from generators.screened_pairs.screening import PairScreeningGenerator
+        from twinset.generators.screened_pairs.screening import PairScreeningGenerator
 
         return PairScreeningGenerator(self, context)

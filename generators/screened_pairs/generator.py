@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from generators.decisions.report import read_report
-from generators.screened_pairs.screening import DUPLICATE, HASHED, IMAGES, PAIR_COLUMNS, twins
-from generators.screened_pairs.source import REPORT, ScreenedPairs
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, digest
-from manifests.errors import WrongUse
-from shards.contracts import Generator, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.kind import Copy, Stored
-from shards.kinds.pair import CopiedPair, PairRecord
-from shards.kinds.samples import Rejected, Source
-from shards.storage.tar_reader import BrokenTar
+from twinset.generators.decisions.report import read_report
+from twinset.generators.screened_pairs.screening import DUPLICATE, HASHED, IMAGES, PAIR_COLUMNS, twins
+from twinset.generators.screened_pairs.source import REPORT, ScreenedPairs
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Generator, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.kind import Copy, Stored
+from twinset.shards.kinds.pair import CopiedPair, PairRecord
+from twinset.shards.kinds.samples import Rejected, Source
+from twinset.shards.storage.tar_reader import BrokenTar
 
 UNDECIDED = "undecided"
 SLICE = 4096  # pairs that are Python objects at a time

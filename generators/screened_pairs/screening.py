@@ -7,13 +7,13 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.questions.keep_pair import KEEP, KeepPair
-from generators.decisions.task import TaskCandidate
-from generators.screened_pairs.asking import PairScreening
-from manifests.canonical import identity_of, sample_key
-from shards.contracts import LeftOut
-from shards.earlier import Earlier
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.questions.keep_pair import KEEP, KeepPair
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.screened_pairs.asking import PairScreening
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.contracts import LeftOut
+from twinset.shards.earlier import Earlier
 
 IMAGES = ("image0", "image1")
 PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from generators.decisions.questions.keep_pair import DROP, KeepPair
-from generators.screened_pairs.asking import SCREENED_OUT
-from manifests.markdown import table
-from manifests.source import Reference, SourceSettings, StageName
-from shards.contracts import Context, Source
+from twinset.generators.decisions.questions.keep_pair import DROP, KeepPair
+from twinset.generators.screened_pairs.asking import SCREENED_OUT
+from twinset.manifests.markdown import table
+from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.shards.contracts import Context, Source
 
 if TYPE_CHECKING:
-    from generators.screened_pairs.generator import ScreenedPairGenerator
+    from twinset.generators.screened_pairs.generator import ScreenedPairGenerator
 
 REPORT = "screening.json"
 
@@ -73,6 +73,6 @@ class ScreenedPairs(Source):
 
     def open(self, context: Context) -> ScreenedPairGenerator:
         """As `shards.contracts.Source.open`."""
-        from generators.screened_pairs.generator import ScreenedPairGenerator
+        from twinset.generators.screened_pairs.generator import ScreenedPairGenerator
 
         return ScreenedPairGenerator(self, context)

@@ -11,17 +11,17 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from generators.negative_captions.prompts import prompt_of
-from generators.negative_captions.scored import SCORED_COLUMNS, ScoredCaption, scores_of
-from generators.selection.report import reports_of
-from generators.selection.rules import Step, select
-from generators.selection.scored import Scored, load_scored
-from generators.selection.source import SelectedNegatives
-from manifests.candidate import Candidate
-from manifests.canonical import sample_key
-from shards.contracts import EXAMPLES, Generator, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.samples import TableRows
+from twinset.generators.negative_captions.prompts import prompt_of
+from twinset.generators.negative_captions.scored import SCORED_COLUMNS, ScoredCaption, scores_of
+from twinset.generators.selection.report import reports_of
+from twinset.generators.selection.rules import Step, select
+from twinset.generators.selection.scored import Scored, load_scored
+from twinset.generators.selection.source import SelectedNegatives
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sample_key
+from twinset.shards.contracts import EXAMPLES, Generator, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import TableRows
 
 
 class SelectionGenerator(Generator[SelectedNegatives]):

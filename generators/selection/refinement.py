@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json, mixed
+from twinset.manifests.canonical import canonical_json, mixed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from generators.blind_attacks import ALL, SignCounts, attack_table
-from generators.selection.refinement import AXES, Bools
-from generators.selection.source import ATTACKS, FUNNEL, GAPS, PICTURE, SelectedNegatives
-from manifests.canonical import canonical_json
-from manifests.markdown import cell, table
-from manifests.panels import Panels, Steps
+from twinset.generators.blind_attacks import ALL, SignCounts, attack_table
+from twinset.generators.selection.refinement import AXES, Bools
+from twinset.generators.selection.source import ATTACKS, FUNNEL, GAPS, PICTURE, SelectedNegatives
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.markdown import cell, table
+from twinset.manifests.panels import Panels, Steps
 
 if TYPE_CHECKING:
-    from generators.selection.rules import Step
-    from generators.selection.scored import Scored
+    from twinset.generators.selection.rules import Step
+    from twinset.generators.selection.scored import Scored
 
 BINS = 100  # of a histogram of gaps
 MOST_WORDS = 20  # gaps in words that are told apart in a histogram

@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.selection.refinement import AXES, Bools, Floats, ranks_of, refined
-from generators.selection.scored import Scored
-from generators.selection.source import SelectedNegatives
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
+from twinset.generators.selection.refinement import AXES, Bools, Floats, ranks_of, refined
+from twinset.generators.selection.scored import Scored
+from twinset.generators.selection.source import SelectedNegatives
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 
 @dataclass(frozen=True, slots=True)

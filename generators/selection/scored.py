@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.blind_attacks import COLUMNS, SCORERS, kinds_of, length_gaps, numbers_of, score_gaps
-from generators.negative_captions.kinds import KINDS
-from generators.selection.refinement import Bools, Floats
-from generators.selection.source import SelectedNegatives, remedy
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
+from twinset.generators.blind_attacks import COLUMNS, SCORERS, kinds_of, length_gaps, numbers_of, score_gaps
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.selection.refinement import Bools, Floats
+from twinset.generators.selection.source import SelectedNegatives, remedy
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from generators.negative_captions.prompts import SUFFIX
-from generators.negative_captions.replay import SUGARCREPE
-from generators.papers import BIVLC
-from manifests.panels import Panels
-from manifests.source import SourceSettings, StageName
-from shards.contracts import Context, Source
+from twinset.generators.negative_captions.prompts import SUFFIX
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.papers import BIVLC
+from twinset.manifests.panels import Panels
+from twinset.manifests.source import SourceSettings, StageName
+from twinset.shards.contracts import Context, Source
 
 if TYPE_CHECKING:
-    from generators.selection.generator import SelectionGenerator
+    from twinset.generators.selection.generator import SelectionGenerator
 
 FUNNEL, GAPS, ATTACKS, PICTURE = "funnel.json", "gaps.json", "attacks.json", "gaps.png"
 Scorer = Literal["vera", "cola", "lm"]
@@ -117,18 +117,18 @@ class SelectedNegatives(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""
-        from generators.selection.report import how_selected
+        from twinset.generators.selection.report import how_selected
 
         return how_selected(self, reports)
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
         """As `SourceSettings.panels`: gaps before and after refinement."""
-        from generators.selection.report import gap_panels
+        from twinset.generators.selection.report import gap_panels
 
         return {PICTURE: gap_panels(reports[GAPS])} if GAPS in reports else {}
 
     def open(self, context: Context) -> SelectionGenerator:
         """As `Source.open`."""
-        from generators.selection.generator import SelectionGenerator
+        from twinset.generators.selection.generator import SelectionGenerator
 
         return SelectionGenerator(self, context)

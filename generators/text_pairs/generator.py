@@ -13,17 +13,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from generators.image_files import ImageFiles, UnusableImage
-from generators.negative_captions.kinds import COLUMNS
-from generators.negative_captions.scored import ScoredCaption, scores_of
-from generators.text_pairs.source import TextPairs
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, sample_key
-from manifests.errors import WrongUse
-from shards.contracts import Context, Generator, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.samples import Frame, Rejected
-from shards.kinds.text_pair import TEXT_SCORES, TextPair
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.negative_captions.scored import ScoredCaption, scores_of
+from twinset.generators.text_pairs.source import TextPairs
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Frame, Rejected
+from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 
 BLOCK = 100_000  # rows that are put in order together
 SLICE = 10_000  # rows that are Python objects at a time

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.media_sources import IMAGE_REASONS
-from generators.negative_captions.replay import SUGARCREPE
-from generators.papers import BIVLC
-from manifests.locations import Location
-from manifests.source import Place, StageName
-from shards.contracts import Context, Source
-from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import Media
+from twinset.generators.media_sources import IMAGE_REASONS
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.papers import BIVLC
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Place, StageName
+from twinset.shards.contracts import Context, Source
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import Media
 
 if TYPE_CHECKING:
-    from generators.text_pairs.generator import TextPairGenerator
+    from twinset.generators.text_pairs.generator import TextPairGenerator
 
 
 class TextPairs(Source):
@@ -68,6 +68,6 @@ class TextPairs(Source):
 
     def open(self, context: Context) -> TextPairGenerator:
         """As `Source.open`."""
-        from generators.text_pairs.generator import TextPairGenerator
+        from twinset.generators.text_pairs.generator import TextPairGenerator
 
         return TextPairGenerator(self, context)

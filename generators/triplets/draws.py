@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json, mixed
+from twinset.manifests.canonical import canonical_json, mixed
 
 U64 = NDArray[np.uint64]
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
-from generators.scene_graphs.grammar import PLURAL, SINGULAR
-from generators.triplets.captions.spoken import Spoken
-from generators.triplets.columns import Bools, Codes
-from generators.triplets.predicates import PLACING
-from shards.earlier import Earlier
+from twinset.generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
+from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR
+from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.columns import Bools, Codes
+from twinset.generators.triplets.predicates import PLACING
+from twinset.shards.earlier import Earlier
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
 PREDICATE = "predicate"

@@ -11,23 +11,23 @@ from typing import cast
 
 import numpy as np
 
-from generators.image_files import ImageFiles, UnusableImage
-from generators.triplets.captions.concepts import concepts
-from generators.triplets.columns import NONE
-from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations, load_relations
-from generators.triplets.mining import Miner
-from generators.triplets.pool import Pool
-from generators.triplets.ratings import load_ratings
-from generators.triplets.report import make_report
-from generators.triplets.source import MINING, Triplets
-from manifests.candidate import Candidate
-from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from manifests.errors import WrongUse
-from shards.contracts import Context, Generator, LeftOut
-from shards.earlier import Earlier
-from shards.kinds.samples import Frame, Json, Rejected
-from shards.kinds.triplet import PARTS, Triplet
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.generators.triplets.captions.concepts import concepts
+from twinset.generators.triplets.columns import NONE
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.graphs import Relations, load_relations
+from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.ratings import load_ratings
+from twinset.generators.triplets.report import make_report
+from twinset.generators.triplets.source import MINING, Triplets
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Frame, Json, Rejected
+from twinset.shards.kinds.triplet import PARTS, Triplet
 
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 

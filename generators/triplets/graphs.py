@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from generators.scene_graphs.generator import TEXTS
-from generators.triplets.columns import NONE, Codes, distinct
-from generators.triplets.facts import COLUMNS, FactColumns, Facts
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
+from twinset.generators.scene_graphs.generator import TEXTS
+from twinset.generators.triplets.columns import NONE, Codes, distinct
+from twinset.generators.triplets.facts import COLUMNS, FactColumns, Facts
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate", "predicate_lemma")
 

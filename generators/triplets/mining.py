@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.columns import NONE, Codes, Floats
-from generators.triplets.draws import Draws
-from generators.triplets.pool import Pool
-from generators.triplets.proposals import nothing
-from generators.triplets.published import PublishedRules
-from generators.triplets.strict import StrictRules
-from manifests.errors import WrongUse
+from twinset.generators.triplets.columns import NONE, Codes, Floats
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.proposals import nothing
+from twinset.generators.triplets.published import PublishedRules
+from twinset.generators.triplets.strict import StrictRules
+from twinset.manifests.errors import WrongUse
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
 BATCH = 1 << 16  # attempts held at once

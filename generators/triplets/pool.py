@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.columns import Bools, Codes, Floats, distinct
-from generators.triplets.facts import Facts
-from generators.triplets.graphs import Relations
-from generators.triplets.ratings import Ratings, Rules
-from generators.triplets.relation_rules import strict_steps, supported
-from manifests.errors import WrongUse
+from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct
+from twinset.generators.triplets.facts import Facts
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.relation_rules import strict_steps, supported
+from twinset.manifests.errors import WrongUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.columns import Bools, Codes, Floats
-from generators.triplets.draws import U64, below, uniform
-from generators.triplets.pool import Pool, funnel
-from manifests.errors import WrongUse
+from twinset.generators.triplets.columns import Bools, Codes, Floats
+from twinset.generators.triplets.draws import U64, below, uniform
+from twinset.generators.triplets.pool import Pool, funnel
+from twinset.manifests.errors import WrongUse
 
 SLACK = 1e-6  # of a sum of ratings: sums that come so close are left to the exact test
 HALF, SPAN = 32.0, 64.0  # sums of ratings lie between -HALF and HALF

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.triplets.columns import Floats
-from generators.triplets.draws import U64, below, uniform
-from generators.triplets.pool import Pool
-from generators.triplets.proposals import Proposals, References
+from twinset.generators.triplets.columns import Floats
+from twinset.generators.triplets.draws import U64, below, uniform
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.proposals import Proposals, References
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 WORDS = 6

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.annotation_files import BYTE_ORDER_MARK
-from manifests.errors import WrongUse
+from twinset.generators.annotation_files import BYTE_ORDER_MARK
+from twinset.manifests.errors import WrongUse
 
 Rules = Literal["strict", "published"]
 

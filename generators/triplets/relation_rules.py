@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from generators.triplets.columns import Bools, Codes, distinct
-from generators.triplets.facts import Facts
-from generators.triplets.graphs import Relations
-from generators.triplets.predicates import DIRECTIONS, NOWHERE, OBJECTLESS, OWNING, PHRASES, STATES, UNVERBS
+from twinset.generators.triplets.columns import Bools, Codes, distinct
+from twinset.generators.triplets.facts import Facts
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.predicates import DIRECTIONS, NOWHERE, OBJECTLESS, OWNING, PHRASES, STATES, UNVERBS
 
 
 def _words(text: str) -> frozenset[str]:

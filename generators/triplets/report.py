@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from generators.triplets.captions.mentions import SEVERAL
-from generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
-from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations
-from generators.triplets.mining import Miner, TripletTable
-from generators.triplets.pool import Pool, funnel, rate
-from generators.triplets.ratings import Ratings, Rules
-from generators.triplets.source import Triplets
-from generators.triplets.strict import StrictRules
-from manifests.errors import WrongUse
-from manifests.receipt import Model
+from twinset.generators.triplets.captions.mentions import SEVERAL
+from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.mining import Miner, TripletTable
+from twinset.generators.triplets.pool import Pool, funnel, rate
+from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.source import Triplets
+from twinset.generators.triplets.strict import StrictRules
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.receipt import Model
 
 SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.media_sources import IMAGE_REASONS, SAME_IMAGE
-from generators.papers import GENECIS
-from manifests.errors import WrongUse
-from manifests.locations import Location
-from manifests.markdown import plain, short, table
-from manifests.source import Need, Place, Reference, StageName
-from shards.contracts import Context, Source
-from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import Media
+from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.papers import GENECIS
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
+from twinset.manifests.markdown import plain, short, table
+from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.shards.contracts import Context, Source
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import Media
 
 if TYPE_CHECKING:
-    from generators.triplets.generator import TripletGenerator
+    from twinset.generators.triplets.generator import TripletGenerator
 
 MINING = "mining.json"
 OVERWRITTEN, FREQUENT = 5, 8  # words that the card names
@@ -110,7 +110,7 @@ class Triplets(Source):
         """As `Source.check_inputs`; also the form of the ratings, and whether what makes plurals is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from generators.triplets.ratings import load_ratings, with_plurals
+            from twinset.generators.triplets.ratings import load_ratings, with_plurals
 
             try:
                 load_ratings(self.concreteness, "strict")
@@ -120,7 +120,7 @@ class Triplets(Source):
 
     def open(self, context: Context) -> TripletGenerator:
         """As `Source.open`."""
-        from generators.triplets.generator import TripletGenerator
+        from twinset.generators.triplets.generator import TripletGenerator
 
         return TripletGenerator(self, context)
 

@@ -18,12 +18,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.captions.mentions import RELIABLE
-from generators.triplets.columns import NONE, Bools, Codes, Floats
-from generators.triplets.draws import U64, below
-from generators.triplets.pool import Pool
-from generators.triplets.proposals import NEVER, Proposals, References, nothing
-from manifests.errors import WrongUse
+from twinset.generators.triplets.captions.mentions import RELIABLE
+from twinset.generators.triplets.columns import NONE, Bools, Codes, Floats
+from twinset.generators.triplets.draws import U64, below
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.proposals import NEVER, Proposals, References, nothing
+from twinset.manifests.errors import WrongUse
 
 WORDS = 4
 Rule = Callable[[NDArray[np.int64]], Bools]

@@ -11,19 +11,19 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
-from generators.video import safe_pickle
-from generators.video.frame_pairs import (
+from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
+from twinset.generators.video import safe_pickle
+from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     Addressing,
     FramePairCandidate,
     FramePairGenerator,
     FramePairSource,
 )
-from generators.video.relation_captions import captions, official, relation
-from manifests.errors import WrongUse
-from manifests.source import Reference
-from shards.contracts import Context, LeftOut
+from twinset.generators.video.relation_captions import captions, official, relation
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Reference
+from twinset.shards.contracts import Context, LeftOut
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")

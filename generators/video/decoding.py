@@ -15,9 +15,9 @@ from av.video.frame import PictureType
 from av.video.reformatter import Interpolation
 from numpy.typing import NDArray
 
-from generators.video.container.packets import PacketTable
-from generators.video.container.video_file import PlacedPacket, VideoFile
-from shards.kinds.samples import Pixels
+from twinset.generators.video.container.packets import PacketTable
+from twinset.generators.video.container.video_file import PlacedPacket, VideoFile
+from twinset.shards.kinds.samples import Pixels
 
 # Decoders that leave out frames to which no other refers, packet by packet, without touching the rest.
 SKIPS_NON_REFERENCE = frozenset({"h264", "hevc", "vp9"})

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from PIL import Image
 
-from generators.image_files import UnusableImage, rgb
-from generators.video.container.video_file import MAX_PIXELS, BrokenMedia
-from generators.video.frame_pairs import Addressing, FramePairCandidate
-from generators.video.frames import read_frames
-from manifests.canonical import sha256_of_file
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Rejected, Source
-from shards.media.media_folder import EscapesRoot, MediaFolder
+from twinset.generators.image_files import UnusableImage, rgb
+from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
+from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
+from twinset.generators.video.frames import read_frames
+from twinset.manifests.canonical import sha256_of_file
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
 # A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
 _Outcome = tuple[Frame, int] | UnusableImage

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
-from generators.annotation_files import is_media_name, refuse_unusable
-from generators.media_sources import VideoFolderSource
-from generators.papers import EQBEN
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
-from shards.contracts import Context, Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Rejected
-from shards.media.media_folder import MediaFolder
+from twinset.generators.annotation_files import is_media_name, refuse_unusable
+from twinset.generators.media_sources import VideoFolderSource
+from twinset.generators.papers import EQBEN
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from twinset.shards.contracts import Context, Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.media.media_folder import MediaFolder
 
 Addressing = Literal["seconds", "numbers", "dump"]
 
@@ -83,7 +83,7 @@ class FramePairGenerator(Generator[S]):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their frames (`generators.video.frame_making.make_pairs`)."""
-        from generators.video.frame_making import make_pairs  # decodes with av
+        from twinset.generators.video.frame_making import make_pairs  # decodes with av
 
         return make_pairs(cast(Sequence[FramePairCandidate], candidates), self.media, self.addressing())
 

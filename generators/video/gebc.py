@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from generators.annotation_files import read_json, seconds
-from generators.video.frame_pairs import (
+from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     NEAREST,
     WORDING,
@@ -19,10 +19,10 @@ from generators.video.frame_pairs import (
     FramePairGenerator,
     FramePairSource,
 )
-from generators.video.sentences import as_sentence
-from manifests.errors import WrongUse
-from manifests.source import Reference
-from shards.contracts import Context, LeftOut
+from twinset.generators.video.sentences import as_sentence
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Reference
+from twinset.shards.contracts import Context, LeftOut
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")

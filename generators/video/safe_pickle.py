@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.annotation_files import read_bytes
-from manifests.errors import WrongUse
+from twinset.generators.annotation_files import read_bytes
+from twinset.manifests.errors import WrongUse
 
 # Operations that make objects of classes or reach outside the file; plain data needs none of them.
 BARRED = {

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
-from generators.annotation_files import read_json, seconds
-from generators.video.frame_pairs import (
+from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     NEAREST,
     WORDING,
@@ -16,10 +16,10 @@ from generators.video.frame_pairs import (
     FramePairGenerator,
     FramePairSource,
 )
-from generators.video.sentences import as_sentence
-from manifests.errors import WrongUse
-from manifests.source import Reference
-from shards.contracts import Context, LeftOut
+from twinset.generators.video.sentences import as_sentence
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Reference
+from twinset.shards.contracts import Context, LeftOut
 
 
 class YouCook2(FramePairSource):

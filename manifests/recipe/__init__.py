@@ -1,7 +1,7 @@
 """Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
 
-from manifests.recipe.loading import InvalidRecipe, load_recipe, parse_recipe, recipe_from_json, shipped_recipes
-from manifests.recipe.models import STAGES, SUBSET_NAME, Encoding, Recipe, Subset, content_of
+from twinset.manifests.recipe.loading import InvalidRecipe, load_recipe, parse_recipe, recipe_from_json, shipped_recipes
+from twinset.manifests.recipe.models import STAGES, SUBSET_NAME, Encoding, Recipe, Subset, content_of
 
 __all__ = [
     "STAGES",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from manifests.errors import WrongUse
-from manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
-from manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
-from manifests.recipe.references import dereferenced
-from manifests.recipe.screening import SCREENING, as_written, expanded
-from manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
+from twinset.manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
+from twinset.manifests.recipe.references import dereferenced
+from twinset.manifests.recipe.screening import SCREENING, as_written, expanded
+from twinset.manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
 
@@ -34,9 +35,14 @@ class InvalidRecipe(WrongUse, ValueError):
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 
-def shipped_recipes() -> list[str]:
-    """Names of the recipes that come with twinset."""
-    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+def shipped_recipes() -> dict[str, Path]:
+    """Recipes by name: those that come with twinset, and those of installed packages.
+
+    An entry point of the group ``twinset.recipes`` gives the folder that holds ``NAME.yaml``.
+    """
+    found = {one.name: one for one in entry_points(group="twinset.recipes")}
+    brought = {name: Path(point.load()) / f"{name}.yaml" for name, point in found.items()}
+    return dict(sorted({**brought, **{path.stem: path for path in SHIPPED.glob("*.yaml")}}.items()))
 
 
 def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
@@ -90,13 +96,13 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:
-    shipped = SHIPPED / f"{recipe}.yaml"
-    if recipe in shipped_recipes():
-        return shipped, Path.cwd()
+    shipped = shipped_recipes()
+    if recipe in shipped:
+        return shipped[recipe], Path.cwd()
     path = Path(recipe)
     if path.is_file():
         return path, path.absolute().parent
-    raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped_recipes())}, or the path of a YAML file")
+    raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped)}, or the path of a YAML file")
 
 
 def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem: ErrorDetails) -> str:

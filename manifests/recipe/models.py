@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from manifests.candidate import SPLIT
-from manifests.errors import WrongUse
-from manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from manifests.source import FilterSettings, Pool, Settings, SourceSettings
+from twinset.manifests.candidate import SPLIT
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
+from twinset.manifests.source import FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published

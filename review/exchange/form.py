@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from generators.decisions.answers import Answer
-from generators.decisions.pictures import Picture
-from review.tasks import ReviewTask
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.pictures import Picture
+from twinset.review.tasks import ReviewTask
 
 
 @dataclass(frozen=True, slots=True)

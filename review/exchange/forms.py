@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from manifests.errors import WrongUse
-from review.exchange.form import Form
-from review.exchange.label_studio import LabelStudio
-from review.exchange.parquet import Parquet
-from review.exchange.prolific import Prolific
+from twinset.manifests.errors import WrongUse
+from twinset.review.exchange.form import Form
+from twinset.review.exchange.label_studio import LabelStudio
+from twinset.review.exchange.parquet import Parquet
+from twinset.review.exchange.prolific import Prolific
 
 FORMS: Mapping[str, Form] = {one.name: one for one in (Parquet(), LabelStudio(), Prolific())}
 

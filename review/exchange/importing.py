@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from generators.decisions.answers import NAME, Answer, is_position, is_time
-from manifests.errors import WrongUse
-from review.access import ADMIN
-from review.exchange.form import Row
-from review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
-from review.tasks import ReviewStage, ReviewTask
+from twinset.generators.decisions.answers import NAME, Answer, is_position, is_time
+from twinset.manifests.errors import WrongUse
+from twinset.review.access import ADMIN
+from twinset.review.exchange.form import Row
+from twinset.review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
+from twinset.review.tasks import ReviewStage, ReviewTask
 
 NAMED = 20  # problems that are named
 

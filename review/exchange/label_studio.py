@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from generators.decisions.answers import Answer, to_row
-from generators.decisions.pictures import Picture
-from generators.decisions.question import Option
-from manifests.errors import WrongUse
-from review.exchange.form import Form, Row
-from review.showing import NO_POSITION, shown_options
-from review.tasks import ReviewTask
-from shards.storage.whole_file import whole_file, write_text
+from twinset.generators.decisions.answers import Answer, to_row
+from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.question import Option
+from twinset.manifests.errors import WrongUse
+from twinset.review.exchange.form import Form, Row
+from twinset.review.showing import NO_POSITION, shown_options
+from twinset.review.tasks import ReviewTask
+from twinset.shards.storage.whole_file import whole_file, write_text
 
 CONTROL, REASON, OBJECT = "answer", "reason", "title"  # names of the tags that results refer to
 EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: that of this name

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from generators.decisions.answers import COLUMNS, Answer, table_of
-from generators.decisions.pictures import Picture
-from manifests.errors import WrongUse
-from manifests.parquet import parquet_columns, parquet_rows
-from review.exchange.form import Form, Row
-from review.tasks import ReviewTask
-from shards.storage.whole_file import whole_file
+from twinset.generators.decisions.answers import COLUMNS, Answer, table_of
+from twinset.generators.decisions.pictures import Picture
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.parquet import parquet_columns, parquet_rows
+from twinset.review.exchange.form import Form, Row
+from twinset.review.tasks import ReviewTask
+from twinset.shards.storage.whole_file import whole_file
 
 
 class Parquet(Form):

@@ -7,12 +7,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from generators.decisions.answers import COLUMNS, Answer, to_row
-from generators.decisions.pictures import Picture
-from manifests.errors import WrongUse
-from review.exchange.form import Form, Row
-from review.tasks import ReviewTask
-from shards.storage.whole_file import whole_file
+from twinset.generators.decisions.answers import COLUMNS, Answer, to_row
+from twinset.generators.decisions.pictures import Picture
+from twinset.manifests.errors import WrongUse
+from twinset.review.exchange.form import Form, Row
+from twinset.review.tasks import ReviewTask
+from twinset.shards.storage.whole_file import whole_file
 
 #: Columns of `Answer` by their name in the file; others keep theirs.
 RENAMED = {"participant_id": "annotator", "task_id": "task", "time_taken": "seconds", "completed_at": "at"}

@@ -19,13 +19,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from manifests.errors import WrongUse
-from shards.kinds.kind import Stored
-from shards.kinds.pair import PAIR, PairRecord
-from shards.media.decode import decode
-from shards.read import of_kind, read_samples
-from shards.storage.json_array import JsonArray, as_json
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.pair import PAIR, PairRecord
+from twinset.shards.media.decode import decode
+from twinset.shards.read import of_kind, read_samples
+from twinset.shards.storage.json_array import JsonArray, as_json
+from twinset.shards.storage.store import Store
 
 ALL = "ann_json_finegrained_random.json"
 

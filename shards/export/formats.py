@@ -7,21 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests.errors import WrongUse
-from shards.export.eqben import export_eqben
-from shards.export.genecis import export_genecis
-from shards.export.genecis_training import export_training
-from shards.export.generated_pairs import export_bivlc, export_trohn_img
-from shards.export.openclip import export_openclip
-from shards.export.text_pairs import export_sugarcrepe, export_trohn
-from shards.kinds.kind import SampleKind
-from shards.kinds.pair import PAIR
-from shards.kinds.template import TEMPLATE
-from shards.kinds.text_pair import TEXT_PAIR
-from shards.kinds.triplet import TRIPLET
-from shards.records import read_stage
-from shards.storage.atomic_folder import folder_beside
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.shards.export.eqben import export_eqben
+from twinset.shards.export.genecis import export_genecis
+from twinset.shards.export.genecis_training import export_training
+from twinset.shards.export.generated_pairs import export_bivlc, export_trohn_img
+from twinset.shards.export.openclip import export_openclip
+from twinset.shards.export.text_pairs import export_sugarcrepe, export_trohn
+from twinset.shards.kinds.kind import SampleKind
+from twinset.shards.kinds.pair import PAIR
+from twinset.shards.kinds.template import TEMPLATE
+from twinset.shards.kinds.text_pair import TEXT_PAIR
+from twinset.shards.kinds.triplet import TRIPLET
+from twinset.shards.records import read_stage
+from twinset.shards.storage.atomic_folder import folder_beside
+from twinset.shards.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

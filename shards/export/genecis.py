@@ -18,12 +18,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.kinds.kind import Stored
-from shards.kinds.template import TEMPLATE, TemplateRecord
-from shards.read import of_kind, read_samples
-from shards.storage.json_array import JsonArray, as_json
-from shards.storage.store import Store
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.template import TEMPLATE, TemplateRecord
+from twinset.shards.read import of_kind, read_samples
+from twinset.shards.storage.json_array import JsonArray, as_json
+from twinset.shards.storage.store import Store
 
 P = TypeVar("P")
 

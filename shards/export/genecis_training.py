@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.kinds.kind import Stored
-from shards.kinds.triplet import TRIPLET, TripletRecord
-from shards.read import finished, of_kind, read_samples
-from shards.storage.store import Store
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.triplet import TRIPLET, TripletRecord
+from twinset.shards.read import finished, of_kind, read_samples
+from twinset.shards.storage.store import Store
 
 INDICES = ("ref_img_idx", "target_img_idx", "text_distractor_img_idx")  # in the order of `PARTS`
 WORDS = ("subject", "predicate", "object")

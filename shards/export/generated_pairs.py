@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from manifests.errors import WrongUse
-from shards.kinds.kind import Stored
-from shards.kinds.pair import PAIR, PairRecord
-from shards.read import finished_tars, of_kind, read_tar
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.pair import PAIR, PairRecord
+from twinset.shards.read import finished_tars, of_kind, read_tar
+from twinset.shards.storage.store import Store
 
 MADE_BY = "generated-pairs"  # the source whose image 1 is generated from caption 1, the negative one
 IMAGES = ("image", "negative_image")

@@ -10,10 +10,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from shards.kinds.pair import PAIR
-from shards.read import finished_tars, of_kind, read_tar
-from shards.storage.store import Store
-from shards.storage.tar_writer import TarWriter
+from twinset.shards.kinds.pair import PAIR
+from twinset.shards.read import finished_tars, of_kind, read_tar
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_writer import TarWriter
 
 
 def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
-from shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
-from shards.storage.json_array import as_json
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
+from twinset.shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
+from twinset.shards.storage.json_array import as_json
+from twinset.shards.storage.store import Store
 
 WORDS = ("image_id", "caption", "negative_caption")
 

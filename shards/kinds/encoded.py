@@ -6,8 +6,8 @@ import hashlib
 import io
 from dataclasses import dataclass
 
-from manifests.recipe import Encoding
-from shards.kinds.samples import Frame, Pixels, Source
+from twinset.manifests.recipe import Encoding
+from twinset.shards.kinds.samples import Frame, Pixels, Source
 
 EXTENSIONS = ("jpg", "png", "webp")
 LONGEST_SIDE = 16_383  # pixels

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from manifests.canonical import canonical_json, digest
-from shards.kinds.encoded import EXTENSIONS, EncodedImage
-from shards.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
-from shards.kinds.registry import KINDS
-from shards.storage.tar_reader import BrokenTar
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.shards.kinds.encoded import EXTENSIONS, EncodedImage
+from twinset.shards.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.storage.tar_reader import BrokenTar
 
 REMEDY = "build this shard again"
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from shards.kinds.samples import Frame, Json, Source
+from twinset.shards.kinds.samples import Frame, Json, Source
 
 SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from shards.kinds.encoded import encode_mask
-from shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
-from shards.kinds.samples import Frame, Pixels, Source
+from twinset.shards.kinds.encoded import encode_mask
+from twinset.shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
+from twinset.shards.kinds.samples import Frame, Pixels, Source
 
 
 class PairSources(Described):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shards.kinds.pair import PAIR
-from shards.kinds.template import TEMPLATE
-from shards.kinds.text_pair import TEXT_PAIR
-from shards.kinds.triplet import TRIPLET
+from twinset.shards.kinds.pair import PAIR
+from twinset.shards.kinds.template import TEMPLATE
+from twinset.shards.kinds.text_pair import TEXT_PAIR
+from twinset.shards.kinds.triplet import TRIPLET
 
 KINDS = {kind.name: kind for kind in (PAIR, TEXT_PAIR, TRIPLET, TEMPLATE)}

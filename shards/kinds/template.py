@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
-from shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
-from shards.kinds.samples import Frame, Json
+from twinset.shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.shards.kinds.samples import Frame, Json
 
 #: Distractors of the largest gallery; a template of 10 images has 9 of them and its target (GeneCIS, Table 1).
 GALLERY = tuple(f"gallery{number:02d}" for number in range(14))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
-from shards.kinds.samples import Frame
+from twinset.shards.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.shards.kinds.samples import Frame
 
 
 class TextPairRecord(Record):

@@ -6,7 +6,7 @@ import io
 
 from PIL import Image
 
-from shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar
 
 FORMATS = ("JPEG", "PNG", "WEBP")
 MOST_PIXELS = 64_000_000  # twice 8K video; a small file can claim far more than memory holds

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from shards.media.media_folder import FILE_ERRORS, inside, is_file, walk
-from shards.storage.tar_members import tar_members
+from twinset.shards.media.media_folder import FILE_ERRORS, inside, is_file, walk
+from twinset.shards.storage.tar_members import tar_members
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg, and was COCO_val2014_000000000139.jpg

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from manifests.canonical import sha256_of_file
-from manifests.errors import TwinsetError
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import TwinsetError
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from shards.storage.store import sync
+from twinset.shards.storage.store import sync
 
 
 @contextlib.contextmanager

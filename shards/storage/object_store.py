@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import fsspec
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened

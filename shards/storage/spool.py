@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 SPOOL = "_spool"
 ATTEMPTS = 10  # to create a folder below one that another process's sweep removes when it is empty

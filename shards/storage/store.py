@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-from manifests.canonical import sha256_of
-from manifests.errors import WrongUse
-from shards.storage import object_store
-from shards.storage.spool import Spool, refuse_link
+from twinset.manifests.canonical import sha256_of
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage import object_store
+from twinset.shards.storage.spool import Spool, refuse_link
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from shards.storage.tar_reader import MEMBER_LIMIT, NAME, BrokenTar
+from twinset.shards.storage.tar_reader import MEMBER_LIMIT, NAME, BrokenTar
 
 BLOCK = tarfile.BLOCKSIZE
 # USTAR: name [0, 100), size [124, 136) and checksum [148, 156) in octal, kind of member at 156, prefix [345, 500).

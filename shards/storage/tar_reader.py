@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from manifests.errors import TwinsetError
+from twinset.manifests.errors import TwinsetError
 
 MEMBER_LIMIT = 256 << 20  # bytes; a picture is a few MB
 NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9._]+")

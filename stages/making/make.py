@@ -16,24 +16,24 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from manifests.candidate import Candidate
-from manifests.canonical import sha256_of_file
-from manifests.errors import BuildFailed
-from manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
-from manifests.receipt import Made, Receipt, parse_receipt
-from manifests.stage import ANY_RUNTIME, Stage
-from manifests.tally import Tally
-from shards.contracts import OutOfMemory
-from shards.metering import metered, total
-from shards.records import planned_stage, read_planned, read_receipt, read_stage
-from shards.rows import KEPT, REJECTED
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_writer import TarWriter
-from stages.job import recorded_recipe, worker_maker
-from stages.maker import Maker, refuse_mixed_runtimes
-from stages.making.payload import Shard, write_samples, write_table
-from stages.status import receipt_holds
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
+from twinset.manifests.receipt import Made, Receipt, parse_receipt
+from twinset.manifests.stage import ANY_RUNTIME, Stage
+from twinset.manifests.tally import Tally
+from twinset.shards.contracts import OutOfMemory
+from twinset.shards.metering import metered, total
+from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
+from twinset.shards.rows import KEPT, REJECTED
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_writer import TarWriter
+from twinset.stages.job import recorded_recipe, worker_maker
+from twinset.stages.maker import Maker, refuse_mixed_runtimes
+from twinset.stages.making.payload import Shard, write_samples, write_table
+from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from manifests.candidate import Candidate, CaptionedCandidate
-from shards.contracts import CaptionFilter, FrameFilter, PairFilter
-from shards.kinds.encoded import EncodedImage, encodable, encode_image
-from shards.kinds.fields import content_digest, fields_of
-from shards.kinds.kind import Sample
-from shards.kinds.pair import Pair
-from shards.kinds.registry import KINDS
-from shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
-from shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
-from shards.storage.tar_writer import TarWriter
-from stages.maker import Maker
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.shards.contracts import CaptionFilter, FrameFilter, PairFilter
+from twinset.shards.kinds.encoded import EncodedImage, encodable, encode_image
+from twinset.shards.kinds.fields import content_digest, fields_of
+from twinset.shards.kinds.kind import Sample
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
+from twinset.shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
+from twinset.shards.storage.tar_writer import TarWriter
+from twinset.stages.maker import Maker
 
 Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]

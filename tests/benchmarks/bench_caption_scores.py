@@ -32,8 +32,8 @@ import numpy as np  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 import torch  # noqa: E402
 
-from generators.caption_scores.scorers.language_model import LanguageModel, LanguageModelScorer  # noqa: E402
-from generators.caption_scores.scorers.scorer import padded, passes, tokenize  # noqa: E402
+from twinset.generators.caption_scores.scorers.language_model import LanguageModel, LanguageModelScorer  # noqa: E402
+from twinset.generators.caption_scores.scorers.scorer import padded, passes, tokenize  # noqa: E402
 
 COCO_TEXTS, CORES, MICRO_BATCH = 96_467, 2, 32
 PLACES = ("on the beach", "in a kitchen", "at night", "near a red bus", "by the lake", "on a field", "in the snow")

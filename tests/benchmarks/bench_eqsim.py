@@ -30,10 +30,10 @@ import open_clip  # type: ignore[import-untyped]  # noqa: E402
 import torch  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
-from training.losses.features import Features  # noqa: E402
-from training.losses.names import REGULARISERS  # noqa: E402
-from training.losses.objectives import InfoNCE  # noqa: E402
-from training.losses.total import open_regulariser  # noqa: E402
+from twinset.training.losses.features import Features  # noqa: E402
+from twinset.training.losses.names import REGULARISERS  # noqa: E402
+from twinset.training.losses.objectives import InfoNCE  # noqa: E402
+from twinset.training.losses.total import open_regulariser  # noqa: E402
 
 SIZES, LIMIT = (64, 400, 1024), 0.01
 

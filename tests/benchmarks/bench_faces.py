@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from filters.faces import Faces, FacesFilter  # noqa: E402
-from shards.kinds.samples import Drop, Frame, Source  # noqa: E402
+from twinset.filters.faces import Faces, FacesFilter  # noqa: E402
+from twinset.shards.kinds.samples import Drop, Frame, Source  # noqa: E402
 
 Mode = Literal["exact", "fast"]
 WORKERS = 2

@@ -35,13 +35,13 @@ import numpy as np  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from evaluation.examples import Matching, Picture  # noqa: E402
-from evaluation.features.pictures import decode  # noqa: E402
-from evaluation.features.score_table import write_scores  # noqa: E402
-from evaluation.features.similarities import ByFeatures  # noqa: E402
-from evaluation.features.store import FeatureStore  # noqa: E402
-from evaluation.scorers.contract import DualEncoder, Floats, Running  # noqa: E402
-from evaluation.scorers.kinds import open_model  # noqa: E402
+from twinset.evaluation.examples import Matching, Picture  # noqa: E402
+from twinset.evaluation.features.pictures import decode  # noqa: E402
+from twinset.evaluation.features.score_table import write_scores  # noqa: E402
+from twinset.evaluation.features.similarities import ByFeatures  # noqa: E402
+from twinset.evaluation.features.store import FeatureStore  # noqa: E402
+from twinset.evaluation.scorers.kinds import open_model  # noqa: E402
+from twinset.models.encoders.contract import DualEncoder, Floats, Running  # noqa: E402
 
 FRAMES, EXAMPLES, BATCH = 24, 20, 32  # a video; examples a video; images a pass
 SIZES = {

@@ -24,9 +24,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.kubric_scenes.assets.shelf import AssetShelf  # noqa: E402
-from generators.kubric_scenes.scene.parts import Placement, View  # noqa: E402
-from generators.kubric_scenes.studio.cycles import NOISE, set_up_cycles  # noqa: E402
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf  # noqa: E402
+from twinset.generators.kubric_scenes.scene.parts import Placement, View  # noqa: E402
+from twinset.generators.kubric_scenes.studio.cycles import NOISE, set_up_cycles  # noqa: E402
 
 GOAL, MOST_OUTSIDE = 3.0, 0.1
 VIEW = View(
@@ -50,7 +50,7 @@ def stand(shelf: AssetShelf, asset: str, x: float) -> Placement:
 
 def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int) -> None:
     """One picture as Kubric's examples make it."""
-    from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
+    from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
 
     with tempfile.TemporaryDirectory() as scratch:
         kb = load_kubric()
@@ -80,7 +80,7 @@ def studio_way(manifest: str, size: int, samples: int, threads: int) -> None:
     began = time.perf_counter()
     import bpy
 
-    from generators.kubric_scenes.studio.studio import Studio
+    from twinset.generators.kubric_scenes.studio.studio import Studio
 
     marks = {"cycles": 0.0, "at": 0.0}
     with tempfile.TemporaryDirectory() as scratch:
@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--memory", type=int, default=0, metavar="PAIRS")
     options = parser.parse_args()
 
-    from generators.builtin.procedural_assets import ensure
+    from twinset_demo.procedural_assets import ensure
 
     manifest = str(ensure() / "manifest.json")
     if options.memory:

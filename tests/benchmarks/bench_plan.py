@@ -22,10 +22,10 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.video.youcook2 import YouCook2  # noqa: E402
-from manifests.plan import write_plan  # noqa: E402
-from shards.contracts import Context  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
+from twinset.generators.video.youcook2 import YouCook2  # noqa: E402
+from twinset.manifests.plan import write_plan  # noqa: E402
+from twinset.shards.contracts import Context  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
 
 GOAL_MB = 100
 SHARD_SIZE = 256

@@ -34,11 +34,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["PREFECT_HOME"] = home
         recipe = write_recipe(Path(folder), asked.shards)
-        import flows.build_shards as build_shards
-        import stages.run_here as run_here
-        from flows.build import build_eqben
-        from manifests.recipe import load_recipe
-        from stages.making.make import make_one
+        import twinset.flows.build_shards as build_shards
+        import twinset.stages.run_here as run_here
+        from twinset.flows.build import build_eqben
+        from twinset.manifests.recipe import load_recipe
+        from twinset.stages.making.make import make_one
 
         def slow(out: str, subset: str, shard: int, **given: Any) -> Any:
             time.sleep(asked.seconds)

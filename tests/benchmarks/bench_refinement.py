@@ -26,14 +26,14 @@ import pyarrow.compute as pc
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.selection.refinement import AXES, ranks_of, refined  # noqa: E402
-from manifests.canonical import sample_key  # noqa: E402
-from shards.earlier import Earlier  # noqa: E402
-from shards.kinds.text_pair import TEXT_SCORES  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
 from tests.generators.finished_stage import write_index  # noqa: E402
 from tests.generators.selection.published_procedure import refine  # noqa: E402
 from tests.generators.selection.scored_stage import context, drawn, selection  # noqa: E402
+from twinset.generators.selection.refinement import AXES, ranks_of, refined  # noqa: E402
+from twinset.manifests.canonical import sample_key  # noqa: E402
+from twinset.shards.earlier import Earlier  # noqa: E402
+from twinset.shards.kinds.text_pair import TEXT_SCORES  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
 
 GOAL_GIB = 1.5
 DRAWN = 50_000  # rows that differ in more than numbers

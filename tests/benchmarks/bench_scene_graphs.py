@@ -29,14 +29,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.scene_graphs.caption_sources import caption_source  # noqa: E402
-from generators.scene_graphs.captions import Caption  # noqa: E402
-from generators.scene_graphs.generator import CaptionCandidate, SceneGraphGenerator  # noqa: E402
-from generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
-from generators.scene_graphs.source import SceneGraphs  # noqa: E402
-from shards.contracts import Context  # noqa: E402
-from shards.kinds.samples import TableRows  # noqa: E402
-from shards.models.spacy_pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
+from twinset.generators.scene_graphs.caption_sources import caption_source  # noqa: E402
+from twinset.generators.scene_graphs.captions import Caption  # noqa: E402
+from twinset.generators.scene_graphs.generator import CaptionCandidate, SceneGraphGenerator  # noqa: E402
+from twinset.generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
+from twinset.generators.scene_graphs.source import SceneGraphs  # noqa: E402
+from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
+from twinset.shards.contracts import Context  # noqa: E402
+from twinset.shards.kinds.samples import TableRows  # noqa: E402
 
 Triple = tuple[str, str, str]
 WORKERS = 2

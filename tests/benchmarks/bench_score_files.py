@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from evaluation.examples import MATCHING_SCORES  # noqa: E402
-from evaluation.metrics.measure import measure  # noqa: E402
+from twinset.evaluation.examples import MATCHING_SCORES  # noqa: E402
+from twinset.evaluation.metrics.measure import measure  # noqa: E402
 
 GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 50, 2000, 100_000
 

@@ -31,9 +31,9 @@ from torch.utils.flop_counter import FlopCounterMode
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.text_to_image.diffusion.settings import DiffusionImages  # noqa: E402
-from generators.text_to_image.engine import Drawn, Request  # noqa: E402
 from tests.generators.prompt_to_prompt.tiny_models import REAL_XL, WidthsXL, save_sdxl  # noqa: E402
+from twinset.models.diffusion.settings import DiffusionImages  # noqa: E402
+from twinset.models.image_engine import Drawn, Request  # noqa: E402
 
 PROMPTS = ["a photo of a cat on a red square", "a squirrel eating soup in the winter", "a green circle", "a lion"]
 FIFTH = WidthsXL((64, 128, 256), (1, 2, 4), (160, 256), 256, 52, (32, 64, 128, 128), (32, 32))

@@ -31,19 +31,19 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-import generators  # noqa: E402
-from manifests.candidate import Candidate  # noqa: E402
-from manifests.canonical import identity_of, sample_key  # noqa: E402
-from manifests.recipe import parse_recipe  # noqa: E402
-from manifests.source import Reference  # noqa: E402
-from shards.contracts import Context, Generator, Source  # noqa: E402
-from shards.kinds.pair import Pair  # noqa: E402
-from shards.kinds.samples import Frame  # noqa: E402
-from shards.kinds.samples import Source as Origin  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
-from stages.overview import of_all, stage_status  # noqa: E402
-from stages.run_here import build_here  # noqa: E402
 from tests.counted_store import counted_requests  # noqa: E402
+from twinset import generators  # noqa: E402
+from twinset.manifests.candidate import Candidate  # noqa: E402
+from twinset.manifests.canonical import identity_of, sample_key  # noqa: E402
+from twinset.manifests.recipe import parse_recipe  # noqa: E402
+from twinset.manifests.source import Reference  # noqa: E402
+from twinset.shards.contracts import Context, Generator, Source  # noqa: E402
+from twinset.shards.kinds.pair import Pair  # noqa: E402
+from twinset.shards.kinds.samples import Frame  # noqa: E402
+from twinset.shards.kinds.samples import Source as Origin  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
+from twinset.stages.overview import of_all, stage_status  # noqa: E402
+from twinset.stages.run_here import build_here  # noqa: E402
 
 BUCKET = "bench"
 STEPS = ("build", "build again", "status")

@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from shards.storage.store import Store  # noqa: E402
-from shards.storage.tar_writer import TarWriter  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
+from twinset.shards.storage.tar_writer import TarWriter  # noqa: E402
 
 GOAL = 0.9
 Members = list[tuple[str, bytes]]

@@ -40,13 +40,13 @@ import open_clip  # noqa: E402
 import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from manifests.recipe import parse_recipe  # noqa: E402
-from shards.export.formats import export  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
-from stages.run_here import build_here  # noqa: E402
-from training.examples.batches import Batches  # noqa: E402
-from training.examples.example_set import open_examples  # noqa: E402
-from training.examples.transforms import Transforms  # noqa: E402
+from twinset.manifests.recipe import parse_recipe  # noqa: E402
+from twinset.shards.export.formats import export  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
+from twinset.stages.run_here import build_here  # noqa: E402
+from twinset.training.examples.batches import Batches  # noqa: E402
+from twinset.training.examples.example_set import open_examples  # noqa: E402
+from twinset.training.examples.transforms import Transforms  # noqa: E402
 
 MODEL, BATCH, STEP_BATCH = "ViT-B-32", 64, 32
 SHARD = 125  # pairs

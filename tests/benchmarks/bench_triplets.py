@@ -28,18 +28,18 @@ import pyarrow as pa
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from generators.scene_graphs.generator import PHOTO, TEXTS  # noqa: E402
-from generators.scene_graphs.source import SceneGraphs  # noqa: E402
-from generators.triplets.draws import Draws  # noqa: E402
-from generators.triplets.facts import COLUMNS as FACTS  # noqa: E402
-from generators.triplets.graphs import WORDS, load_relations  # noqa: E402
-from generators.triplets.mining import BLOCK, Miner  # noqa: E402
-from generators.triplets.pool import Pool  # noqa: E402
-from generators.triplets.ratings import Rules, load_ratings  # noqa: E402
-from manifests.recipe import STAGES  # noqa: E402
-from shards.earlier import Earlier  # noqa: E402
-from shards.storage.store import Store  # noqa: E402
 from tests.generators.finished_stage import finish, write_index  # noqa: E402
+from twinset.generators.scene_graphs.generator import PHOTO, TEXTS  # noqa: E402
+from twinset.generators.scene_graphs.source import SceneGraphs  # noqa: E402
+from twinset.generators.triplets.draws import Draws  # noqa: E402
+from twinset.generators.triplets.facts import COLUMNS as FACTS  # noqa: E402
+from twinset.generators.triplets.graphs import WORDS, load_relations  # noqa: E402
+from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
+from twinset.generators.triplets.pool import Pool  # noqa: E402
+from twinset.generators.triplets.ratings import Rules, load_ratings  # noqa: E402
+from twinset.manifests.recipe import STAGES  # noqa: E402
+from twinset.shards.earlier import Earlier  # noqa: E402
+from twinset.shards.storage.store import Store  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
 RATINGS = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"

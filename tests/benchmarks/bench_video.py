@@ -36,10 +36,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from generators.video.container.video_file import VideoFile
-from generators.video.decoding import upright_rgb
-from generators.video.frames import VideoFrame, read_frames
-from shards.kinds.samples import Pixels
+from twinset.generators.video.container.video_file import VideoFile
+from twinset.generators.video.decoding import upright_rgb
+from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.shards.kinds.samples import Pixels
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
 ROUNDS = 3

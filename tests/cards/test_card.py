@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 import yaml
 
-from cards.card import card
-from cards.kinds.pair import PairStatistics
-from cards.summary import IndexSummary
-from cards.word_balance import WordUse
-from generators.given_away import Tally
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.recipe import content_of, load_recipe
-from shards.read import read_settings
-from shards.storage import layout
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
+from twinset.cards.card import card
+from twinset.cards.kinds.pair import PairStatistics
+from twinset.cards.summary import IndexSummary
+from twinset.cards.word_balance import WordUse
+from twinset.generators.given_away import Tally
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import content_of, load_recipe
+from twinset.shards.read import read_settings
+from twinset.shards.storage import layout
 
 NUMBERS = PairStatistics(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
@@ -256,7 +256,7 @@ def test_the_card_of_templates_says_what_they_are(made_templates: MadeDataset, t
 def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     made.add("scores", {"source": {"kind": "test-scores"}}, [])
     made.store.write("scores/_meta/index.parquet", b"written by the engine")
-    from cards.describe import describe
+    from twinset.cards.describe import describe
 
     describe(made.store, {"scores": IndexSummary(9, 8, {"odd": 1}, {"generator": {"odd": 1}}, {"test": 8}, 1, {}, 0)})
     text = made.text("scores/README.md")

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from shards.read import read_samples
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, VIDEO_SUBSET
+from twinset.shards.read import read_samples
 
 
 def opened(dataset: MadeDataset, library: Any, name: str) -> Any:

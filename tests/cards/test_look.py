@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from cards.block import Block, Cell
-from cards.kinds.kind import blocks_across
-from cards.kinds.registry import CARD_KINDS
-from cards.page import write_look
-from cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
-from cards.word_diff import mark_difference
-from manifests.errors import WrongUse
-from shards.read import read_spread, read_spread_rows
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS
+from twinset.cards.block import Block, Cell
+from twinset.cards.kinds.kind import blocks_across
+from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.page import write_look
+from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
+from twinset.cards.word_diff import mark_difference
+from twinset.manifests.errors import WrongUse
+from twinset.shards.read import read_spread, read_spread_rows
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]
 DISCS = ((255, 0, 0), (0, 128, 0), (0, 0, 255))

@@ -11,14 +11,14 @@ import sys
 import pytest
 from PIL import Image
 
-from cards.kinds import pair, template, text_pair, triplet
-from cards.kinds.kind import FREQUENT, LONGEST
-from cards.plots import MOST_BARS, bin_edges, histograms
-from cards.word_balance import WordUse, fewest, lopsided, sign_test
-from manifests.panels import Steps
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
+from twinset.cards.kinds import pair, template, text_pair, triplet
+from twinset.cards.kinds.kind import FREQUENT, LONGEST
+from twinset.cards.plots import MOST_BARS, bin_edges, histograms
+from twinset.cards.word_balance import WordUse, fewest, lopsided, sign_test
+from twinset.manifests.panels import Steps
 
 
 def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:
@@ -148,5 +148,5 @@ def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatc
 
 
 def test_matplotlib_is_imported_only_to_plot() -> None:
-    code = "import sys, cards.describe; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, twinset.cards.describe; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from cli.main import main
+from twinset.cli.main import main
 
 
 @pytest.fixture(autouse=True)

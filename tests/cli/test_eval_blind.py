@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
-from evaluation.report.probes import probes_of
 from tests.evaluation.blind_probes.made_benchmark import sentences
+from twinset.cli.main import main
+from twinset.evaluation.report.probes import probes_of
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
+from twinset.cli.main import main
 
 RELEASED = (
     '"caption","type","subtype","text_score_i0","text_score_i1","image_score_c0","image_score_c1"\n'

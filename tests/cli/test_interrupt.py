@@ -9,7 +9,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 CODE = """
 import atexit, sys
-from cli import commands, main
+from twinset.cli import commands, main
 
 class Large:
     def __del__(self):

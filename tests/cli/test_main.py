@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.bars import Lines
-from cli.main import main
-from generators.image_pairs import ImagePairGenerator
-from generators.named_pairs import NamedPairCandidate
+from twinset.cli.bars import Lines
+from twinset.cli.main import main
+from twinset.generators.image_pairs import ImagePairGenerator
+from twinset.generators.named_pairs import NamedPairCandidate
 
 Said = pytest.CaptureFixture[str]
 
@@ -73,7 +73,7 @@ def test_a_log_has_a_line_where_a_stage_begins_and_one_where_it_ends(recipe: Pat
 
 def test_a_log_has_a_line_a_minute_while_shards_are_made(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
     now = [0.0]
-    monkeypatch.setattr("cli.bars.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("twinset.cli.bars.time.monotonic", lambda: now[0])
     lines = Lines()
     lines.begin("pairs", 5, 1)
     for now[0] in (30.0, 61.0, 90.0):

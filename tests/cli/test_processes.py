@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 CHECKOUT = Path(__file__).parents[2]
-TWINSET = [sys.executable, "-m", "cli.main"]
+TWINSET = [sys.executable, "-m", "twinset.cli.main"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
 HEAVY = {"torch", "av", "cv2", "bpy", "spacy", "pandas", "matplotlib", "prefect"}
 SECONDS = 200
@@ -22,7 +22,7 @@ SECONDS = 200
 
 def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
     code = (
-        "import sys; from cli.main import main; code = main(sys.argv[1:]); "
+        "import sys; from twinset.cli.main import main; code = main(sys.argv[1:]); "
         f"print(code, sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, "build", str(recipe), "--out", str(built)]
@@ -76,10 +76,10 @@ def test_an_interrupt_while_the_command_is_imported_is_one_line() -> None:
     code = """import sys
 class Interrupting:
     def find_spec(self, name, *_):
-        if name == "twinset":
+        if name == "twinset.cli.commands":
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
-from cli.main import main
+from twinset.cli.main import main
 sys.exit(main(["status", "out"]))"""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
@@ -107,9 +107,9 @@ def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
 def test_what_the_shell_closed_is_not_needed(recipe: Path) -> None:
     out = recipe.parent / "out"
     asked = f"build {recipe} --out {out} --runner processes --json"
-    command = ["bash", "-c", f"exec {sys.executable} -m cli.main {asked} <&- >&- 2>&-"]
+    command = ["bash", "-c", f"exec {sys.executable} -m twinset.cli.main {asked} <&- >&- 2>&-"]
     assert subprocess.run(command, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT).returncode == 0
     assert (out / "pairs/README.md").is_file()
-    command = ["bash", "-c", f"exec {sys.executable} -m cli.main status {out} >&-"]
+    command = ["bash", "-c", f"exec {sys.executable} -m twinset.cli.main status {out} >&-"]
     done = subprocess.run(command, stderr=subprocess.PIPE, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, b"")

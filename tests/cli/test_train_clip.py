@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import twinset
-from cli.main import main
+from twinset.cli.main import main
 
 FOUND = {
     "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e", "best_step": 4, "steps": 8,

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from setuptools import find_packages
 
-from generators.kubric_scenes.generator import KubricGenerator
-from generators.video.action_genome import ActionGenomeGenerator
-from generators.video.gebc import GebcGenerator
-from generators.video.youcook2 import YouCook2Generator
+from twinset.generators.kubric_scenes.generator import KubricGenerator
+from twinset.generators.video.action_genome import ActionGenomeGenerator
+from twinset.generators.video.gebc import GebcGenerator
+from twinset.generators.video.youcook2 import YouCook2Generator
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
@@ -71,11 +71,24 @@ def test_what_is_copied_exists_and_is_not_ignored() -> None:
 
 def test_every_room_goes_into_the_images_and_nothing_else() -> None:
     found = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]
-    packages = find_packages(str(CHECKOUT), include=found["include"])
-    assert {"cli", "flows", "stages", "generators.builtin"} <= set(packages)
+    (sources,) = found["where"]
+    packages = find_packages(str(CHECKOUT / sources))
+    assert {"twinset", "twinset.cli", "twinset.flows", "twinset.generators.video"} <= set(packages)
     for package in packages:
-        assert in_context(package.replace(".", "/") + "/__init__.py"), package
-    for path in ("prefect.yaml", "twinset.py", "flows/zombies.yaml", "docker/deploy.sh", "README.md", "LICENSE"):
+        place = (CHECKOUT / sources / package.replace(".", "/")).resolve().relative_to(CHECKOUT)
+        assert in_context(f"{place}/__init__.py"), package
+    for room in (CHECKOUT / sources / "twinset").iterdir():
+        if room.is_symlink():
+            assert in_context(f"{sources}/twinset/{room.name}"), room
+    for path in (
+        "prefect.yaml",
+        "src/twinset/__init__.py",
+        "demo/pyproject.toml",
+        "flows/zombies.yaml",
+        "docker/deploy.sh",
+        "README.md",
+        "LICENSE",
+    ):
         assert (CHECKOUT / path).is_file() and in_context(path), path
     for path in (
         "docker/.env",

@@ -129,7 +129,7 @@ def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     # A worker starts its runs as ``prefect flow-run execute``.
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": str(CHECKOUT)}
+    return {**kept, "PATH": path, "PYTHONPATH": os.pathsep.join(str(CHECKOUT / one) for one in ("src", "demo", "."))}
 
 
 Twinset = Callable[..., subprocess.CompletedProcess[str]]

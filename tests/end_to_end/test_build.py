@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
 from tests.end_to_end.conftest import SMALLER_DEMO
+from twinset.cli.main import main
 
 pytestmark = pytest.mark.timeout(900)  # the first test builds the demo, once as long as its code stays
 

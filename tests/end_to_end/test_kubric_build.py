@@ -12,10 +12,10 @@ import pytest
 import yaml
 from PIL import Image
 
-from cli.main import main
-from shards.kinds.kind import Stored
-from shards.read import read_samples
-from shards.storage.store import Store
+from twinset.cli.main import main
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 SUBSETS = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 PIXELS = 96

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.generators.language_models.chat_server import Body, Reply, asked, completion, serving
+from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
 
 CAPTIONS = 12
 RECIPE = """

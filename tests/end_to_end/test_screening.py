@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
-from manifests.parquet import read_parquet
-from shards.read import read_samples
-from shards.storage.store import Store
+from twinset.cli.main import main
+from twinset.manifests.parquet import read_parquet
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 
 def pairs_of(out: Path, home: str) -> dict[str, Mapping[str, bytes]]:

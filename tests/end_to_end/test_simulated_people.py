@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 import twinset
-from generators.decisions.agreement import share
-from generators.decisions.generator import decision_of
-from generators.decisions.report import read_report
-from generators.decisions.task_plans import tasks_of
-from shards.earlier import Earlier
-from shards.storage.store import Store
 from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
+from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.generator import decision_of
+from twinset.generators.decisions.report import read_report
+from twinset.generators.decisions.task_plans import tasks_of
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
 
 CHECKOUT = Path(__file__).parents[2]
 ERROR_RATE = 0.1
@@ -34,7 +34,7 @@ def building(out: Path) -> subprocess.Popen[bytes]:
     """`twinset build bivlc-simulated` of some of its captions, in a session of its own."""
     settings = ("stages.negatives.count=48", "stages.images.source.engine.steps=1", "stages.images.shard_size=96")
     asked = ["build", "bivlc-simulated", "--out", str(out), *(f"--set={one}" for one in settings)]
-    command = [sys.executable, "-m", "cli.main", *asked]
+    command = [sys.executable, "-m", "twinset.cli.main", *asked]
     return subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, start_new_session=True)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import main
 from tests.made_datasets import MadeDataset
+from twinset.cli.main import main
 
 
 def test_a_dataset_of_several_kinds_is_probed_in_the_parts_that_a_run_has(

@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from cli.eval_run import named
-from cli.main import main
-from evaluation.dataset_parts import open_benchmarks
-from evaluation.report.results import measured_run
-from evaluation.run import read_and_run, run, scores_path
-from evaluation.scorers.contract import NotApplicable, Running
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import winoground
 from tests.evaluation.features.small_benchmark import PlainPairs, Shelf, SmallBenchmark, drawn, matchings
 from tests.evaluation.features.test_ranks_and_grounding import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from twinset.cli.eval_run import named
+from twinset.cli.main import main
+from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.report.results import measured_run
+from twinset.evaluation.run import read_and_run, run, scores_path
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import NotApplicable, Running
 
 FAST = Running(batch=4, threads=1)
 
@@ -68,7 +68,7 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
     made_templates: MadeDataset,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evaluation.report.page.write_report", lambda *_: [tmp_path])  # has tests of its own
+    monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_: [tmp_path])  # has tests of its own
     assert made_pairs.root == made_text_pairs.root == made_templates.root
     places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
     found = read_and_run(places, models, tmp_path / "out", (), tmp_path / "cache", FAST)
@@ -82,7 +82,7 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
 def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = PlainPairs()
     scorer.threshold = 40.0
-    monkeypatch.setattr("evaluation.run.open_model", lambda text, running: scorer)
+    monkeypatch.setattr("twinset.evaluation.run.open_model", lambda text, running: scorer)
     one_image = [replace(one, images=one.images[:1]) for one in matchings(Shelf(), 9)]
     run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
     (results,) = measured_run(tmp_path, resamples=0)

@@ -11,15 +11,15 @@ import pytest
 import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
-from filters.clip_embeddings import clip_folder
-from filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
-from manifests.errors import WrongUse
-from shards.contracts import OutOfMemory
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Pixels, Source
-from shards.models import files
-from shards.models.files import ModelMissing
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
+from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
+from twinset.manifests.errors import WrongUse
+from twinset.models import files
+from twinset.models.encoders.clip_embeddings import clip_folder
+from twinset.models.files import ModelMissing
+from twinset.shards.contracts import OutOfMemory
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Pixels, Source
 
 FIRST, SECOND, THIRD = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), np.uint8)
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")

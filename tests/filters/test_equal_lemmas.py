@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from filters.equal_lemmas import EqualLemmas
-from manifests.candidate import CaptionedCandidate
-from manifests.errors import WrongUse
-from shards.kinds.samples import Drop
-from shards.models.spacy_pipelines import find_pipeline
+from twinset.filters.equal_lemmas import EqualLemmas
+from twinset.manifests.candidate import CaptionedCandidate
+from twinset.manifests.errors import WrongUse
+from twinset.models.spacy_pipelines import find_pipeline
+from twinset.shards.kinds.samples import Drop
 
 JUDGE = EqualLemmas(kind="equal-lemmas").open()
 

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from filters.faces import Faces, FacesFilter
-from manifests.errors import TwinsetError
-from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
+from twinset.filters.faces import Faces, FacesFilter
+from twinset.manifests.errors import TwinsetError
+from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"
-FACE = cv2.cvtColor(cv2.imread(str(ROOT / "generators/builtin/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
+FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
 
 
 def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:
@@ -50,7 +50,7 @@ def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None
     """Best score above a limit: by dlib over its whole pyramid, and level by level."""
     import dlib
 
-    from filters.faces import _level_detector, _level_sizes
+    from twinset.filters.faces import _level_detector, _level_sizes
 
     whole, single = dlib.get_frontal_face_detector(), _level_detector()
     found = []
@@ -64,7 +64,7 @@ def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None
 
 
 def load_from_another_dlib() -> None:
-    from filters import faces
+    from twinset.filters import faces
 
     with patch.object(faces, "ALL_LEVELS", 999):
         faces._level_detector.__wrapped__()
@@ -160,7 +160,7 @@ def test_the_digest_gets_the_weights_that_are_files() -> None:
 
 def test_dlib_loads_with_the_first_frame_only() -> None:
     program = (
-        "import sys; from filters.faces import Faces;"
+        "import sys; from twinset.filters.faces import Faces;"
         "chosen = Faces(kind='faces').open(); print(chosen.isolation, chosen.weights(), 'dlib' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from filters.blank import Blank, BlankFilter, contrast
-from filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
-from filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Frame, Keep, Pixels, Source
+from twinset.filters.blank import Blank, BlankFilter, contrast
+from twinset.filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
+from twinset.filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Source
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:

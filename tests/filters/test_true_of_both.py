@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from filters.true_of_both import TrueOfBoth, TrueOfBothFilter
-from generators.builtin.small_scenes.source import SceneTwins
-from manifests.errors import WrongUse
-from manifests.recipe import parse_recipe
-from shards.contracts import Context
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Score
-from shards.read import read_samples
-from shards.storage.store import Store
-from stages.index import FLAGGED, summarise, write_index
-from stages.job import Job
-from stages.making.make import make_one
-from stages.plan import prepare
-from stages.status import state_of
+from twinset.filters.true_of_both import TrueOfBoth, TrueOfBothFilter
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Drop, Score
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages.index import FLAGGED, summarise, write_index
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
+from twinset.stages.status import state_of
+from twinset_demo.small_scenes.source import SceneTwins
 
 REASON = "true-of-both"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.evaluate import evaluate, score_task
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.flows.evaluate import evaluate, score_task
+from twinset.manifests.errors import WrongUse
 
 RUNNING = {"device": "cpu", "batch": 4, "threads": 1}
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from manifests.recipe import shipped_recipes
-from training.clip.settings import ClipSettings, checked
-from training.combiner.settings import CombinerSettings
-from training.detectors.settings import DetectorSettings
+from twinset.manifests.recipe import shipped_recipes
+from twinset.training.clip.settings import ClipSettings, checked
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.detectors.settings import DetectorSettings
 
 CHECKOUT = Path(__file__).parents[2]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]

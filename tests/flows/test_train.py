@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from flows.train import train
-from manifests.errors import WrongUse
+from twinset.flows.train import train
+from twinset.manifests.errors import WrongUse
 
 
 @pytest.mark.parametrize(

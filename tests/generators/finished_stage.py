@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from manifests.canonical import digest, sha256_of_file
-from manifests.receipt import IndexRecord
-from manifests.stage import Stage
-from shards.contracts import Context, Generator, Source
-from shards.earlier import Earlier
-from shards.kinds.samples import TableRows
-from shards.storage import layout
-from shards.storage.store import Store
+from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.receipt import IndexRecord
+from twinset.manifests.stage import Stage
+from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import TableRows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 REJECTED = pa.schema([pa.field(name, pa.string()) for name in ("key", "reason", "detail")])
 

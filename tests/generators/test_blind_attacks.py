@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table, gaps_of, kinds_of
-from generators.negative_captions.changes import words
+from twinset.generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table, gaps_of, kinds_of
+from twinset.generators.negative_captions.changes import words
 
 PAIRS = [
     ("A dog.", "A big dog.", "add", "att", 0.9, 0.1),

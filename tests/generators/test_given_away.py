@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cards.word_diff import words_of
-from generators.given_away import LEAST_GROUPS, Guess, Tally, between, guess, same_bag
+from twinset.cards.word_diff import words_of
+from twinset.generators.given_away import LEAST_GROUPS, Guess, Tally, between, guess, same_bag
 
 
 def clustered(sizes: np.ndarray, share: float, seed: int, within: float = 0.8) -> tuple[np.ndarray, np.ndarray]:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from generators.galleries.source import ObjectTemplates
-from generators.image_files import ImageFiles, UnusableImage
-from shards.kinds.samples import Frame
-from shards.media.image_folder import ImageFolder
-from shards.media.media_folder import EscapesRoot
+from twinset.generators.galleries.source import ObjectTemplates
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.shards.kinds.samples import Frame
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import EscapesRoot
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 

@@ -9,19 +9,19 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from generators import KINDS
-from generators.builtin import miniature, procedural_assets
-from generators.contract import BrokenContract, check_source
-from generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-from manifests.candidate import Candidate
-from manifests.canonical import identity_of, sample_key
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, load_recipe
-from manifests.registry import SOURCES
-from shards.contracts import Context, Generator, LeftOut, Source
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected
 from tests.generators.finished_stage import finish, finished
+from twinset.generators import KINDS
+from twinset.generators.contract import BrokenContract, check_source
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, load_recipe
+from twinset.manifests.registry import SOURCES
+from twinset.shards.contracts import Context, Generator, LeftOut, Source
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected
+from twinset_demo import miniature, procedural_assets
 
 DEMO = load_recipe("demo")
 SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/generators/kubric_scenes, edited_pairs

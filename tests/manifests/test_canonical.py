@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from manifests.canonical import CHUNK, canonical_json, digest, generator_for, sample_key, sha256_of
+from twinset.manifests.canonical import CHUNK, canonical_json, digest, generator_for, sample_key, sha256_of
 
 STREAM = [910252455, 473475284, 538015296, 75476677]
 

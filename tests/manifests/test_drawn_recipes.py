@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.recipe import content_of, load_recipe
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import content_of, load_recipe
 
 
 def drawn(*settings: str) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.recipe import load_recipe
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import load_recipe
 
 
 def test_the_recipe_has_the_papers_sizes() -> None:

@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import pytest
 from pydantic import Field
 
-import generators
-from manifests.errors import WrongUse
-from manifests.locations import Location
-from manifests.recipe import content_of, load_recipe
-from manifests.source import Place, PlacedSettings, SourceSettings
+from twinset import generators
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
+from twinset.manifests.recipe import content_of, load_recipe
+from twinset.manifests.source import Place, PlacedSettings, SourceSettings
 
 
 class Local(PlacedSettings):
@@ -46,7 +46,7 @@ class Made(SourceSettings):
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(generators.KINDS, "made", f"{__name__}:Made")
-    monkeypatch.setattr("manifests.registry.EntryPoint.load", lambda point: Made)
+    monkeypatch.setattr("twinset.manifests.registry.EntryPoint.load", lambda point: Made)
     folder = tmp_path / "recipes"
     (folder / "here").mkdir(parents=True)
     path = folder / "r.yaml"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from generators.video.frame_pairs import FramePairCandidate
-from manifests.candidate import Candidate, arrow_schema, from_row, to_row
-from manifests.errors import WrongUse
-from manifests.plan import (
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.manifests.candidate import Candidate, arrow_schema, from_row, to_row
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.plan import (
     LARGEST_GROUP,
     SHARDS_A_FILE,
     PlanSummary,
@@ -23,7 +23,7 @@ from manifests.plan import (
     slice_digest,
     write_plan,
 )
-from manifests.plan_check import PlanCheck
+from twinset.manifests.plan_check import PlanCheck
 
 
 def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from manifests.candidate import Candidate
-from manifests.errors import WrongUse
-from manifests.plan_check import PlanCheck
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.plan_check import PlanCheck
 
 
 def check(candidates: Sequence[tuple[str, str]], split: str = "test") -> list[Candidate]:
@@ -49,7 +49,7 @@ def test_one_group_in_two_splits_is_two_groups() -> None:
 
 
 def test_equal_hashes_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manifests.repeated_ids._hash", lambda text: 7)
+    monkeypatch.setattr("twinset.manifests.repeated_ids._hash", lambda text: 7)
     assert len(check([("k0", "a"), ("k1", "b"), ("k2", "c")])) == 3
     with pytest.raises(WrongUse, match="k0 is planned twice"):
         check([("k0", "a"), ("k1", "b"), ("k0", "c")])

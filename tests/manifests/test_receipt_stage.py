@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from manifests.canonical import canonical_json, digest
-from manifests.errors import WrongUse
-from manifests.receipt import Receipt, parse_receipt
-from manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.receipt import Receipt, parse_receipt
+from twinset.manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
 
 RECEIPT: dict[str, Any] = {
     "shard": 3,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.locations import MINIATURE, miniature_folder
-from manifests.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import MINIATURE, miniature_folder
+from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
 
 RECIPE: dict[str, Any] = {
     "name": "small",

@@ -6,20 +6,20 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from manifests import registry
-from manifests.errors import WrongUse
-from manifests.registry import FILTERS, SOURCES, UnknownKind
-from manifests.source import SourceSettings
+from twinset.manifests import registry
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.registry import FILTERS, SOURCES, UnknownKind
+from twinset.manifests.source import SourceSettings
 
 
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entry points as an installed package would bring them."""
     points = {
-        "theirs": "manifests.source:MediaSource",
-        "broken": "manifests.source:Place",
+        "theirs": "twinset.manifests.source:MediaSource",
+        "broken": "twinset.manifests.source:Place",
         "unwell": "tests.manifests.fails_to_import:Source",
-        "gebc": "manifests.source:MediaSource",
+        "gebc": "twinset.manifests.source:MediaSource",
     }
     found = {name: EntryPoint(name, value, "twinset.sources") for name, value in points.items()}
     monkeypatch.setattr(registry, "_installed", lambda group: found if group == "twinset.sources" else {})
@@ -31,7 +31,7 @@ def test_kinds_of_installed_packages_are_found(foreign: None) -> None:
 
 
 def test_no_package_replaces_a_kind_of_twinset(foreign: None) -> None:
-    assert SOURCES.find("gebc").__module__ == "generators.video.gebc" and SOURCES.distribution("gebc") == ""
+    assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc" and SOURCES.distribution("gebc") == ""
 
 
 def test_what_is_not_a_source_is_refused(foreign: None) -> None:

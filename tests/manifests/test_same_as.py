@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.recipe import load_recipe
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import load_recipe
 
 
 def test_a_setting_can_be_the_same_as_another_one_also_where_that_is_changed(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, recipe_from_json
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, recipe_from_json
 
 FILTERS = [{"kind": "motion-words"}]
 GEBC = {"source": {"kind": "gebc", "annotations": "a.json", "media": "videos"}, "filters": FILTERS, "shard_size": 7}

@@ -10,12 +10,12 @@ import pytest
 import yaml
 from pydantic import Field
 
-import generators
-from cards.card import _recipe
-from manifests.errors import WrongUse
-from manifests.recipe import content_of, load_recipe, recipe_from_json
-from manifests.source import Place, PlacedSettings, SourceSettings
-from manifests.stage import Stage
+from twinset import generators
+from twinset.cards.card import _recipe
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json
+from twinset.manifests.source import Place, PlacedSettings, SourceSettings
+from twinset.manifests.stage import Stage
 
 
 class Painter(PlacedSettings):

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, content_of, load_recipe
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, content_of, load_recipe
 
 GRAPHS = {"source": {"kind": "scene-graphs", "captions": "captions.json"}, "shard_size": 100}
 TRIPLETS = {

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from shards.kinds.kind import Stored
-from shards.kinds.samples import Pixels
-from shards.read import read_samples
-from shards.storage.store import Store
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.samples import Pixels
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]

@@ -9,19 +9,19 @@ from typing import Any, Literal
 
 from PIL import Image, ImageDraw
 
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.pictures import Picture
-from generators.decisions.source import Decisions
-from generators.decisions.task import TaskCandidate
-from manifests.canonical import identity_of, sample_key
-from review.access import Access, Person
-from review.app import make_app
-from review.desk import ReviewDesk
-from review.store import AnswerStore
-from review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
-from shards.contracts import Context, LeftOut
-from shards.earlier import Earlier
-from shards.storage.store import Store
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.source import Decisions
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.review.access import Access, Person
+from twinset.review.app import make_app
+from twinset.review.desk import ReviewDesk
+from twinset.review.store import AnswerStore
+from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
 
 SECRET = bytes(range(32))
 COLOURS = ("crimson", "teal", "gold", "slateblue")

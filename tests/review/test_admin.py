@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from generators.decisions.answers import Answer, read_answers
-from generators.decisions.rules import decided
-from review.access import Access, Person
-from review.store import AnswerStore
 from tests.review.asked import SECRET, Painted, candidate, painted_app, stage_of
+from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.generators.decisions.rules import decided
+from twinset.review.access import Access, Person
+from twinset.review.store import AnswerStore
 
 ADMIN = Access(SECRET, []).csrf(Person("admin", "admin"))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from generators.decisions.pictures import Picture
-from review.alike import alike
+from twinset.generators.decisions.pictures import Picture
+from twinset.review.alike import alike
 
 
 def picture(form: str, size: tuple[int, int], value: int, **settings: object) -> Picture:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from generators.decisions.answers import read_answers
-from review.access import CHANGES, LARGEST_REQUEST, Access, Person, Refused
-from review.app import make_app
 from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
+from twinset.generators.decisions.answers import read_answers
+from twinset.review.access import CHANGES, LARGEST_REQUEST, Access, Person, Refused
+from twinset.review.app import make_app
 
 ACCESS = Access(SECRET, ["anna", "ben"])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from review.access import Refused
-from review.desk import ReviewDesk
 from tests.review.asked import Painted, Planned, candidate, painted_desk, stage_of
+from twinset.review.access import Refused
+from twinset.review.desk import ReviewDesk
 
 
 def answer(desk: ReviewDesk, annotator: str, count: int) -> None:

@@ -16,9 +16,9 @@ from typing import IO, Any
 
 import pytest
 
-from generators.decisions.answers import read_answers
-from review.access import Access, Person
 from tests.review.asked import SECRET
+from twinset.generators.decisions.answers import read_answers
+from twinset.review.access import Access, Person
 
 ANSWERS = 200
 ANNA = Person("anna", "annotator")
@@ -28,7 +28,7 @@ STARTER = f"""
 import os, sys
 from pathlib import Path
 import uvicorn
-from review.serving import serve
+from twinset.review.serving import serve
 from tests.review.asked import candidate, painted_app, stage_of
 out = Path(sys.argv[1])
 tasks = [candidate("s", "fits-caption", n) for n in range({ANSWERS})]

@@ -22,13 +22,13 @@ import pytest
 from PIL import Image
 
 import twinset
-from cli.main import main
-from generators.decisions.answers import table_of
-from manifests.errors import DecisionsMissing, WrongUse
-from manifests.recipe import Recipe, parse_recipe
-from review.access import read_secret
-from review.opening import open_desk
-from review.tasks import LOOK_SECONDS
+from twinset.cli.main import main
+from twinset.generators.decisions.answers import table_of
+from twinset.manifests.errors import DecisionsMissing, WrongUse
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.review.access import read_secret
+from twinset.review.opening import open_desk
+from twinset.review.tasks import LOOK_SECONDS
 
 PAIRS = 4
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -122,7 +122,7 @@ def test_an_answer_that_a_build_has_used_can_be_undone_and_is_asked_again(drawn:
     for task in desk.next("anna", PAIRS):
         desk.answer("anna", task["id"], "x0", "other", 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cards.describe.describe", lambda *_: None)
+        patch.setattr("twinset.cards.describe.describe", lambda *_: None)
         assert twinset.build(recipe_of(drawn), str(out))["subsets"]["mine"]["kept"] == 0
     later = open_desk(str(out))
     assert later is not None
@@ -201,7 +201,7 @@ def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys:
     assert not (tmp_path / "absent").exists()
     simulated = {"annotators": {"kind": "simulated"}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cards.describe.describe", lambda *_: None)
+        patch.setattr("twinset.cards.describe.describe", lambda *_: None)
         twinset.build(recipe_of(drawn, **simulated), str(tmp_path / "simulated"))
     assert run(str(tmp_path / "simulated")) == 0
     assert "nothing waits for people; none of its stages asks any" in capsys.readouterr().out
@@ -211,7 +211,7 @@ def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys:
 @pytest.fixture
 def server(out: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[str]]]:
     """``twinset review`` as a process: its links by name."""
-    command = [sys.executable, "-m", "cli.main", "review", str(out), "--annotators", "anna,ben"]
+    command = [sys.executable, "-m", "twinset.cli.main", "review", str(out), "--annotators", "anna,ben"]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         links = {}

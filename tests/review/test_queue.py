@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from generators.decisions.answers import Answer
-from manifests.errors import WrongUse
-from review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
-from review.store import AnswerStore
-from review.tasks import ReviewTask
 from tests.review.asked import Painted, candidate, stage_of
+from twinset.generators.decisions.answers import Answer
+from twinset.manifests.errors import WrongUse
+from twinset.review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
+from twinset.review.store import AnswerStore
+from twinset.review.tasks import ReviewTask
 
 
 class Clock:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from generators.decisions.answers import Answer, read_answers
-from manifests.errors import BuildFailed, WrongUse
-from review.store import AnsweredOtherwise, AnswerStore
+from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.review.store import AnsweredOtherwise, AnswerStore
 
 FIRST = Answer(
     stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
@@ -123,8 +123,8 @@ def test_a_file_of_version_1_gets_leases_and_keeps_its_answers(store: AnswerStor
 LEASES = """
 import sys
 from pathlib import Path
-from generators.decisions.answers import Answer
-from review.store import AnswerStore
+from twinset.generators.decisions.answers import Answer
+from twinset.review.store import AnswerStore
 store = AnswerStore(Path(sys.argv[1]))
 for number in range(int(sys.argv[2]), 100_000):
     store.lease([("s", f"s-{number}", "b"), ("s", f"s-{number}-next", "b")], "anna", 2e9, 1e9)

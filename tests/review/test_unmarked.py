@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
-from generators.decisions.pictures import Picture
-from review.unmarked import unmarked
 from tests.review.asked import PaintedTasks, all_kinds, painted_desk
+from twinset.generators.decisions.pictures import Picture
+from twinset.review.unmarked import unmarked
 
 DRAWN = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8))
 ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.recipe import parse_recipe
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from stages.job import Job
 from tests.generators.finished_stage import write_index
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 import webdataset as wds
 from PIL import Image
 
-from shards.read import finished, read_from_tar, read_samples, read_spread, read_tar
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar, read_members
 from tests.made_datasets import MadeDataset
+from twinset.shards.read import finished, read_from_tar, read_samples, read_spread, read_tar
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar, read_members
 
 
 def test_all_kept_pairs_come_back_in_plan_order(made_pairs: MadeDataset) -> None:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.candidate import Candidate
-from shards.kinds.kind import SampleKind
-from shards.kinds.registry import KINDS
-from shards.kinds.samples import Rejected, Source, TableRows
-from shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
+from twinset.manifests.candidate import Candidate
+from twinset.shards.kinds.kind import SampleKind
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import Rejected, Source, TableRows
+from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 
 COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])
 OWN = pa.schema([("caption", pa.string()), ("words", pa.int64())])

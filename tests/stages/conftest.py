@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from manifests import registry
-from manifests.candidate import Candidate
-from manifests.plan import PlannedShard, plan_file, read_slice
-from manifests.receipt import Receipt
-from manifests.recipe import Recipe, parse_recipe
-from manifests.stage import Stage
-from shards.records import read_planned
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.index import write_index
-from stages.job import Job
-from stages.maker import Maker
-from stages.making.make import make_shard
-from stages.plan import prepare
-from stages.status import StageState, state_of
 from tests.stages import drawn_sources
+from twinset.manifests import registry
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.plan import PlannedShard, plan_file, read_slice
+from twinset.manifests.receipt import Receipt
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.manifests.stage import Stage
+from twinset.shards.records import read_planned
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.index import write_index
+from twinset.stages.job import Job
+from twinset.stages.maker import Maker
+from twinset.stages.making.make import make_shard
+from twinset.stages.plan import prepare
+from twinset.stages.status import StageState, state_of
 
 Scenes = Sequence[Sequence[Any]]
 
@@ -149,7 +149,7 @@ def no_cards(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         for name in summaries:
             store.write(f"{name}/README.md", b"")
 
-    monkeypatch.setattr("cards.describe.describe", describe)
+    monkeypatch.setattr("twinset.cards.describe.describe", describe)
     return described
 
 

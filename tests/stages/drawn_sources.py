@@ -14,14 +14,14 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from pydantic import Field
 
-from manifests.candidate import Candidate, CaptionedCandidate
-from manifests.canonical import identity_of, sample_key, sha256_of_file
-from manifests.source import AnnotationFile, MediaFolderPath
-from shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, Verdict
-from shards.kinds.samples import Source as MediaFile
-from shards.media.media_folder import Media, MediaFolder
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import identity_of, sample_key, sha256_of_file
+from twinset.manifests.source import AnnotationFile, MediaFolderPath
+from twinset.shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, Verdict
+from twinset.shards.kinds.samples import Source as MediaFile
+from twinset.shards.media.media_folder import Media, MediaFolder
 
 ENTRY_POINTS = {
     "twinset.sources": {

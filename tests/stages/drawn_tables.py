@@ -10,14 +10,14 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import pyarrow as pa
 
-from manifests.candidate import Candidate
-from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from manifests.source import AnnotationFile, StageName
-from shards.contracts import Context, Generator, Source, Waiting
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Rejected, TableRows
-from shards.kinds.samples import Source as MediaFile
 from tests.stages.drawn_sources import MADE
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.source import AnnotationFile, StageName
+from twinset.shards.contracts import Context, Generator, Source, Waiting
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Rejected, TableRows
+from twinset.shards.kinds.samples import Source as MediaFile
 
 
 class Words(Source):

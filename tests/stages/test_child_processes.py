@@ -19,11 +19,11 @@ import psutil
 import pytest
 import yaml
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.store import Store
-from stages.child_processes import Children, close_children, make_in_child
-from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.store import Store
+from twinset.stages.child_processes import Children, close_children, make_in_child
+from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 ROOT = Path(__file__).parents[2]
@@ -105,10 +105,10 @@ def asleep(
     temporary.mkdir()
     trouble("d", "sleep 600")
     package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
-    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": f"{ROOT}{os.pathsep}{package}"}
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{package}"}
     environment.pop("PREFECT_API_URL", None)
     recipe_file, out = str(folder / "recipe.yaml"), str(folder / "out")
-    asked = ["-m", "cli.main", "build", recipe_file, "--out", out, "--workers", "2", "--runner", runner]
+    asked = ["-m", "twinset.cli.main", "build", recipe_file, "--out", out, "--workers", "2", "--runner", runner]
     command = [sys.executable, *([*code, recipe_file, out] if code else asked)]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         try:
@@ -169,11 +169,11 @@ def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
     (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     (tmp_path / "temporary").mkdir()
     package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
-    paths = f"{ROOT}{os.pathsep}{package}"
+    paths = f"{ROOT / 'src'}{os.pathsep}{package}"
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": paths}
     environment.pop("PREFECT_API_URL", None)
     asked = ["build", str(tmp_path / "recipe.yaml"), "--out", str(tmp_path / "out"), "--runner", "processes"]
-    command = [sys.executable, "-m", "cli.main", *asked, "--workers", "2"]
+    command = [sys.executable, "-m", "twinset.cli.main", *asked, "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         process = psutil.Process(parent.pid)
         assert within(PATIENCE, lambda: len(process.children()) > 2)  # with multiprocessing's own

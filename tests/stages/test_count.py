@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import twinset
-from manifests.recipe import InvalidRecipe, Recipe
-from shards.storage.store import Store
-from stages.job import Job
-from stages.making.make import make_one
-from stages.plan import prepare
-from stages.run_here import build_here
-from stages.status import state_of
 from tests.stages.conftest import recipe_of
+from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
+from twinset.stages.run_here import build_here
+from twinset.stages.status import state_of
 
 SCENES = [(video, number, 100 + step) for number, video in enumerate("abcd") for step in range(3)]
 

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import twinset
-from manifests.errors import BuildFailed, WrongUse
-from manifests.recipe import InvalidRecipe, Recipe
-from shards.storage.store import Store
-from stages.build import build
-from stages.job import Job
-from stages.making.make import make_one
-from stages.overview import published
-from stages.progress import Silent
-from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.build import build
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_one
+from twinset.stages.overview import published
+from twinset.stages.progress import Silent
+from twinset.stages.run_here import build_here
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import twinset
-from manifests.errors import BuildFailed, WrongUse
-from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from shards.read import read_samples
-from shards.rows import DUPLICATE, read_rows
-from shards.storage.store import Store
-from stages.duplicates import drop_duplicates
-from stages.finalise import disagreeing, forget, remove_leftovers
-from stages.verify import verify_stage
+from twinset.shards.read import read_samples
+from twinset.shards.rows import DUPLICATE, read_rows
+from twinset.shards.storage.store import Store
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.finalise import disagreeing, forget, remove_leftovers
+from twinset.stages.verify import verify_stage
 
 # (1, 2) is in every subset and twice in eq-a; (4, 3) mirrors (3, 4), which asks the same question.
 SUBSETS = {

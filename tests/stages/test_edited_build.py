@@ -11,18 +11,18 @@ import pytest
 import yaml
 
 import twinset
-from cli.main import main
-from manifests.errors import BuildFailed, WrongUse
-from manifests.recipe import load_recipe
-from shards.read import read_samples
-from shards.storage.store import Store
-from stages import job
-from stages.job import Job, check_devices, check_inputs
-from stages.making.make import make_one
-from stages.plan import prepare
-from stages.run_here import build_here
-from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
+from twinset.cli.main import main
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.recipe import load_recipe
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.job import Job, check_devices, check_inputs
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
+from twinset.stages.run_here import build_here
+from twinset.stages.status import StageState, state_of
 
 WEIGHTS = "unet/diffusion_pytorch_model.safetensors"
 
@@ -156,7 +156,7 @@ def test_a_full_graphics_card_does_not_stop_a_build(
 ) -> None:
     import torch
 
-    from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+    from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
     draw, asked = PromptToPromptPipeline.__call__, []
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from shards.storage.store import Store
-from stages.finalise import disagreeing, forget, remove_leftovers
+from twinset.shards.storage.store import Store
+from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2)]
 

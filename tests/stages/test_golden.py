@@ -14,17 +14,17 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from generators.video.frame_pairs import FramePairCandidate
-from manifests.candidate import Candidate
-from manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
-from manifests.recipe import parse_recipe
-from manifests.stage import SCHEMA_VERSION
-from shards.contracts import Context, Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Source
-from shards.storage.tar_writer import TarWriter
-from stages.maker import Maker
-from stages.making.payload import write_samples
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.recipe import parse_recipe
+from twinset.manifests.stage import SCHEMA_VERSION
+from twinset.shards.contracts import Context, Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.storage.tar_writer import TarWriter
+from twinset.stages.maker import Maker
+from twinset.stages.making.payload import write_samples
 
 # The libraries whose versions, as recorded in a stage's digest, decide these bytes too.
 LIBRARIES = {"numpy": "2.4.6", "pillow": "13.0.0", "pyarrow": "26.0.1", "av": "18.1.0", "dlib-bin": "20.0.1"}
@@ -67,11 +67,11 @@ FOUND = [name for name in GOLDEN if name != "drawn"]
 
 MAKES_ONE_OF_EACH = """
 import json, sys
-from manifests.recipe import load_recipe
-from shards.storage.store import Store
-from stages.job import Job, check_inputs
-from stages.making.make import make_one
-from stages.plan import prepare
+from twinset.manifests.recipe import load_recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job, check_inputs
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
 
 job = Job(load_recipe("demo").only(sys.argv[2:]), Store(sys.argv[1]))
 check_inputs(job.recipe, ("annotations", "media", "models"))

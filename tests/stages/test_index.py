@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.errors import BuildFailed
-from manifests.receipt import IndexRecord, parsed
-from shards.kinds.samples import Score
-from shards.storage.store import Store
-from stages.finalise import disagreeing
-from stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index
-from stages.overview import stage_verdict
 from tests.stages.drawn_sources import DarkFilter
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.receipt import IndexRecord, parsed
+from twinset.shards.kinds.samples import Score
+from twinset.shards.storage.store import Store
+from twinset.stages.finalise import disagreeing
+from twinset.stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index
+from twinset.stages.overview import stage_verdict
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("gone", 1, 2), ("gone", 1, 9), ("b", 7, 8), ("b", 7, 200), ("b", 7, 9)]
 FILES = ("index.parquet", "rejections.parquet", "sizes.json", "index.json")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import BuildFailed
-from shards.storage.store import Store
-from stages.duplicates import drop_duplicates
-from stages.verify import verify_stage
 from tests.stages.drawn_sources import MEANWHILE
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.store import Store
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("b", 1, 2), ("gone", 5, 6)]  # b repeats what a asks
 

@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.receipt import parse_receipt
-from shards.ledger import LEDGER, keep, read_receipts
-from shards.storage.store import Store
-from stages.finalise import disagreeing
-from stages.making.make import make_shard
-from stages.overview import stage_verdict
-from stages.run_here import build_here
-from stages.status import WORTH_KEEPING, state_of
 from tests.stages.conftest import recipe_of
+from twinset.manifests.receipt import parse_receipt
+from twinset.shards.ledger import LEDGER, keep, read_receipts
+from twinset.shards.storage.store import Store
+from twinset.stages.finalise import disagreeing
+from twinset.stages.making.make import make_shard
+from twinset.stages.overview import stage_verdict
+from twinset.stages.run_here import build_here
+from twinset.stages.status import WORTH_KEEPING, state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 PATH = f"eq-x/_meta/{LEDGER}"

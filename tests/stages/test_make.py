@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import BuildFailed
-from shards.rows import KEPT, REJECTED, Row, read_rows
-from shards.storage import layout
-from shards.storage.store import Store
-from stages.making.make import make_one, make_shard
 from tests.stages.drawn_sources import DarkFilter
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.making.make import make_one, make_shard
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 

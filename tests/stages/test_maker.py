@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.generator import KubricGenerator
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.store import Store
-from stages import job
-from stages.job import Job, worker_maker
-from stages.maker import Maker
-from stages.making.make import make_one
-from stages.plan import prepare
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import DarkFilter, GreysGenerator
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.generator import KubricGenerator
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.job import Job, worker_maker
+from twinset.stages.maker import Maker
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
 
 NAME = "eq-kubric-location"
-VERSION = "manifests.stage._version"
+VERSION = "twinset.manifests.stage._version"
 
 
 @pytest.fixture(autouse=True)

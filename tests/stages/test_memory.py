@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import BuildFailed
-from manifests.stage import runtime_class
-from shards.rows import read_rows
-from shards.storage.store import Store
-from stages.maker import refuse_mixed_runtimes
 from tests.stages.drawn_sources import MADE, PASSES
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.stage import runtime_class
+from twinset.shards.rows import read_rows
+from twinset.shards.storage.store import Store
+from twinset.stages.maker import refuse_mixed_runtimes
 
 GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 SCENES = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]

@@ -11,17 +11,17 @@ import pytest
 import torch
 import yaml
 
-from generators.text_to_image.diffusion.model import Model
-from manifests.recipe import load_recipe
-from shards.read import read_samples
-from shards.storage.store import Store
-from stages import job
-from stages.job import Job
-from stages.making.make import make_one
-from stages.plan import prepare
-from stages.run_here import build_here
-from stages.status import StageState, state_of
 from tests.generators.prompt_to_prompt.tiny_models import save_small
+from twinset.manifests.recipe import load_recipe
+from twinset.models.diffusion.model import Model
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
+from twinset.stages.run_here import build_here
+from twinset.stages.status import StageState, state_of
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 NAME = "trohn-img"

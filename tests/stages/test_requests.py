@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from shards.storage.store import Store
-from stages.overview import of_all, stage_status
-from stages.run_here import build_here
 from tests.counted_store import counted_requests
 from tests.stages.conftest import recipe_of
+from twinset.shards.storage.store import Store
+from twinset.stages.overview import of_all, stage_status
+from twinset.stages.run_here import build_here
 
 FEW, MANY = 20, 40
 

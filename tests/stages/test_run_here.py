@@ -10,19 +10,19 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-import stages.build
 import twinset
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.store import Store
-from stages import run_here
-from stages.child_processes import _scratches
-from stages.duplicates import drop_duplicates
-from stages.job import Job
-from stages.plan import prepare
-from stages.run_here import build_here
-from stages.status import state_of
+import twinset.stages.build
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.store import Store
+from twinset.stages import run_here
+from twinset.stages.child_processes import _scratches
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.job import Job
+from twinset.stages.plan import prepare
+from twinset.stages.run_here import build_here
+from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -74,7 +74,7 @@ def test_another_subset_is_settled_after_a_kill_between_its_shards_and_its_index
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(stages.build, "drop_duplicates", dies)
+        patch.setattr(twinset.stages.build, "drop_duplicates", dies)
         build_here(second, str(tmp_path / "killed"))
     build_here(second, str(tmp_path / "killed"))
     assert files_below(tmp_path / "killed") == files_below(tmp_path / "whole")
@@ -250,7 +250,7 @@ def test_interrupted_anywhere_it_ends_in_the_same_bytes(
 
 
 def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stages import job
+    from twinset.stages import job
 
     opened: list[str] = []
     open_maker = job.open_maker

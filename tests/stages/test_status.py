@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.plan import SHARD_SCHEMA
-from manifests.receipt import Receipt, parse_receipt
-from shards.records import read_planned, read_stage, stages_in, subsets_in
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.plan import SHARD_SCHEMA
+from twinset.manifests.receipt import Receipt, parse_receipt
+from twinset.shards.records import read_planned, read_stage, stages_in, subsets_in
+from twinset.shards.storage.store import Store
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("gone", 5, 6), ("c", 7, 8)]
 RECEIPT = "eq-x/_meta/receipts/00001.json"

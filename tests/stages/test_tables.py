@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-from manifests.canonical import sample_key
-from manifests.errors import BuildFailed, WrongUse
-from manifests.recipe import InvalidRecipe
-from shards.kinds.samples import TableRows
-from shards.storage.store import Store
-from stages.job import Job
-from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from tests.stages.drawn_tables import WordsGenerator
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.recipe import InvalidRecipe
+from twinset.shards.kinds.samples import TableRows
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset.stages.run_here import build_here
 
 LINES = ["red pen", "  ", "a green tree", "blue", ""]
 HOME = "_stages/words"

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from shards.storage.store import Store
-from stages.finalise import disagreeing
+from twinset.shards.storage.store import Store
+from twinset.stages.finalise import disagreeing
 
 READS_ALL = """
 import os, sys, time
-from manifests.plan import read_slice
-from shards.records import read_planned
-from shards.rows import read_rows
-from shards.storage.store import Store
-from stages.duplicates import drop_duplicates
-from stages.index import summarise, write_index
-from stages.status import state_of
+from twinset.manifests.plan import read_slice
+from twinset.shards.records import read_planned
+from twinset.shards.rows import read_rows
+from twinset.shards.storage.store import Store
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.index import summarise, write_index
+from twinset.stages.status import state_of
 from tests.stages.drawn_sources import Scene
 
 def threads():

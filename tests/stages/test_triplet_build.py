@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 import twinset
-from generators.triplets.report import MiningReport
-from manifests.errors import BuildFailed, WrongUse
-from manifests.receipt import parsed
-from manifests.recipe import load_recipe
-from shards.read import read_samples
-from shards.rows import KEPT, Row, read_rows
-from shards.storage.store import Store
-from stages import job
-from stages.making.make import make_one
-from stages.run_here import build_here
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
+from twinset.generators.triplets.report import MiningReport
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.receipt import parsed
+from twinset.manifests.recipe import load_recipe
+from twinset.shards.read import read_samples
+from twinset.shards.rows import KEPT, Row, read_rows
+from twinset.shards.storage.store import Store
+from twinset.stages import job
+from twinset.stages.making.make import make_one
+from twinset.stages.run_here import build_here
 
 pytest.importorskip("inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'")
 pytestmark = pytest.mark.usefixtures("no_cards")

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-from manifests.errors import WrongUse
-from shards.media.media_folder import MediaFolder
-from shards.storage.store import Store
-from stages.index import write_index
-from stages.run_here import build_here
-from stages.verify import verify_stage
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, GreysGenerator
+from twinset.manifests.errors import WrongUse
+from twinset.shards.media.media_folder import MediaFolder
+from twinset.shards.storage.store import Store
+from twinset.stages.index import write_index
+from twinset.stages.run_here import build_here
+from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -198,7 +198,7 @@ def test_a_flipped_bit_beside_the_tars_is_found_and_mended_as_the_audit_says(
             store.write(f"{subset}/README.md", b"words")
             store.write(f"{subset}/_meta/croissant.json", b'{"name": "eq-x"}')
 
-    monkeypatch.setattr("cards.describe.describe", describe)
+    monkeypatch.setattr("twinset.cards.describe.describe", describe)
     recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
     build_here(recipe, str(out))
     whole, path = files_below(out), out / "eq-x/_meta" / name

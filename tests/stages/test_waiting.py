@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import twinset
-from cli.main import main
-from manifests.errors import BuildFailed, DecisionsMissing
-from manifests.recipe import Recipe
-from stages.run_here import build_here
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
+from twinset.cli.main import main
+from twinset.manifests.errors import BuildFailed, DecisionsMissing
+from twinset.manifests.recipe import Recipe
+from twinset.stages.run_here import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 DECISIONS = {"red": "keep", "pen": "drop", "green": "keep", "tree": "keep"}

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
-from training.clip.settings import RunSettings
-from training.examples.contracts import Twins
-from training.examples.example_set import ExampleSet, open_examples
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.settings import RunSettings
+from twinset.training.examples.contracts import Twins
+from twinset.training.examples.example_set import ExampleSet, open_examples
 
 SHOWN = 3  # names in a message
 _LOG = logging.getLogger("twinset")

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from training.clip.settings import ClipSettings, RunSettings
+from twinset.training.clip.settings import ClipSettings, RunSettings
 
 #: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
 LARGEST_SCALE = math.log(100)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
-from evaluation.scorers.open_clip_files import FILES
-from manifests.errors import WrongUse
-from training.losses.names import PUBLISHED_WEIGHT, WITHOUT_NEGATIVES, ObjectiveName, RegulariserName
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.open_clip_files import FILES
+from twinset.training.losses.names import PUBLISHED_WEIGHT, WITHOUT_NEGATIVES, ObjectiveName, RegulariserName
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -17,7 +17,7 @@ BATCH, BATCH_WITH_NEGATIVES = 400, 200
 MOST_AT_ONCE = 256
 LONGEST = 60  # characters of a value in a message
 #: How a run is executed, which decides no more than the last bits of the weights, or nothing at all. Those that decide
-#: bits are in the runtime class of the run (`training.clip.identity`).
+#: bits are in the runtime class of the run (`training.runs.identity`).
 EXECUTION = frozenset({"workers", "device", "threads", "checkpoint_every", "allow_mixed_runtimes"})
 
 

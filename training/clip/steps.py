@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from manifests.canonical import generator_for
-from manifests.errors import BuildFailed
-from training.clip.optimiser import LARGEST_SCALE, learning_rate
-from training.clip.processes import Process
-from training.clip.settings import ClipSettings
-from training.examples.contracts import Batch
-from training.losses.distributed import gather
-from training.losses.features import Features, Loss
-from training.losses.gradient_cache import Inputs, cached_backward
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import BuildFailed
+from twinset.training.clip.optimiser import LARGEST_SCALE, learning_rate
+from twinset.training.clip.settings import ClipSettings
+from twinset.training.examples.contracts import Batch
+from twinset.training.losses.distributed import gather
+from twinset.training.losses.features import Features, Loss
+from twinset.training.losses.gradient_cache import Inputs, cached_backward
+from twinset.training.runs.processes import Process
 
 SHOWN = 5  # keys in a message
 

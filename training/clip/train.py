@@ -12,25 +12,25 @@ import logging
 from collections.abc import Generator
 from pathlib import Path
 
-from manifests.canonical import digest
-from training.clip.data import RunData, open_data
-from training.clip.history import History
-from training.clip.identity import check_folder, claim, run_identity
-from training.clip.loop import OnProgress, finished
-from training.clip.models import Start, open_start, write_config
-from training.clip.optimiser import new_optimiser
-from training.clip.processes import Process, joined
-from training.clip.settings import ClipSettings
-from training.clip.steps import Stepper
-from training.clip.validation import Validation
-from training.clip.whole_network import Trained, WholeNetwork, trained
-from training.examples.batches import Batches
-from training.examples.contracts import Batch, Broken
-from training.examples.transforms import Transforms
-from training.losses.names import ROLES
-from training.losses.total import open_loss
-from training.report.about import About
-from training.report.curves import Curves
+from twinset.manifests.canonical import digest
+from twinset.training.clip.data import RunData, open_data
+from twinset.training.clip.models import Start, open_start, write_config
+from twinset.training.clip.optimiser import new_optimiser
+from twinset.training.clip.settings import ClipSettings
+from twinset.training.clip.steps import Stepper
+from twinset.training.clip.validation import Validation
+from twinset.training.clip.whole_network import Trained, WholeNetwork, trained
+from twinset.training.examples.batches import Batches
+from twinset.training.examples.contracts import Batch, Broken
+from twinset.training.examples.transforms import Transforms
+from twinset.training.losses.names import ROLES
+from twinset.training.losses.total import open_loss
+from twinset.training.report.about import About
+from twinset.training.report.curves import Curves
+from twinset.training.runs.history import History
+from twinset.training.runs.identity import check_folder, claim, run_identity
+from twinset.training.runs.loop import OnProgress, finished
+from twinset.training.runs.processes import Process, joined
 
 #: The name under which open_clip and `evaluation` look for the weights of a folder.
 PUBLISHED = "open_clip_model.safetensors"

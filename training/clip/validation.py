@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
-from training.clip.settings import ClipSettings
-from training.clip.steps import Stepper
-from training.examples.batches import Batches
-from training.examples.example_set import ExampleSet
-from training.examples.transforms import Transforms
-from training.losses.names import ROLES
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.settings import ClipSettings
+from twinset.training.clip.steps import Stepper
+from twinset.training.examples.batches import Batches
+from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.transforms import Transforms
+from twinset.training.losses.names import ROLES
 
 TWINS = ("image", "text", "negative_image", "negative_text")
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shards.storage.whole_file import write_text
-from training.clip.checkpoints import Files, write_tensors
-from training.clip.history import History, Row
-from training.clip.loop import RESULT, B, Loop
-from training.clip.settings import RunSettings
-from training.report.about import About
-from training.report.write import write_report
+from twinset.shards.storage.whole_file import write_text
+from twinset.training.clip.settings import RunSettings
+from twinset.training.report.about import About
+from twinset.training.report.write import write_report
+from twinset.training.runs.checkpoints import Files, write_tensors
+from twinset.training.runs.history import History, Row
+from twinset.training.runs.loop import RESULT, B, Loop
 
 BEST, LAST = "best.safetensors", "last.safetensors"
 

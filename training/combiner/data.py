@@ -12,16 +12,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.examples import Benchmark, Picture, Query
-from manifests.canonical import canonical_json
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.tar_reader import BrokenTar
-from training.combiner.settings import CIRR, CombinerSettings
-from training.examples.contracts import Example
-from training.examples.example_set import ExampleSet, open_examples
-from training.examples.held_out import held_out
-from training.examples.ordering import order
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.examples import Benchmark, Picture, Query
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.combiner.settings import CIRR, CombinerSettings
+from twinset.training.examples.contracts import Example
+from twinset.training.examples.example_set import ExampleSet, open_examples
+from twinset.training.examples.held_out import held_out
+from twinset.training.examples.ordering import order
 
 MOST_HELD_OUT = 4096  # groups; CIRR's validation split has 4,181 queries
 REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", "condition"

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from evaluation.examples import Query
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
-from evaluation.scorers.composed import Averaged
-from evaluation.scorers.contract import DualEncoder, Floats
-from manifests.errors import BuildFailed, WrongUse
-from training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
-from training.examples.batches import MAX_BROKEN
-from training.examples.contracts import Batch
-from training.examples.ordering import order
-from training.examples.repeats import kept_apart, whole_batches
+from twinset.evaluation.examples import Query
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
+from twinset.evaluation.scorers.composed import Averaged
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.contract import DualEncoder, Floats
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
+from twinset.training.examples.batches import MAX_BROKEN
+from twinset.training.examples.contracts import Batch
+from twinset.training.examples.ordering import order
+from twinset.training.examples.repeats import kept_apart, whole_batches
 
 WINDOW = 1024  # triplets that are encoded together
 _LOG = logging.getLogger("twinset")

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from evaluation.scorers.combiner_network import DROPOUT, HIDDEN, PROJECTION
-from training.clip.settings import EncoderSettings
+from twinset.evaluation.scorers.combiner_network import DROPOUT, HIDDEN, PROJECTION
+from twinset.training.clip.settings import EncoderSettings
 
 CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
 

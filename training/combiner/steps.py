@@ -9,14 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from evaluation.scorers.combiner_network import CombinerNetwork
-from manifests.errors import BuildFailed, WrongUse
-from training.clip.steps import autocast, listed, stream_seed
-from training.combiner.data import CONDITION, REFERENCE, TARGET
-from training.combiner.settings import CombinerSettings
-from training.examples.contracts import Batch
-from training.losses.features import Features, similarities
-from training.losses.gradient_cache import Inputs, cached_backward
+from twinset.evaluation.scorers.combiner_network import CombinerNetwork
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.training.clip.steps import autocast, listed, stream_seed
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.examples.contracts import Batch
+from twinset.training.losses.features import Features, similarities
+from twinset.training.losses.gradient_cache import Inputs, cached_backward
 
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
 

@@ -16,29 +16,29 @@ from typing import Any
 
 import torch
 
-from evaluation.features.store import FeatureStore, default_cache
-from evaluation.scorers.contract import Running
-from evaluation.scorers.open_clip_models import OpenClip
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from shards.storage.whole_file import write_text
-from training.clip.checkpoints import Files, write_tensors
-from training.clip.history import History, Row
-from training.clip.identity import SETTINGS, check_folder, claim, run_identity
-from training.clip.loop import RESULT, Loop, OnProgress, finished
-from training.clip.models import Start, open_start, write_config
-from training.clip.processes import Process, joined
-from training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, open_data
-from training.combiner.features import FeatureBatches
-from training.combiner.settings import CombinerSettings
-from training.combiner.steps import Stepper, new_optimiser, new_trainee
-from training.combiner.validation import BEST_BY, Validation
-from training.examples.batches import Batches
-from training.examples.contracts import Batch, Broken
-from training.examples.transforms import Transforms
-from training.report.about import About
-from training.report.curves import Curves
-from training.report.write import write_report
+from twinset.evaluation.features.store import FeatureStore, default_cache
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Running
+from twinset.models.encoders.open_clip_models import OpenClip
+from twinset.shards.storage.whole_file import write_text
+from twinset.training.clip.models import Start, open_start, write_config
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, open_data
+from twinset.training.combiner.features import FeatureBatches
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.combiner.steps import Stepper, new_optimiser, new_trainee
+from twinset.training.combiner.validation import BEST_BY, Validation
+from twinset.training.examples.batches import Batches
+from twinset.training.examples.contracts import Batch, Broken
+from twinset.training.examples.transforms import Transforms
+from twinset.training.report.about import About
+from twinset.training.report.curves import Curves
+from twinset.training.report.write import write_report
+from twinset.training.runs.checkpoints import Files, write_tensors
+from twinset.training.runs.history import History, Row
+from twinset.training.runs.identity import SETTINGS, check_folder, claim, run_identity
+from twinset.training.runs.loop import RESULT, Loop, OnProgress, finished
+from twinset.training.runs.processes import Process, joined
 
 PASS = 32  # images or texts of a pass without gradients, as `twinset eval run` has it by default
 BEST, LAST = "best", "last"

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from evaluation.examples import Benchmark
-from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.composed import Combiner
-from evaluation.scorers.contract import DualEncoder
-from training.clip.validation import evaluating
-from training.combiner.data import HeldOut
-from training.combiner.steps import Trainee
+from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore
+from twinset.evaluation.scorers.composed import Combiner
+from twinset.models.encoders.contract import DualEncoder
+from twinset.training.clip.validation import evaluating
+from twinset.training.combiner.data import HeldOut
+from twinset.training.combiner.steps import Trainee
 
 AT = (1, 5, 10)
 BEST_BY = "recall@1"

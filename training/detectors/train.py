@@ -11,28 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.blind_probes.detector_files import HALVES, Detectors, write_detectors
-from evaluation.blind_probes.detectors import Detector, detection_accuracy, train_detector
-from evaluation.blind_probes.features import encoded, features_of
-from evaluation.blind_probes.pairs import Pairs, read_pairs
-from evaluation.dataset_parts import Part, open_benchmarks
-from evaluation.examples import Benchmark, Picture
-from evaluation.features.pictures import Pictures, Unusable
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import kept_if_interrupted
-from evaluation.report.distributions import Panel
-from evaluation.scorers.contract import Running
-from manifests.canonical import digest
-from manifests.errors import BuildFailed, WrongUse
-from training.clip.identity import SETTINGS, bind, check_folder
-from training.detectors.settings import DetectorSettings
-from training.examples.batches import MAX_BROKEN
-from training.examples.built import BuiltSubset
-from training.examples.held_out import held_out
-from training.examples.places import data_place
-from training.report.about import About
-from training.report.write import write_pages
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.blind_probes.detector_files import HALVES, Detectors, write_detectors
+from twinset.evaluation.blind_probes.detectors import Detector, detection_accuracy, train_detector
+from twinset.evaluation.blind_probes.features import encoded, features_of
+from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
+from twinset.evaluation.dataset_parts import Part, open_benchmarks
+from twinset.evaluation.examples import Benchmark, Picture
+from twinset.evaluation.features.pictures import Pictures, Unusable
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import kept_if_interrupted
+from twinset.evaluation.report.distributions import Panel
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.contract import Running
+from twinset.training.detectors.settings import DetectorSettings
+from twinset.training.examples.batches import MAX_BROKEN
+from twinset.training.examples.built import BuiltSubset
+from twinset.training.examples.held_out import held_out
+from twinset.training.examples.places import data_place
+from twinset.training.report.about import About
+from twinset.training.report.write import write_pages
+from twinset.training.runs.identity import SETTINGS, bind, check_folder
 
 #: Of what is trained: raised when the same settings and features give other detectors.
 VERSION = 1

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.tar_reader import BrokenTar
-from training.examples.contracts import Batch, Broken, Example, Tokenize
-from training.examples.example_set import ExampleSet
-from training.examples.ordering import augmentation_bits, order
-from training.examples.repeats import kept_apart, whole_batches
-from training.examples.transforms import NUMBERS, Transforms
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.examples.contracts import Batch, Broken, Example, Tokenize
+from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.ordering import augmentation_bits, order
+from twinset.training.examples.repeats import kept_apart, whole_batches
+from twinset.training.examples.transforms import NUMBERS, Transforms
 
 if TYPE_CHECKING:
     import torch
@@ -164,7 +164,7 @@ class Batches:
 
     def _parts(self, first_step: int, last_step: int) -> Generator[Prepared, None, None]:
         """The chunks of some steps, in order, made by the workers."""
-        from training.examples.workers import made_ahead
+        from twinset.training.examples.workers import made_ahead
 
         each = len(self._slots(0, CHUNK))
         # While one batch is trained on, the workers make the next two.

@@ -13,26 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
-from manifests.parquet import read_parquet
-from shards.kinds.encoded import EXTENSIONS
-from shards.kinds.kind import SampleKind
-from shards.kinds.pair import PAIR
-from shards.kinds.registry import KINDS
-from shards.kinds.text_pair import TEXT_PAIR
-from shards.kinds.triplet import PARTS, TRIPLET
-from shards.ledger import Receipts
-from shards.read import finished
-from shards.records import planned_stage, subsets_in
-from shards.rows import KEPT
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_headers import member_slices
-from shards.storage.tar_reader import BrokenTar
-from training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
-from training.examples.contracts import Task, Twins
-from training.examples.places import DataPlace
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.parquet import read_parquet
+from twinset.shards.kinds.encoded import EXTENSIONS
+from twinset.shards.kinds.kind import SampleKind
+from twinset.shards.kinds.pair import PAIR
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.text_pair import TEXT_PAIR
+from twinset.shards.kinds.triplet import PARTS, TRIPLET
+from twinset.shards.ledger import Receipts
+from twinset.shards.read import finished
+from twinset.shards.records import planned_stage, subsets_in
+from twinset.shards.rows import KEPT
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_headers import member_slices
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
+from twinset.training.examples.contracts import Task, Twins
+from twinset.training.examples.places import DataPlace
 
 PARALLEL_TARS = 8  # of an object store, whose latency is what costs
 REBUILD = "run its build again, or fetch it again"

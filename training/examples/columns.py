@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from shards.storage.store import Store
-from training.examples.contracts import Example, Place
+from twinset.shards.storage.store import Store
+from twinset.training.examples.contracts import Example, Place
 
 SHORT_DIGITS = 16  # hexadecimal digits of an image's sha256 that are kept: 8 bytes
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from manifests.canonical import canonical_json
-from manifests.errors import BuildFailed, TwinsetError, WrongUse
-from shards.storage.store import Store
-from shards.storage.tar_reader import BrokenTar
-from training.examples.built import built_parts
-from training.examples.columns import SHORT_DIGITS, Part
-from training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
-from training.examples.exported import exported_part, is_export
-from training.examples.places import data_place
-from training.examples.repeats import Integers, identities
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import BuildFailed, TwinsetError, WrongUse
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.examples.built import built_parts
+from twinset.training.examples.columns import SHORT_DIGITS, Part
+from twinset.training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
+from twinset.training.examples.exported import exported_part, is_export
+from twinset.training.examples.places import data_place
+from twinset.training.examples.repeats import Integers, identities
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -75,7 +75,7 @@ class ExampleSet:
 
     def open_image(self, example: Example, role: str) -> Image:
         """The image of a role as RGB; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
-        from shards.media.decode import decode
+        from twinset.shards.media.decode import decode
 
         return decode(self.read_image(example, role), f"{example.where}.{role}")
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
-from shards.kinds.encoded import EXTENSIONS
-from shards.storage.store import Store
-from shards.storage.tar_headers import member_slices
-from shards.storage.tar_reader import BrokenTar
-from training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
-from training.examples.contracts import Task, Twins
-from training.examples.places import DataPlace
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.encoded import EXTENSIONS
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_headers import member_slices
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
+from twinset.training.examples.contracts import Task, Twins
+from twinset.training.examples.places import DataPlace
 
 SIZES = "sizes.json"
 EXPORT = "run `twinset export --format openclip` again"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
 
 
 def held_out(groups: Sequence[str], share: float, seed: int, what: str = "validation") -> NDArray[np.bool_]:

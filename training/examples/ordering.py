@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.canonical import canonical_json
+from twinset.manifests.canonical import canonical_json
 
 
 @lru_cache(maxsize=4)  # of two epochs where one ends, of training and of validation; 8 MB a million examples

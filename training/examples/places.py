@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from manifests.errors import WrongUse
-from manifests.recipe import SUBSET_NAME
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import SUBSET_NAME
 
 MOST_COPIES = 1000
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from training.examples.columns import Part
+from twinset.training.examples.columns import Part
 
 Integers = NDArray[np.int64]
 

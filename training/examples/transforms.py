@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from manifests.errors import BuildFailed, TwinsetError
+from twinset.manifests.errors import BuildFailed, TwinsetError
 
 PARENT_CHECK_SECONDS = 1.0
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL.Image import Image
 
-from manifests.canonical import generator_for
-from manifests.errors import BuildFailed
-from shards.storage.tar_reader import BrokenTar
-from training.examples.contracts import Example
-from training.examples.example_set import ExampleSet
-from training.examples.ordering import augmentation_bits, order
-from training.examples.transforms import NUMBERS, crop_box
-from training.fusion.neighbours import Mined
-from training.fusion.settings import FusionSettings
-from training.losses.mining import sample_negatives
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.examples.contracts import Example
+from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.ordering import augmentation_bits, order
+from twinset.training.examples.transforms import NUMBERS, crop_box
+from twinset.training.fusion.neighbours import Mined
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.losses.mining import sample_negatives
 
 AHEAD = 4  # parts that a worker prepares before they are asked for
 
@@ -82,7 +82,7 @@ class FusionBatches:
             parts.close()
 
     def _parts(self, first: int, last: int) -> Generator[Part, None, None]:
-        from training.examples.workers import made_ahead
+        from twinset.training.examples.workers import made_ahead
 
         tasks = (task for step in range(first, last) for task in self._tasks(step))
         workers = self._settings.workers

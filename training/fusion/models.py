@@ -10,15 +10,15 @@ from typing import Any
 
 from torch import Tensor
 
-from evaluation.scorers.contract import DualEncoder, Running
-from evaluation.scorers.fusion import FusionScorer
-from evaluation.scorers.kinds import open_model
-from evaluation.scorers.transformers_encoders import model_files
-from manifests.errors import WrongUse
-from shards.models.files import files_digest
-from shards.storage.whole_file import whole_file
-from training.fusion.settings import FusionSettings
-from training.losses.mining import Score
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import DualEncoder, Running
+from twinset.models.encoders.fusion import FusionScorer
+from twinset.models.encoders.transformers_encoders import model_files
+from twinset.models.files import files_digest
+from twinset.shards.storage.whole_file import whole_file
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.losses.mining import Score
 
 PASS = 32  # images or pairs of a pass without gradients, as `twinset eval run` has it by default
 #: The name under which transformers and `evaluation` look for the weights of a folder.

@@ -13,15 +13,15 @@ from PIL.Image import Image
 from torch import Tensor
 from torch.nn import functional
 
-from manifests.canonical import digest
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage.tar_reader import BrokenTar
-from training.clip.steps import stream_seed
-from training.examples.batches import MAX_BROKEN
-from training.examples.example_set import ExampleSet
-from training.fusion.models import PASS, Start
-from training.fusion.settings import FusionSettings
-from training.losses.mining import (
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.clip.steps import stream_seed
+from twinset.training.examples.batches import MAX_BROKEN
+from twinset.training.examples.example_set import ExampleSet
+from twinset.training.fusion.models import PASS, Start
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.losses.mining import (
     Labels,
     Neighbours,
     load_neighbours,

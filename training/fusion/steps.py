@@ -8,15 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manifests.errors import BuildFailed
-from shards.storage.tar_reader import BrokenTar
-from training.clip.steps import autocast, listed, stream_seed
-from training.clip.validation import TWINS, evaluating, mean_of_groups, twin_outcomes
-from training.examples.example_set import ExampleSet
-from training.fusion.batches import FusionBatch, Part
-from training.fusion.models import PASS, Start
-from training.fusion.settings import FusionSettings
-from training.losses.fusion import CHANGES, FusionEqSim, match_hard_negatives, rank_texts, score_pairs
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.clip.steps import autocast, listed, stream_seed
+from twinset.training.clip.validation import TWINS, evaluating, mean_of_groups, twin_outcomes
+from twinset.training.examples.example_set import ExampleSet
+from twinset.training.fusion.batches import FusionBatch, Part
+from twinset.training.fusion.models import PASS, Start
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.losses.fusion import CHANGES, FusionEqSim, match_hard_negatives, rank_texts, score_pairs
 
 
 def learning_rate(step: int, steps: int, settings: FusionSettings) -> float:

@@ -9,22 +9,22 @@ import contextlib
 from collections.abc import Generator
 from pathlib import Path
 
-from manifests.canonical import digest
-from manifests.errors import WrongUse
-from training.clip.data import RunData, open_data
-from training.clip.history import History
-from training.clip.identity import check_folder, claim, run_identity
-from training.clip.loop import OnProgress, finished
-from training.clip.optimiser import new_optimiser
-from training.clip.processes import Process, joined
-from training.clip.whole_network import Trained, WholeNetwork, trained
-from training.fusion.batches import FusionBatch, FusionBatches
-from training.fusion.models import PUBLISHED, Start, open_start
-from training.fusion.neighbours import Mined, labels_of, open_neighbours
-from training.fusion.settings import FusionSettings
-from training.fusion.steps import Stepper, Validation
-from training.report.about import About
-from training.report.curves import Curves
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.data import RunData, open_data
+from twinset.training.clip.optimiser import new_optimiser
+from twinset.training.clip.whole_network import Trained, WholeNetwork, trained
+from twinset.training.fusion.batches import FusionBatch, FusionBatches
+from twinset.training.fusion.models import PUBLISHED, Start, open_start
+from twinset.training.fusion.neighbours import Mined, labels_of, open_neighbours
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.fusion.steps import Stepper, Validation
+from twinset.training.report.about import About
+from twinset.training.report.curves import Curves
+from twinset.training.runs.history import History
+from twinset.training.runs.identity import check_folder, claim, run_identity
+from twinset.training.runs.loop import OnProgress, finished
+from twinset.training.runs.processes import Process, joined
 
 
 def train_fusion(

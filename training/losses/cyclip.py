@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from training.losses.eqsim import residual_v1
-from training.losses.features import Features, similarities
+from twinset.training.losses.eqsim import residual_v1
+from twinset.training.losses.features import Features, similarities
 
 
 @dataclass(frozen=True, slots=True)

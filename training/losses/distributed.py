@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from training.losses.features import Features
+from twinset.training.losses.features import Features
 
 
 def gather(features: Features) -> Features:

@@ -25,10 +25,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from manifests.errors import WrongUse
-from training.losses.features import Features, at_least_float32, similarities
-from training.losses.names import MARGIN
-from training.losses.sampling import chosen
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.features import Features, at_least_float32, similarities
+from twinset.training.losses.names import MARGIN
+from twinset.training.losses.sampling import chosen
 
 #: k of the closest texts of an image, and images of a text (C).
 CLOSE = 8

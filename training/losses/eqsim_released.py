@@ -26,10 +26,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from training.losses.eqsim import normalised, residual_v1, residuals_v2
-from training.losses.features import Features, at_least_float32, similarities
-from training.losses.names import MARGIN
-from training.losses.sampling import SAMPLES, chosen, sample_pairs
+from twinset.training.losses.eqsim import normalised, residual_v1, residuals_v2
+from twinset.training.losses.features import Features, at_least_float32, similarities
+from twinset.training.losses.names import MARGIN
+from twinset.training.losses.sampling import SAMPLES, chosen, sample_pairs
 
 
 @dataclass(frozen=True, slots=True)

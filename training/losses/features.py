@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.eqsim import hinge
-from training.losses.features import at_least_float32
-from training.losses.mining import Score
-from training.losses.names import MARGIN
+from twinset.training.losses.eqsim import hinge
+from twinset.training.losses.features import at_least_float32
+from twinset.training.losses.mining import Score
+from twinset.training.losses.names import MARGIN
 
 
 @dataclass(frozen=True, slots=True)

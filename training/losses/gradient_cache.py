@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifests.errors import WrongUse
-from training.losses.features import Features, concatenate
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.features import Features, concatenate
 
 Inputs = Mapping[str, Tensor]
 #: Inputs of a chunk → its features, and the scale. Both come out of the same call, so that a wrapper such as

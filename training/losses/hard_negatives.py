@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.features import Features, at_least_float32, similarities
-from training.losses.sampling import SAMPLES, sample_pairs
+from twinset.training.losses.features import Features, at_least_float32, similarities
+from twinset.training.losses.sampling import SAMPLES, sample_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor
 
-from manifests.errors import WrongUse
-from shards.models.loading import saving
-from shards.storage.whole_file import whole_file
-from training.losses.names import HARD, NEGATIVES, NEIGHBOURS
+from twinset.manifests.errors import WrongUse
+from twinset.models.loading import saving
+from twinset.shards.storage.whole_file import whole_file
+from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS
 
 #: Places of images and of texts, each int64 (pairs,) → log-odds that they match, (pairs,).
 Score = Callable[[Tensor, Tensor], Tensor]

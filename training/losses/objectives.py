@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from training.losses.features import Features, at_least_float32, similarities
+from twinset.training.losses.features import Features, at_least_float32, similarities
 
 
 class InfoNCE:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 #: Negatives sampled per row: ``sample_num`` of EqSim's released command.
 SAMPLES = 4

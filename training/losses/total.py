@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from manifests.errors import WrongUse
-from training.losses.cyclip import CyCLIP
-from training.losses.eqsim import EqSim
-from training.losses.eqsim_released import EqSimReleased
-from training.losses.features import Features, Loss
-from training.losses.hard_negatives import HardNegatives
-from training.losses.names import ObjectiveName, RegulariserName
-from training.losses.objectives import InfoNCE, NegativePairs, NegativeTexts
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.cyclip import CyCLIP
+from twinset.training.losses.eqsim import EqSim
+from twinset.training.losses.eqsim_released import EqSimReleased
+from twinset.training.losses.features import Features, Loss
+from twinset.training.losses.hard_negatives import HardNegatives
+from twinset.training.losses.names import ObjectiveName, RegulariserName
+from twinset.training.losses.objectives import InfoNCE, NegativePairs, NegativeTexts
 
 #: negclip has the formula of negative-texts: see `NegativeTexts`.
 OBJECTIVES: dict[ObjectiveName, type[InfoNCE]] = {

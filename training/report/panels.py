@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.report.distributions import Panel
-from training.report.curves import scalars
+from twinset.evaluation.report.distributions import Panel
+from twinset.training.report.curves import scalars
 
 MOST_POINTS = 400  # of a curve; more are averaged
 AXIS = "optimiser step"

@@ -10,12 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from cards.rendering import render
-from evaluation.report.distributions import Panel
-from shards.storage.whole_file import write_text
-from training.clip.settings import RunSettings
-from training.report.about import About
-from training.report.panels import panels
+from twinset.cards.rendering import render
+from twinset.evaluation.report.distributions import Panel
+from twinset.shards.storage.whole_file import write_text
+from twinset.training.clip.settings import RunSettings
+from twinset.training.report.about import About
+from twinset.training.report.panels import panels
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_LEFT_OUT = 20  # examples on page and card; the history has all
@@ -88,7 +88,7 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def _plots(shown: Sequence[Panel]) -> dict[str, str] | None:
     """The curves for light and for dark paper as data URIs; None without a step."""
-    from evaluation.report.plots import on_dark, plot
+    from twinset.evaluation.report.plots import on_dark, plot
 
     if not shown:
         return None

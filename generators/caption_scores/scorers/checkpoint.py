@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shards.models.files import TOKENIZERS, ModelMissing, local_folder, pieces
+from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, pieces
 
 #: Weights by the name of their first file, in the order of preference; the others are read without code
 #: (``weights_only``), as older checkpoints have no safetensors.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.caption_scores.scorers.checkpoint import checkpoint_files
-from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, Tokens, padded, passes, tokenize
-from manifests.errors import WrongUse
-from shards.models.files import ModelMissing, files_digest, local_folder, read_json
-from shards.models.loading import load_beside, load_network, loading
+from twinset.generators.caption_scores.scorers.checkpoint import checkpoint_files
+from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, Tokens, padded, passes, tokenize
+from twinset.manifests.errors import WrongUse
+from twinset.models.files import ModelMissing, files_digest, local_folder, read_json
+from twinset.models.loading import load_beside, load_network, loading
 
 if TYPE_CHECKING:
     import torch

@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from generators.caption_scores.scorers.checkpoint import checkpoint_files
-from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
-from manifests.errors import WrongUse
-from shards.models.files import files_digest
-from shards.models.loading import load_beside, load_network
+from twinset.generators.caption_scores.scorers.checkpoint import checkpoint_files
+from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
+from twinset.manifests.errors import WrongUse
+from twinset.models.files import files_digest
+from twinset.models.loading import load_beside, load_network
 
 ACCEPTABLE = 1  # the class of CoLA
 

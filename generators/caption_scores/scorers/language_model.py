@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
-from generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
-from generators.language_models.model_files import find_model, load_language_model
-from manifests.errors import WrongUse
+from twinset.generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
+from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
+from twinset.manifests.errors import WrongUse
+from twinset.models.language_models.model_files import find_model, load_language_model
 
 MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
 #: How far apart a score may be by way of the tree and text by text, for the tree to be used: rounding is below it, and
@@ -24,7 +24,7 @@ TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 class LanguageModel(ScorerSettings):
     """Mean log-probability of a token, in nats; higher is more fluent.
 
-    model: as `generators.language_models.settings.Transformers.model`. max_tokens: what is read of a longer text.
+    model: as `models.language_models.settings.Transformers.model`. max_tokens: what is read of a longer text.
     """
 
     kind: Literal["language-model"]
@@ -111,7 +111,7 @@ class LanguageModelScorer:
         """Whether the model scores texts by way of a tree as one by one: not all take such a mask."""
         import torch
 
-        from shards.models.device import ran_out
+        from twinset.models.device import ran_out
 
         words = int(self._model.config.get_text_config().vocab_size)
         texts = [

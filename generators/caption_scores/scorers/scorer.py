@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from manifests.source import Place, PlacedSettings
+from twinset.manifests.source import Place, PlacedSettings
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
 CHARACTERS_A_TOKEN = 100
@@ -42,7 +42,7 @@ class ScorerSettings(PlacedSettings):
 
     @abstractmethod
     def weights(self) -> str:
-        """Digest of the files that decide the scores; raises `shards.models.files.ModelMissing`."""
+        """Digest of the files that decide the scores; raises `models.files.ModelMissing`."""
 
     @abstractmethod
     def open(self, device: str) -> Scorer:

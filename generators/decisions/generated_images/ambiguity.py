@@ -11,18 +11,23 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from generators.decisions.generated_images.settings import FITS, ImageDecisionGenerator, ImageDecisions, place_of
-from generators.decisions.question import Decision
-from generators.decisions.questions.fits_caption import BOTH, PHOTO, FitsCaption
-from generators.decisions.task import UNSCORED, TaskCandidate
-from generators.decisions.task_plans import tasks_of
-from generators.generated_pairs.joining import NONE, best_images, decided_images, first_images, images_of
-from generators.negative_captions.kinds import kind_name
-from manifests.canonical import sample_key
-from manifests.locations import Location
-from manifests.source import Place, StageName
-from shards.contracts import Context, LeftOut
-from shards.media.image_folder import ImageFolder
+from twinset.generators.decisions.generated_images.settings import (
+    FITS,
+    ImageDecisionGenerator,
+    ImageDecisions,
+    place_of,
+)
+from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.questions.fits_caption import BOTH, PHOTO, FitsCaption
+from twinset.generators.decisions.task import UNSCORED, TaskCandidate
+from twinset.generators.decisions.task_plans import tasks_of
+from twinset.generators.generated_pairs.joining import NONE, best_images, decided_images, first_images, images_of
+from twinset.generators.negative_captions.kinds import kind_name
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Place, StageName
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.media.image_folder import ImageFolder
 
 GENERATED = 1  # number of the generated image in a task
 

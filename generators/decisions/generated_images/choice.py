@@ -10,19 +10,24 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from generators.decisions.agreement import share
-from generators.decisions.generated_images.settings import FITS, ImageDecisionGenerator, ImageDecisions, place_of
-from generators.decisions.generator import decision_of
-from generators.decisions.question import Decision
-from generators.decisions.questions.best_image import NONE, BestImage
-from generators.decisions.rules import share_of
-from generators.decisions.task import UNSCORED, TaskCandidate
-from generators.decisions.task_plans import tasks_of
-from generators.negative_captions.kinds import kind_name
-from manifests.canonical import sample_key
-from manifests.errors import WrongUse
-from manifests.source import StageName
-from shards.contracts import Context, LeftOut
+from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.generated_images.settings import (
+    FITS,
+    ImageDecisionGenerator,
+    ImageDecisions,
+    place_of,
+)
+from twinset.generators.decisions.generator import decision_of
+from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.questions.best_image import NONE, BestImage
+from twinset.generators.decisions.rules import share_of
+from twinset.generators.decisions.task import UNSCORED, TaskCandidate
+from twinset.generators.decisions.task_plans import tasks_of
+from twinset.generators.negative_captions.kinds import kind_name
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import StageName
+from twinset.shards.contracts import Context, LeftOut
 
 MOST_IMAGES = 9  # one key each
 

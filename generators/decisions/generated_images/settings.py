@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.source import Decisions
-from generators.generated_pairs.joining import Images, images_of, scores_of
-from generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
-from generators.negative_captions.replay import SUGARCREPE
-from manifests.source import StageName
-from shards.contracts import LeftOut
-from shards.earlier import Earlier
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.source import Decisions
+from twinset.generators.generated_pairs.joining import Images, images_of, scores_of
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.manifests.source import StageName
+from twinset.shards.contracts import LeftOut
+from twinset.shards.earlier import Earlier
 
 FITS = 1.0  # the score of an image that shows all that its caption says
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from generators.decisions.question import Question
-from generators.decisions.questions.best_image import BestImage
-from generators.decisions.questions.fits_caption import FitsCaption
-from generators.decisions.questions.keep_pair import KeepPair
-from generators.decisions.questions.match import Match
+from twinset.generators.decisions.question import Question
+from twinset.generators.decisions.questions.best_image import BestImage
+from twinset.generators.decisions.questions.fits_caption import FitsCaption
+from twinset.generators.decisions.questions.keep_pair import KeepPair
+from twinset.generators.decisions.questions.match import Match
 
 #: By name.
 QUESTIONS: Mapping[str, Question] = {one.name: one for one in (BestImage(), FitsCaption(), KeepPair(), Match())}

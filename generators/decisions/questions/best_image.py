@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from generators.decisions.question import Example, Layout, Option, Question
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.task import TaskCandidate
 
 NONE = "none"
 

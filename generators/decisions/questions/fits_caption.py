@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from generators.decisions.question import Example, Layout, Option, Question
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.task import TaskCandidate
 
 PHOTO, GENERATED, BOTH = "photo", "generated", "both"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from generators.decisions.question import Example, Layout, Option, Question
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.task import TaskCandidate
 
 
 class Match(Question):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.entities import Entities, Entity
-from generators.image_verification.questions.facts import be, do
-from generators.image_verification.questions.nouns import lemma_of, next_word, verb_subject
-from generators.image_verification.questions.places import joined
-from generators.image_verification.questions.vocabulary import Vocabulary
+from twinset.generators.image_verification.questions.entities import Entities, Entity
+from twinset.generators.image_verification.questions.facts import be, do
+from twinset.generators.image_verification.questions.nouns import lemma_of, next_word, verb_subject
+from twinset.generators.image_verification.questions.places import joined
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.entities import Entities
-from generators.image_verification.questions.facts import (
+from twinset.generators.image_verification.questions.entities import Entities
+from twinset.generators.image_verification.questions.facts import (
     Fact,
     attribute_facts,
     be,
@@ -19,8 +19,8 @@ from generators.image_verification.questions.facts import (
     text_facts,
     time_facts,
 )
-from generators.image_verification.questions.relations import Relations
-from generators.image_verification.questions.vocabulary import vocabulary
+from twinset.generators.image_verification.questions.relations import Relations
+from twinset.generators.image_verification.questions.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

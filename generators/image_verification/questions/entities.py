@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.nouns import (
+from twinset.generators.image_verification.questions.nouns import (
     PLURAL,
     is_noun,
     lemma_of,
@@ -16,8 +16,8 @@ from generators.image_verification.questions.nouns import (
     name_of,
     verb_subject,
 )
-from generators.image_verification.questions.vocabulary import Vocabulary
-from generators.negative_captions.rules.wording import article_of
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary
+from twinset.generators.negative_captions.rules.wording import article_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

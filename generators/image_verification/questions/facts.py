@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.entities import Entities, Entity
-from generators.image_verification.questions.nouns import is_attribute, lemma_of, modifiers
-from generators.image_verification.questions.vocabulary import Vocabulary
+from twinset.generators.image_verification.questions.entities import Entities, Entity
+from twinset.generators.image_verification.questions.nouns import is_attribute, lemma_of, modifiers
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

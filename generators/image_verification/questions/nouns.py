@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.vocabulary import Vocabulary, vocabulary
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary, vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Token

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.entities import Entities, Entity
-from generators.image_verification.questions.facts import Fact, attribute
-from generators.image_verification.questions.nouns import lemma_of, next_word
-from generators.image_verification.questions.vocabulary import Vocabulary
+from twinset.generators.image_verification.questions.entities import Entities, Entity
+from twinset.generators.image_verification.questions.facts import Fact, attribute
+from twinset.generators.image_verification.questions.nouns import lemma_of, next_word
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

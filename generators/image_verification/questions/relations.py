@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from generators.image_verification.questions.actors import Actors
-from generators.image_verification.questions.entities import Entities, Entity
-from generators.image_verification.questions.facts import Fact, adjective, attribute, be, do
-from generators.image_verification.questions.nouns import is_verb_taken_for_noun
-from generators.image_verification.questions.places import Places
-from generators.image_verification.questions.vocabulary import Vocabulary
-from generators.negative_captions.rules.wording import article_of
+from twinset.generators.image_verification.questions.actors import Actors
+from twinset.generators.image_verification.questions.entities import Entities, Entity
+from twinset.generators.image_verification.questions.facts import Fact, adjective, attribute, be, do
+from twinset.generators.image_verification.questions.nouns import is_verb_taken_for_noun
+from twinset.generators.image_verification.questions.places import Places
+from twinset.generators.image_verification.questions.vocabulary import Vocabulary
+from twinset.generators.negative_captions.rules.wording import article_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.media.media_folder import EscapesRoot, inside
 
 MAX_FILES = 100
 CHUNK = 1 << 20

@@ -14,13 +14,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
-from generators.kubric_scenes.studio.kubric_import import load_kubric
-from manifests.canonical import sha256_of_file
-from manifests.errors import WrongUse
-from shards.kinds.samples import Source
-from shards.media.media_folder import EscapesRoot, inside
-from shards.storage.store import Store
+from twinset.generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.samples import Source
+from twinset.shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.storage.store import Store
 
 KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
 REMEDY = (

@@ -11,10 +11,10 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from manifests.errors import WrongUse
-from manifests.locations import VOCABULARIES
-from manifests.recipe.strict_yaml import load_yaml
-from manifests.source import Settings
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import VOCABULARIES
+from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.source import Settings
 
 SHIPPED = VOCABULARIES / "eq_kubric.yaml"
 

@@ -9,13 +9,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.scene.camera import axes, project
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.look import Look
-from generators.kubric_scenes.scene.models import model_of
-from generators.kubric_scenes.scene.parts import Drawn, Points, Thing, View
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.scene.camera import axes, project
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.look import Look
+from twinset.generators.kubric_scenes.scene.models import model_of
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Points, Thing, View
 
 TRIED = 60  # spots for each
 INSIDE = 0.95  # of half a picture, from its centre: what a bystander may reach to

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.parts import Points, View, vector
+from twinset.generators.kubric_scenes.scene.parts import Points, View, vector
 
 FILLED = 0.86  # share of the picture that the things take at most
 FIT_ROUNDS = 24

@@ -10,9 +10,9 @@ import numpy as np
 import trimesh.transformations
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.scene.parts import Placement, Points, Quaternion, Thing, vector
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.scene.parts import Placement, Points, Quaternion, Thing, vector
 
 transformations: Any = trimesh.transformations  # its functions are not typed
 

@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.parts import View
-from generators.kubric_scenes.scene.surroundings import sun_at
-from manifests.errors import WrongUse
+from twinset.generators.kubric_scenes.scene.parts import View
+from twinset.generators.kubric_scenes.scene.surroundings import sun_at
+from twinset.manifests.errors import WrongUse
 
 WIDTH = 128  # pixels across in which the brightest place is looked for
 LOWEST = math.radians(15)  # shadows of a lower lamp have no end

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.look import Material
+from twinset.generators.kubric_scenes.scene.look import Material
 
 Aspect = Literal["location", "counting", "attribute"]
 Relation = Literal["in-front", "behind", "left", "right", "on-top"]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.camera import paint
-from generators.kubric_scenes.scene.parts import Placement, Points, Settled
-from generators.kubric_scenes.studio.kubric_import import load_kubric, load_simulator
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.camera import paint
+from twinset.generators.kubric_scenes.scene.parts import Placement, Points, Settled
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_simulator
 
 GRID = 64  # cells along the longer side of the carrying thing
 LEVEL = 0.03  # scene units: heights that differ by less carry together

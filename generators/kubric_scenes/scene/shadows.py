@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.camera import paint
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.parts import Points, Vector, View
+from twinset.generators.kubric_scenes.scene.camera import paint
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.parts import Points, Vector, View
 
 GRID = 160  # cells along the longer side of what the sun sees of the things that throw a shadow
 SOFT = 0.12  # scene units around a shadow that count as the shadow: the sun has a width

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generators.kubric_scenes.scene.camera import FILLED
-from generators.kubric_scenes.scene.look import Look
+from twinset.generators.kubric_scenes.scene.camera import FILLED
+from twinset.generators.kubric_scenes.scene.look import Look
 
 SENSOR_WIDTH = 36.0  # millimetres
 FOCAL_LENGTH = 80.0  # millimetres: from afar, so that sizes can be compared

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from generators.kubric_scenes.scene.look import Material
-from generators.kubric_scenes.scene.parts import Colour, Ground, Sky, Vector, View, vector
+from twinset.generators.kubric_scenes.scene.look import Material
+from twinset.generators.kubric_scenes.scene.parts import Colour, Ground, Sky, Vector, View, vector
 
 #: Of each material: hue and saturation of what it comes in, the range of its lightness (linear), and of its size.
 #: Muted and of middle lightness, so that neither a black nor a white thing vanishes on it.

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from generators.kubric_scenes.scene.look import Material
-from generators.kubric_scenes.scene.parts import Colour, Ground
-from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
+from twinset.generators.kubric_scenes.scene.look import Material
+from twinset.generators.kubric_scenes.scene.parts import Colour, Ground
+from twinset.generators.kubric_scenes.studio.shader_nodes import ShaderNodes
 
 FADED = (14.0, 70.0)  # scene units from the camera where a pattern begins to fade into its mean colour, and has
 BLADE, THREAD = 0.019, 0.045  # scene units: widths of grass and cloth, which do not grow with the pattern

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse
 
 MOST_PIXELS = 16384 * 8192  # decoded 2 GB, of which Cycles holds a copy; a frame shows less of finer ones than it has
 HEADER = 1 << 16  # bytes that are looked at

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.kubric_scenes.scene.parts import View
-from generators.kubric_scenes.studio.grounds import roughen
-from generators.kubric_scenes.studio.panorama_size import refuse_huge
-from generators.kubric_scenes.studio.shader_nodes import ShaderNodes
-from manifests.errors import WrongUse
+from twinset.generators.kubric_scenes.scene.parts import View
+from twinset.generators.kubric_scenes.studio.grounds import roughen
+from twinset.generators.kubric_scenes.studio.panorama_size import refuse_huge
+from twinset.generators.kubric_scenes.studio.shader_nodes import ShaderNodes
+from twinset.manifests.errors import WrongUse
 
 STEEP = 0.55  # exponent of how a sky goes from the horizon to the zenith
 MAP = 256  # pixels across of the map by which rays find a background's lamps; finer ones take a second a picture

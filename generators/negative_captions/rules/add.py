@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from generators.negative_captions.rules.nouns import nouns, said
-from generators.negative_captions.rules.replace import Proposal
-from generators.negative_captions.rules.vocabulary import Vocabulary
-from generators.negative_captions.rules.wording import Edit, article_of
+from twinset.generators.negative_captions.rules.nouns import nouns, said
+from twinset.generators.negative_captions.rules.replace import Proposal
+from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
+from twinset.generators.negative_captions.rules.wording import Edit, article_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

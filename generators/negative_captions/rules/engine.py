@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from generators.negative_captions.rules import add, replace, swap
-from generators.negative_captions.rules.replace import Proposal
-from generators.negative_captions.rules.vocabulary import Vocabulary
-from generators.negative_captions.rules.wording import edited
+from twinset.generators.negative_captions.rules import add, replace, swap
+from twinset.generators.negative_captions.rules.replace import Proposal
+from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
+from twinset.generators.negative_captions.rules.wording import edited
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

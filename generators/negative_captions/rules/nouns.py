@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from generators.negative_captions.rules.vocabulary import Group, Vocabulary
+from twinset.generators.negative_captions.rules.vocabulary import Group, Vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

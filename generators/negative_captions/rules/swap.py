@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from generators.negative_captions.rules.nouns import actor_of, head_noun, is_idiom, name_of, nouns
-from generators.negative_captions.rules.replace import Proposal
-from generators.negative_captions.rules.vocabulary import Vocabulary
-from generators.negative_captions.rules.wording import Edit, replacing
+from twinset.generators.negative_captions.rules.nouns import actor_of, head_noun, is_idiom, name_of, nouns
+from twinset.generators.negative_captions.rules.replace import Proposal
+from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
+from twinset.generators.negative_captions.rules.wording import Edit, replacing
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

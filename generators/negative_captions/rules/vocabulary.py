@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import manifests
-from manifests.canonical import sha256_of_file
-from manifests.recipe.strict_yaml import load_yaml
+from twinset import manifests
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.recipe.strict_yaml import load_yaml
 
 FILE = Path(manifests.__file__).parent / "vocabularies/negatives.yaml"
 

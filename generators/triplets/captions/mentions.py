@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.triplets.columns import Codes, Floats, distinct
+from twinset.generators.triplets.columns import Codes, Floats, distinct
 
 SEVERAL = 3  # captions of a photo, from which on it is counted
 PHOTOS = 1000  # that many of which it takes to estimate anything

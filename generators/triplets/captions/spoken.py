@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from generators.triplets.captions.concepts import Concept, concepts, forms_of
-from generators.triplets.captions.mentions import SEVERAL, mentions_of
-from generators.triplets.columns import Bools, Codes, distinct, found_in
+from twinset.generators.triplets.captions.concepts import Concept, concepts, forms_of
+from twinset.generators.triplets.captions.mentions import SEVERAL, mentions_of
+from twinset.generators.triplets.columns import Bools, Codes, distinct, found_in
 
 BATCH = 1 << 16  # captions taken apart at once
 APART = r"[^\p{L}\p{N}]+"  # what stands between words

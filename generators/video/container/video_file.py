@@ -16,8 +16,8 @@ from av.container import InputContainer
 from av.stream import Disposition
 from av.video.stream import VideoStream
 
-from generators.video.container.chain import broken_places
-from generators.video.container.packets import PacketTable
+from twinset.generators.video.container.chain import broken_places
+from twinset.generators.video.container.packets import PacketTable
 
 # With its place: how many packets of the stream lie before it in the file.
 PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"

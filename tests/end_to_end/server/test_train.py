@@ -12,8 +12,8 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from training.clip.settings import settings_from
-from training.clip.train import train_clip
+from twinset.training.clip.settings import settings_from
+from twinset.training.clip.train import train_clip
 
 STEPS = 150  # a second or two; the worker is stopped a few steps after the first checkpoint
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")

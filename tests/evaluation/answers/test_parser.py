@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.answers.marking import ONE, PAIR, TWO, marked
-from evaluation.answers.parser import LONGEST, REASONS, Reading, as_published, parse
+from twinset.evaluation.answers.marking import ONE, PAIR, TWO, marked
+from twinset.evaluation.answers.parser import LONGEST, REASONS, Reading, as_published, parse
 
 DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
 

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cli.main import main
-from evaluation.answers.files import read_answers
-from evaluation.answers.report import Report, report
-from evaluation.examples import MATCHING_SCORES
-from evaluation.metrics.measure import measure
-from manifests.errors import WrongUse
+from twinset.cli.main import main
+from twinset.evaluation.answers.files import read_answers
+from twinset.evaluation.answers.report import Report, report
+from twinset.evaluation.examples import MATCHING_SCORES
+from twinset.evaluation.metrics.measure import measure
+from twinset.manifests.errors import WrongUse
 
 GPT4V = Path(__file__).parents[3] / "../shared/data/sugarcrepe/gpt4v"
 #: Right, as published: by split and order.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.reader import Reader
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.reader import Reader
 
 Opener = Callable[..., Reader]
 

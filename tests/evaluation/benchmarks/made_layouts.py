@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from evaluation.benchmarks.reader import Reader
-from evaluation.examples import Matching, Picture, Query
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import Matching, Picture, Query
 
 
 def pixels(shown: Picture | None) -> Any:

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from evaluation.benchmarks import boundaries, open_benchmark
-from evaluation.benchmarks.boundaries import sampled
-from evaluation.benchmarks.reader import Reader
-from evaluation.examples import Grounding, LeftOut
-from generators.video import frames as video_frames
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import film, put
+from twinset.evaluation.benchmarks import boundaries, open_benchmark
+from twinset.evaluation.benchmarks.boundaries import sampled
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import Grounding, LeftOut
+from twinset.generators.video import frames as video_frames
+from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

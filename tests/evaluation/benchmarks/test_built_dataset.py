@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.reader import Reader
-from evaluation.examples import LeftOut, Matching, Picture, Query
-from manifests.canonical import sha256_of_file
-from manifests.errors import WrongUse
-from manifests.receipt import IndexRecord
-from shards.export.formats import export
-from shards.kinds.pair import Pair
-from shards.read import read_samples
-from shards.storage import layout
-from shards.storage.store import Store
 from tests.evaluation.benchmarks.made_layouts import picture, put
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, NEGATIVE_SUBSET, VIDEO_SUBSET, Planned, draw, pair_shards, text_pair_shards
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.receipt import IndexRecord
+from twinset.shards.export.formats import export
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.read import read_samples
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 
 def kept(benchmark: Reader) -> list[Matching | Query]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.examples import LeftOut, Matching
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.examples import LeftOut, Matching
+from twinset.manifests.errors import WrongUse
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.reader import Reader
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import matchings, picture, pixels, put
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from evaluation.benchmarks import READERS, open_benchmark
-from evaluation.benchmarks.reader import Item, Reader, image_group
-from evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from twinset.evaluation.benchmarks import READERS, open_benchmark
+from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
+from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
+from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 MEDIA = (".jpg", ".png", ".npy", ".mp4")

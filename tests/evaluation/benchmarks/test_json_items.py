@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.benchmarks import json_items as module
-from evaluation.benchmarks.json_items import json_items, text_of
-from manifests.errors import WrongUse
+from twinset.evaluation.benchmarks import json_items as module
+from twinset.evaluation.benchmarks.json_items import json_items, text_of
+from twinset.manifests.errors import WrongUse
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.bivlc import IMAGES, WORDS
-from evaluation.benchmarks.parquet_rows import ParquetRows
-from evaluation.examples import LeftOut, Matching
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows, parquet
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.bivlc import IMAGES, WORDS
+from twinset.evaluation.benchmarks.parquet_rows import ParquetRows
+from twinset.evaluation.examples import LeftOut, Matching
+from twinset.manifests.errors import WrongUse
 
 ROWS = 100
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.benchmarks import open_benchmark
-from evaluation.benchmarks.reader import Reader
-from evaluation.examples import LeftOut, Query
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import matchings, parquet, picture, pixels, put, queries
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import LeftOut, Query
+from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evaluation.blind_probes.detectors import (
+from tests.evaluation.blind_probes.made_benchmark import Made, pair, picture, sentences, unreadable
+from twinset.evaluation.blind_probes.detectors import (
     IMAGE_EPOCHS,
     TEXT_EPOCHS,
     cross_validated_detector,
@@ -13,11 +14,10 @@ from evaluation.blind_probes.detectors import (
     detector_outcomes,
     train_detector,
 )
-from evaluation.blind_probes.image_probes import both, feature_probes, image_probes
-from evaluation.blind_probes.pairs import read_pairs
-from evaluation.blind_probes.pictures import looks_of, measure
-from evaluation.blind_probes.probes import GivenAway, caption_probes
-from tests.evaluation.blind_probes.made_benchmark import Made, pair, picture, sentences, unreadable
+from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
+from twinset.evaluation.blind_probes.pairs import read_pairs
+from twinset.evaluation.blind_probes.pictures import looks_of, measure
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes
 
 
 def photo(name: str, random: np.random.Generator, noise: float, side: int = 96) -> object:

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.benchmarks import Reader, open_benchmark
-from evaluation.blind_probes.classifier import cross_validated, text_differences
-from evaluation.blind_probes.pairs import read_pairs
-from evaluation.blind_probes.probes import GivenAway, caption_probes, length_probes
-from evaluation.blind_probes.run import give_away
-from evaluation.examples import Matching
 from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair, picture, sentences
+from twinset.evaluation.benchmarks import Reader, open_benchmark
+from twinset.evaluation.blind_probes.classifier import cross_validated, text_differences
+from twinset.evaluation.blind_probes.pairs import read_pairs
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, length_probes
+from twinset.evaluation.blind_probes.run import give_away
+from twinset.evaluation.examples import Matching
 
 SUGARCREPE = Path(__file__).parents[3] / "../shared/data/sugarcrepe"
 

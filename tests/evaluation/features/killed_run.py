@@ -10,11 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import Floats
 from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, SmallBenchmark, matchings
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore
+from twinset.models.encoders.contract import Floats
 
 EXAMPLES, IMAGES, BATCH = 60, 20, 4
 

@@ -10,15 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 from PIL import Image
 
-from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures, Similarities
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import DualEncoder
-from tests.evaluation.features.small_benchmark import (
-    PlainEncoder,
-    SmallBenchmark,
-    drawn,
-)
+from tests.evaluation.features.small_benchmark import PlainEncoder, SmallBenchmark, drawn
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures, Similarities
+from twinset.evaluation.features.store import FeatureStore
+from twinset.models.encoders.contract import DualEncoder
 
 
 def by_features(folder: Path, encoder: DualEncoder | None = None, batch: int = 4, **more: Any) -> ByFeatures:

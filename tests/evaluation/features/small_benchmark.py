@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
-from evaluation.scorers.contract import DualEncoder, Floats, PairScorer
+from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
+from twinset.models.encoders.contract import DualEncoder, Floats, PairScorer
 
 
 def drawn(number: int, size: int = 40) -> bytes:

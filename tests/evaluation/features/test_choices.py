@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.answers.both_orders import scores
-from evaluation.examples import Grounding, Matching, Picture
-from evaluation.features.choices import ByChoices
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import Chooser, NotApplicable
+from twinset.evaluation.answers.both_orders import scores
+from twinset.evaluation.examples import Grounding, Matching, Picture
+from twinset.evaluation.features.choices import ByChoices
+from twinset.evaluation.features.store import FeatureStore
+from twinset.models.encoders.contract import Chooser, NotApplicable
 
 
 class Stubborn(Chooser):

@@ -12,20 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
-from evaluation.features.pairs import ByPairs
-from evaluation.features.score_table import grounding_errors, ranks
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import Composer, Floats, NotApplicable, unit
-from manifests.errors import WrongUse
 from tests.evaluation.features.score_tables import by_features, pixels, scored
-from tests.evaluation.features.small_benchmark import (
-    PlainEncoder,
-    PlainPairs,
-    Shelf,
-    hash_of,
-    matchings,
-)
+from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, hash_of, matchings
+from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query
+from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.score_table import grounding_errors, ranks
+from twinset.evaluation.features.store import FeatureStore
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Composer, Floats, NotApplicable, unit
 
 
 class Sum(Composer):

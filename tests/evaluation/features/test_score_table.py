@@ -14,23 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from evaluation.examples import MATCHING_SCORES, LeftOut, Matching, Query
-from evaluation.features import score_table
-from evaluation.features.pairs import ByPairs
-from evaluation.features.score_table import write_scores
-from evaluation.features.similarities import ByFeatures
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import DualEncoder, Floats
-from manifests.errors import WrongUse
 from tests.evaluation.features.score_tables import by_features, pixels, scored
-from tests.evaluation.features.small_benchmark import (
-    PlainEncoder,
-    PlainPairs,
-    Shelf,
-    SmallBenchmark,
-    drawn,
-    matchings,
-)
+from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, SmallBenchmark, drawn, matchings
+from twinset.evaluation.examples import MATCHING_SCORES, LeftOut, Matching, Query
+from twinset.evaluation.features import score_table
+from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import DualEncoder, Floats
 
 
 def test_scores_of_matchings_are_the_cosines_of_every_pair_and_each_image_is_encoded_once(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.check import main
-from generators.galleries.object_tasks import ObjectDrafts
-from generators.galleries.panoptic import read_scenes
-from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+from twinset.evaluation.galleries.check import main
+from twinset.generators.galleries.object_tasks import ObjectDrafts
+from twinset.generators.galleries.panoptic import read_scenes
+from twinset.shards.contracts import LeftOut
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 

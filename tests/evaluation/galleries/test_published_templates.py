@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.invariants import check
-from generators.galleries.panoptic import condition_name
+from twinset.evaluation.galleries.invariants import check
+from twinset.generators.galleries.panoptic import condition_name
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 

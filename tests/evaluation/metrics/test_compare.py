@@ -11,10 +11,10 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.compare import compare, holm, mcnemar
-from evaluation.metrics.matching import SCORES
-from evaluation.metrics.measure import measure
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.compare import compare, holm, mcnemar
+from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.measure import measure
+from twinset.manifests.errors import WrongUse
 
 
 def scores(n: int, lead: float, seed: int, **columns: Any) -> pa.Table:

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.metrics.equivariance import distributions
-from evaluation.metrics.matching import SCORES
-from evaluation.metrics.measure import measure
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.equivariance import distributions
+from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.measure import measure
+from twinset.manifests.errors import WrongUse
 
 
 def table(n: int = 500) -> pa.Table:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.bootstrap import interval, resampled
-from evaluation.metrics.clusters import alike
-from evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.clusters import alike
+from twinset.evaluation.metrics.measure import measure
 
 TRUTH = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]], np.uint8)
 
@@ -29,7 +29,7 @@ def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     rng = np.random.default_rng(0)
     groups, codes = np.sort(rng.integers(0, 40, 1000).astype(np.uint64)), rng.integers(0, 4, 1000)
     whole = alike(codes, TRUTH, groups)
-    monkeypatch.setattr("evaluation.metrics.clusters._ROWS", 7)  # less than one cluster
+    monkeypatch.setattr("twinset.evaluation.metrics.clusters._ROWS", 7)  # less than one cluster
     for one, other in zip(alike(codes, TRUTH, groups), whole, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -37,7 +37,7 @@ def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("counts", [[1] * 60, [400, 300, 200], [500, 20, *[1] * 30, 3]])
 def test_resamples_are_those_of_clusters(counts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every resample has as many clusters; the sums have the variance of drawing clusters, G · var(cluster)."""
-    monkeypatch.setattr("evaluation.metrics.bootstrap._CELLS", 5000)  # in several blocks
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._CELLS", 5000)  # in several blocks
     rng = np.random.default_rng(1)
     sums = np.stack([np.ones(len(counts)), rng.integers(0, 9, len(counts)), rng.integers(0, 9, len(counts))], 1)
     found = resampled(sums.astype(np.int64), np.array(counts), 4000, seed=3)
@@ -52,9 +52,9 @@ def test_sums_depend_neither_on_precision_nor_on_how_many_are_drawn_at_a_time(mo
     rng = np.random.default_rng(4)
     sums, counts = rng.integers(-5, 20, (90, 3)).astype(np.int8), rng.choice([1, 2, 5, 400], 90)
     once = resampled(sums, counts, 500, seed=1)
-    monkeypatch.setattr("evaluation.metrics.bootstrap._DRAWS", 100)
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._DRAWS", 100)
     np.testing.assert_array_equal(resampled(sums, counts, 500, seed=1), once)
-    monkeypatch.setattr("evaluation.metrics.bootstrap._EXACT", 0)
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._EXACT", 0)
     np.testing.assert_array_equal(resampled(sums, counts, 500, seed=1), once)
 
 

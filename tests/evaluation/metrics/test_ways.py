@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.ways import Ways
+from twinset.evaluation.metrics.ways import Ways
 
 NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-200, 200), st.integers(-(2**40), 2**40))
 BATCHES = st.lists(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=12), max_size=8)
@@ -32,7 +32,7 @@ def test_rows_are_counted_in_the_order_of_their_bytes(batches: list[list[tuple[i
 
 
 def test_small_numbers_take_a_byte_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.metrics.ways._WAITING", 10)  # merged often
+    monkeypatch.setattr("twinset.evaluation.metrics.ways._WAITING", 10)  # merged often
     ways, rng = Ways(4), np.random.default_rng(0)
     for _ in range(30):
         ways.add(rng.integers(0, 3, (20, 4)))

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.examples import MATCHING_OUTCOMES, MATCHING_SCORES
-from evaluation.people.answered import OUTCOMES
-from evaluation.report.page import write_report
 from tests.evaluation.report.made_scores import identity, matchings, save
+from twinset.evaluation.examples import MATCHING_OUTCOMES, MATCHING_SCORES
+from twinset.evaluation.people.answered import OUTCOMES
+from twinset.evaluation.report.page import write_report
 
 
 @pytest.mark.slow  # it draws

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from evaluation.examples import (
+from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
     MATCHING_SCORES,
     QUERY_RANKS,

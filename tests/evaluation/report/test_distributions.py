@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation.report.distributions import MOST_SUBSETS, equivariance_panels, largest_subsets
-from evaluation.report.page import write_report
-from evaluation.report.scored import score_files
 from tests.evaluation.report.made_scores import SCHEMAS, matchings, save
+from twinset.evaluation.report.distributions import MOST_SUBSETS, equivariance_panels, largest_subsets
+from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.scored import score_files
 
 
 def test_of_many_subsets_the_largest_are_drawn_and_all_are_in_the_tables(tmp_path: Path) -> None:

@@ -7,16 +7,16 @@ from statistics import mean
 import pydantic
 import pytest
 
-from evaluation.benchmarks import READERS
-from evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from evaluation.benchmarks.cirr import GLOBAL
-from evaluation.benchmarks.eqben import SUBSETS
-from evaluation.benchmarks.foils import KINDS
-from evaluation.benchmarks.genecis import TASKS
-from evaluation.metrics.grounding import Groundings
-from evaluation.metrics.matching import FINER
-from evaluation.metrics.recall import ALL
-from evaluation.report.published import _Table, published
+from twinset.evaluation.benchmarks import READERS
+from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
+from twinset.evaluation.benchmarks.cirr import GLOBAL
+from twinset.evaluation.benchmarks.eqben import SUBSETS
+from twinset.evaluation.benchmarks.foils import KINDS
+from twinset.evaluation.benchmarks.genecis import TASKS
+from twinset.evaluation.metrics.grounding import Groundings
+from twinset.evaluation.metrics.matching import FINER
+from twinset.evaluation.metrics.recall import ALL
+from twinset.evaluation.report.published import _Table, published
 
 ROWS = published()
 FIGURES = {"text", "image", "group", *FINER, "accuracy", "acc", "min", *(f"recall@{k}" for k in ALL)}

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cli.main import main
-from evaluation.report.page import write_report
-from evaluation.report.scored import score_files
-from manifests.errors import WrongUse
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, save
+from twinset.cli.main import main
+from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.scored import score_files
+from twinset.manifests.errors import WrongUse
 
 PROBES = {
     "all": {"pairs": 30, "groups": 10, "same_bag": 10.0, "probes": {}},

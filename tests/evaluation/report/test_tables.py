@@ -9,8 +9,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.metrics.figures import Figure
-from evaluation.report.tables import Row, Table, as_csv, as_latex, escaped
+from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.report.tables import Row, Table, as_csv, as_latex, escaped
 
 TABLE = Table(
     "made",

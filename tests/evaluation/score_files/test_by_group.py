@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evaluation.metrics.measure import measure
-from evaluation.score_files.batch import Batch
-from evaluation.score_files.by_group import RowsByGroup
-from evaluation.score_files.identity import digests
-from manifests.errors import WrongUse
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.by_group import RowsByGroup
+from twinset.evaluation.score_files.identity import digests
+from twinset.manifests.errors import WrongUse
 
 ROWS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(0, 9)), min_size=1, max_size=200)
 
@@ -30,7 +30,7 @@ def of(texts: list[str]) -> Batch:
 def test_parts_hold_all_rows_and_cut_no_group(
     rows: list[tuple[int, int, int]], held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.score_files.by_group.HELD", held)
+    monkeypatch.setattr("twinset.evaluation.score_files.by_group.HELD", held)
     groups = digests(of([f"video-{group}" for group, _, _ in rows]), ["group"])
     labels, codes = (np.array(column, np.uint16) for column in [*zip(*rows, strict=True)][1:])
     numbers = np.arange(len(rows), dtype=np.float32)[:, None]
@@ -49,7 +49,7 @@ def test_parts_hold_all_rows_and_cut_no_group(
 
 
 def test_parts_are_about_as_large_as_what_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.score_files.by_group.HELD", 5000)
+    monkeypatch.setattr("twinset.evaluation.score_files.by_group.HELD", 5000)
     kept, n = RowsByGroup(0), 40_000
     groups = digests(of([f"video-{row // 2:08d}.mp4" for row in range(n)]), ["group"])
     for some in np.array_split(np.arange(n), 25):
@@ -65,9 +65,9 @@ def test_figures_do_not_depend_on_where_rows_were_held(monkeypatch: pytest.Monke
     identity = {"group": rng.integers(0, 400, 3000).astype(str), "half": rng.choice(["a", "b", "c"], 3000)}
     table = pa.table(identity | scores)
     memory = measure(table, ["half"])
-    monkeypatch.setattr("evaluation.score_files.by_group.HELD", 100)
-    monkeypatch.setattr("evaluation.score_files.opening.ROWS", 70)
-    monkeypatch.setattr("evaluation.metrics.clusters._ROWS", 50)
+    monkeypatch.setattr("twinset.evaluation.score_files.by_group.HELD", 100)
+    monkeypatch.setattr("twinset.evaluation.score_files.opening.ROWS", 70)
+    monkeypatch.setattr("twinset.evaluation.metrics.clusters._ROWS", 50)
     file = measure(table, ["half"])
     for one, other in ((memory.all, file.all), *zip(memory.by.values(), file.by.values(), strict=True)):
         assert (one.n, one.groups, one.ties) == (other.n, other.groups, other.ties)
@@ -82,7 +82,7 @@ def test_figures_do_not_depend_on_where_rows_were_held(monkeypatch: pytest.Monke
 def test_no_room_for_the_temporary_file_is_an_error_with_its_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evaluation.score_files.by_group.HELD", 1)
+    monkeypatch.setattr("twinset.evaluation.score_files.by_group.HELD", 1)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     with pytest.raises(WrongUse, match=r"absent: cannot hold the rows .* set TMPDIR .* room for 12 bytes"):
         measure(pa.table({"correct": [True, False], "group": ["a", "b"]}))

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.examples import MATCHING_SCORES
-from evaluation.metrics.compare import compare
-from evaluation.metrics.figures import Results
-from evaluation.metrics.measure import measure
-from evaluation.score_files.identity import digests
-from evaluation.score_files.opening import open_scores
-from manifests.errors import WrongUse
+from twinset.evaluation.examples import MATCHING_SCORES
+from twinset.evaluation.metrics.compare import compare
+from twinset.evaluation.metrics.figures import Results
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.score_files.identity import digests
+from twinset.evaluation.score_files.opening import open_scores
+from twinset.manifests.errors import WrongUse
 
 HEADER = "caption,type,s00,s01,s10,s11\n"
 GOOD = HEADER + '"A dog,\nasleep.",add,0.5,0.25,0.125,1\ncat,swap, 0.5 ,0.75,-1e-3,1\n'
@@ -86,14 +86,14 @@ def test_many_batches_equal_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     pq.write_table(table, path, row_group_size=70)
     whole = measure(path, ["subset", "category"])
     assert [*whole.by] == ["a / ", "b / "] and whole.all.groups == 90
-    monkeypatch.setattr("evaluation.score_files.opening.ROWS", 33)
+    monkeypatch.setattr("twinset.evaluation.score_files.opening.ROWS", 33)
     parts = measure(path, ["subset", "category"])
     assert values(parts) == pytest.approx(values(whole))
     assert parts.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
     with io.BytesIO() as stream:
         pa.csv.write_csv(table, stream)
         csv = written(tmp_path, stream.getvalue())
-    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 4096)
+    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 4096)
     again = measure(csv, ["subset", "category"])
     assert again.all.groups == 90 and values(again) == pytest.approx(values(whole))
     assert again.by["a / "].figures["group"] == whole.by["a / "].figures["group"]
@@ -104,15 +104,15 @@ def test_rows_of_any_length_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rows = [(bool(rng.integers(2)), f"k{row}", "long " * int(rng.choice([1, 10, 3000]))) for row in range(200)]
     path = written(tmp_path, "correct,key,caption" + ",x" * 3000 + "\n", "short.csv")
     path.write_text("".join(path.read_text() + "".join(f"{a},{b},{c}{',' * 3000}\n" for a, b, c in rows)))
-    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 4 << 20)
+    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 4 << 20)
     (whole,) = open_scores(path).batches(["key"])
     assert whole.columns["key"].to_pylist() == [key for _, key, _ in rows]
-    monkeypatch.setattr("evaluation.score_files.opening._BLOCK", 512)  # shorter than the header
+    monkeypatch.setattr("twinset.evaluation.score_files.opening._BLOCK", 512)  # shorter than the header
     parts = [*open_scores(path).batches(["key", "correct"])]
     assert [key for batch in parts for key in batch.columns["key"].to_pylist()] == [key for _, key, _ in rows]
     assert [batch.first for batch in parts] == [1, *np.cumsum([len(batch) for batch in parts])[:-1] + 1]
     assert values(measure(path))["accuracy"] == pytest.approx(100 * np.mean([right for right, _, _ in rows]))
-    monkeypatch.setattr("evaluation.score_files.opening._LARGEST", 2048)
+    monkeypatch.setattr("twinset.evaluation.score_files.opening._LARGEST", 2048)
     with pytest.raises(WrongUse, match=r"short\.csv: row 1 has over .* MiB; is a quotation mark missing"):
         measure(path)
 

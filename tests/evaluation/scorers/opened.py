@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evaluation.scorers.contract import Composer, DualEncoder, PairScorer, Running
-from evaluation.scorers.kinds import open_model
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.models.encoders.contract import Composer, DualEncoder, PairScorer, Running
 
 TEXTS = ["a cat on the mat.", "the red dog", "a blue cat " * 20]
 FAST = Running(batch=4, threads=1)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.scorers.contract import Composer, unit
-from evaluation.scorers.kinds import open_model
-from manifests.errors import WrongUse
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Composer, unit
 
 
 def test_baselines_combine_features_that_are_not_normalised(tmp_path: Path) -> None:

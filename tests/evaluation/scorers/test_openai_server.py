@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from evaluation.examples import Matching, Picture
-from evaluation.run import run
-from evaluation.scorers.contract import Chooser, PairScorer, Running
-from evaluation.scorers.openai_server import (
+from tests.evaluation.features.small_benchmark import SmallBenchmark
+from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
+from twinset.evaluation.examples import Matching, Picture
+from twinset.evaluation.run import run
+from twinset.evaluation.scorers.openai_server import (
     ADDRESS,
     KEY,
     SETTINGS,
@@ -35,9 +36,8 @@ from evaluation.scorers.openai_server import (
     open_vqa_score,
     open_yes_no,
 )
-from manifests.errors import WrongUse
-from tests.evaluation.features.small_benchmark import SmallBenchmark
-from tests.generators.language_models.chat_server import Body, Reply, completion, failure, serving
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Chooser, PairScorer, Running
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 RED, BLUE = (Image.new("RGB", (8, 6), colour) for colour in ("red", "blue"))
@@ -138,7 +138,7 @@ def shades() -> list[Image.Image]:
     return [Image.new("RGB", (8, 6), (255, 0, number)) for number in range(6)]
 
 
-@pytest.mark.slow  # answers on disk and kills: tests/generators/language_models/test_answers.py
+@pytest.mark.slow  # answers on disk and kills: tests/models/language_models/test_answers.py
 def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Callable[..., None]) -> None:
     reached, killed = threading.Event(), threading.Event()
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from evaluation.scorers.contract import Running
-from evaluation.scorers.openai_server import ADDRESS, SETTINGS, open_chooser, open_vqa_score
-from generators.language_models.answers import Answers
 from tests.transformers_server import serving
+from twinset.evaluation.scorers.openai_server import ADDRESS, SETTINGS, open_chooser, open_vqa_score
+from twinset.models.encoders.contract import Running
+from twinset.models.language_models.answers import Answers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 IMAGES = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]

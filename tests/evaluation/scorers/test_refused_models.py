@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from evaluation.scorers.checkpoints import read_weights
-from evaluation.scorers.kinds import KINDS, open_model
-from manifests.errors import WrongUse
-from shards.models.files import ModelMissing
 from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network
+from twinset.evaluation.scorers.kinds import KINDS, open_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.checkpoints import read_weights
+from twinset.models.files import ModelMissing
 
 
 def test_a_pickle_with_code_is_refused_and_not_run(tmp_path: Path) -> None:

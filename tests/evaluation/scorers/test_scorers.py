@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from evaluation.scorers.contract import DualEncoder, PairScorer
-from evaluation.scorers.kinds import open_model
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.models.encoders.contract import DualEncoder, PairScorer
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "plain": lambda weights: weights,
@@ -98,8 +98,8 @@ def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
 def test_a_tag_brings_its_activation_and_is_looked_for_in_the_cache_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evaluation.scorers import open_clip_files
-    from evaluation.scorers.open_clip_files import find_architecture, tagged
+    from twinset.models.encoders import open_clip_files
+    from twinset.models.encoders.open_clip_files import find_architecture, tagged
 
     looked_up: list[str] = []
     monkeypatch.setattr(open_clip_files, "local_folder", lambda name, layout: looked_up.append(name) or tmp_path)

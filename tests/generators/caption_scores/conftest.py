@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from generators.negative_captions.kinds import COLUMNS
-from manifests.canonical import identity_of
-from shards.earlier import Earlier
 from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model, save_vera
 from tests.generators.finished_stage import write_index
 from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.manifests.canonical import identity_of
+from twinset.shards.earlier import Earlier
 
 
 @pytest.fixture(scope="session")

@@ -14,22 +14,22 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from generators.caption_scores.generator import ROWS, SCORES, ScoreGenerator
-from generators.caption_scores.grouping import rows_by_caption
-from generators.caption_scores.scorers.clip import Clip
-from generators.caption_scores.scorers.scorer import Scored
-from generators.caption_scores.source import CaptionScores
-from generators.contract import check_source
-from manifests.canonical import generator_for
-from manifests.errors import WrongUse
-from manifests.recipe import content_of, load_recipe, parse_recipe
-from shards.contracts import Context, OutOfMemory
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected, TableRows
-from shards.rows import write_table_rows
-from shards.storage.store import Store
-from stages.run_here import build_here
 from tests.generators.caption_scores.conftest import negatives
+from twinset.generators.caption_scores.generator import ROWS, SCORES, ScoreGenerator
+from twinset.generators.caption_scores.grouping import rows_by_caption
+from twinset.generators.caption_scores.scorers.clip import Clip
+from twinset.generators.caption_scores.scorers.scorer import Scored
+from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.contract import check_source
+from twinset.manifests.canonical import generator_for
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
+from twinset.shards.contracts import Context, OutOfMemory
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.rows import write_table_rows
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
 
 PAIRS = (
     ("A man riding a horse.", "A man riding a bike."),
@@ -185,13 +185,13 @@ def test_wrong_settings_are_named(
     with pytest.raises(WrongUse, match=r"s\.scorers\.1\.model: there is no model folder"):
         missing.check_inputs("s", ["models"])
     source(scorer_folders, "cola", "clip", "language-model").check_inputs("s", ["models", "media"])
-    monkeypatch.setattr("shards.models.on_device.find_spec", lambda name: None if name == "transformers" else name)
+    monkeypatch.setattr("twinset.models.on_device.find_spec", lambda name: None if name == "transformers" else name)
     with pytest.raises(WrongUse, match=r"s\.scorers\.1: transformers is not installed; .*'twinset\[language-models\]'"):
         language_model = source(scorer_folders, "clip", "language-model")
         monkeypatch.setattr(Clip, "libraries", lambda self: ("torch",))
         language_model.check_inputs("s", ["models", "media"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("generators.language_models.model_files.find_spec", lambda name: None)
+    monkeypatch.setattr("twinset.models.language_models.model_files.find_spec", lambda name: None)
     absent = source({"language-model": Path("smollm2")}, "language-model")
     with pytest.raises(WrongUse, match=r"scorers\.0\.model: the model smollm2 is not installed: pip install"):
         absent.check_inputs("s", ["models"])

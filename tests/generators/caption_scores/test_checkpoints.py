@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer, RobertaForSequenceClassification, T5EncoderModel
 
-from generators.caption_scores.scorers import checkpoint
-from manifests.errors import WrongUse
 from tests.generators.caption_scores.tiny_scorers import scored, settings
+from twinset.generators.caption_scores.scorers import checkpoint
+from twinset.manifests.errors import WrongUse
 
 
 def test_a_base_model_is_no_scorer(scorer_folders: dict[str, Path], tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from transformers import (
     T5EncoderModel,
 )
 
-from manifests.errors import WrongUse
 from tests.generators.caption_scores.tiny_scorers import (
     BIAS,
     READS,
@@ -35,6 +34,7 @@ from tests.generators.caption_scores.tiny_scorers import (
     scored,
     settings,
 )
+from twinset.manifests.errors import WrongUse
 
 
 @torch.inference_mode()

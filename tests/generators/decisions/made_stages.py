@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from generators.negative_captions.kinds import COLUMNS
-from manifests.canonical import identity_of, sample_key
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.storage.store import Store
 from tests.generators.finished_stage import write_index
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
 
 KINDS = (("replace", "obj"), ("add", "obj"))
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.task import TaskCandidate
 
 
 def expected_drop_rate(tasks: Sequence[TaskCandidate], several: Sequence[bool], error_rate: float) -> float:

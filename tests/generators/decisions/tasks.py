@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from generators.decisions.answers import INSERT, Answer, to_row
-from generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.answers import INSERT, Answer, to_row
+from twinset.generators.decisions.task import TaskCandidate
 
 
 def task(question: str = "best-image", number: int = 0, **fields: Any) -> TaskCandidate:

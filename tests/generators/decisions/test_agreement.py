@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generators.decisions.agreement import (
+from tests.generators.decisions.tasks import answer, task
+from twinset.generators.decisions.agreement import (
     PairAgreement,
     agreement_of,
     by_pair,
@@ -13,7 +14,6 @@ from generators.decisions.agreement import (
     mean_kappa,
     share,
 )
-from tests.generators.decisions.tasks import answer, task
 
 
 def both(table: list[list[int]]) -> tuple[list[str], list[str]]:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.decisions.answers import COLUMNS, read_answers, schema, table_of, to_row
-from manifests.errors import WrongUse
-from review.store import AnswerStore
 from tests.generators.decisions.tasks import answer, insert, task
+from twinset.generators.decisions.answers import COLUMNS, read_answers, schema, table_of, to_row
+from twinset.manifests.errors import WrongUse
+from twinset.review.store import AnswerStore
 
 ONE = task()
 GIVEN = [

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from generators.generated_pairs.source import GeneratedPairs
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from stages.run_here import build_here
 from tests.generators.decisions.made_stages import Caption, write_stages
 from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, STAGES, recipe_of, simulated
+from twinset.generators.generated_pairs.source import GeneratedPairs
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
 
 PAIRS = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0"}
 

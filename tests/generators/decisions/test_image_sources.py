@@ -13,24 +13,24 @@ import numpy as np
 import pytest
 
 import twinset
-from generators.contract import check_source
-from generators.decisions.agreement import share
-from generators.decisions.generated_images.ambiguity import ImageAmbiguity
-from generators.decisions.generated_images.choice import ImageChoice
-from generators.decisions.generator import DecisionGenerator
-from generators.decisions.task import TaskCandidate
-from generators.decisions.task_plans import planned_tasks, tasks_of
-from manifests.errors import DecisionsMissing, WrongUse
-from manifests.recipe import Recipe, parse_recipe
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected, TableRows
-from shards.storage.store import Store
-from stages.job import Job
-from stages.run_here import build_here
 from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
 from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
 from tests.generators.decisions.tasks import answer, insert
 from tests.generators.decisions.test_answers import opened
+from twinset.generators.contract import check_source
+from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.generated_images.ambiguity import ImageAmbiguity
+from twinset.generators.decisions.generated_images.choice import ImageChoice
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.task_plans import planned_tasks, tasks_of
+from twinset.manifests.errors import DecisionsMissing, WrongUse
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset.stages.run_here import build_here
 
 STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}
 FITS, FAILS = Caption((0.5, 1.0, 1.0), (0.0, 0.0, 0.0)), Caption((0.5, 0.5, 0.0), (0.0, 0.0, 0.0))

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from generators.decisions.questions import QUESTIONS
-from generators.decisions.rules import answers_needed, decided, decisions_needed, is_tie
 from tests.generators.decisions.tasks import answer, task
+from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.rules import answers_needed, decided, decisions_needed, is_tie
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from generators.edited_pairs.generator import EditedPairGenerator
-from generators.edited_pairs.source import StableDiffusion
-from shards.contracts import Context
 from tests.generators.prompt_to_prompt.tiny_models import save_small
+from twinset.generators.edited_pairs.generator import EditedPairGenerator
+from twinset.generators.edited_pairs.source import StableDiffusion
+from twinset.shards.contracts import Context
 
 MakeGenerator = Callable[..., EditedPairGenerator]
 

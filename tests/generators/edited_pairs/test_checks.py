@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.edited_pairs.generator import NO_SIMILARITY, broken, similarity
+from twinset.generators.edited_pairs.generator import NO_SIMILARITY, broken, similarity
 
 NOISE = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), np.uint8)
 

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 import torch
 
-from generators.edited_pairs import painter
-from generators.edited_pairs.generator import EditedCandidate, EditedPairGenerator
-from generators.prompt_to_prompt import local_blend
-from manifests.canonical import canonical_json
-from manifests.errors import BuildFailed, WrongUse
-from shards.contracts import Context, OutOfMemory
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Pixels, Rejected
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
+from twinset.generators.edited_pairs import painter
+from twinset.generators.edited_pairs.generator import EditedCandidate, EditedPairGenerator
+from twinset.generators.prompt_to_prompt import local_blend
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.contracts import Context, OutOfMemory
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Pixels, Rejected
 
 
 def planned(generator: EditedPairGenerator, count: int) -> list[EditedCandidate]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from generators.builtin.small_diffusion.scenes import read_caption
-from generators.edited_pairs.vocabulary import KINDS, SHIPPED, CaptionVocabulary, load_captions
-from manifests.errors import WrongUse
+from twinset.generators.edited_pairs.vocabulary import KINDS, SHIPPED, CaptionVocabulary, load_captions
+from twinset.manifests.errors import WrongUse
+from twinset_demo.small_diffusion.scenes import read_caption
 
 
 def captions(name: str) -> set[str]:

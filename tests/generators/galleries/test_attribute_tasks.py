@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.annotated_invariants import AttributeRules
-from evaluation.galleries.invariants import Problem, check
-from generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
-from generators.galleries.vaw import Instance, read_instances
-from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
+from twinset.evaluation.galleries.annotated_invariants import AttributeRules
+from twinset.evaluation.galleries.invariants import Problem, check
+from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
+from twinset.generators.galleries.vaw import Instance, read_instances
+from twinset.shards.contracts import LeftOut
 
 TASKS: tuple[AttributeTask, ...] = ("focus-attribute", "change-attribute")
 Entry = dict[str, Any]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.galleries.annotated_invariants import ObjectRules
-from evaluation.galleries.invariants import check
-from generators.galleries.object_tasks import ObjectDrafts, ObjectTask
-from generators.galleries.panoptic import Scenes, read_scenes
-from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import save, scenes
+from twinset.evaluation.galleries.annotated_invariants import ObjectRules
+from twinset.evaluation.galleries.invariants import check
+from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
+from twinset.generators.galleries.panoptic import Scenes, read_scenes
+from twinset.shards.contracts import LeftOut
 
 TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from generators.galleries.panoptic import condition_name, read_scenes
-from manifests.errors import WrongUse
-from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import CATEGORIES, ONE_PERCENT, categories, save, save_pngs, scenes
+from twinset.generators.galleries.panoptic import condition_name, read_scenes
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
 
 
 def test_what_is_read_is_what_the_pngs_show(tmp_path: Path) -> None:

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
-from evaluation.galleries.invariants import check
-from generators.galleries.crops import crop
-from generators.galleries.generator import TemplateCandidate, TemplateGenerator
-from generators.galleries.panoptic import read_scenes
-from generators.galleries.source import AttributeTemplates, ObjectTemplates
-from generators.galleries.vaw import read_instances
-from manifests.candidate import from_row, to_row
-from manifests.errors import WrongUse
-from manifests.registry import SOURCES
-from shards.contracts import Context, LeftOut
-from shards.kinds.samples import Rejected
-from shards.kinds.template import Template
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+from twinset.evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
+from twinset.evaluation.galleries.invariants import check
+from twinset.generators.galleries.crops import crop
+from twinset.generators.galleries.generator import TemplateCandidate, TemplateGenerator
+from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
+from twinset.generators.galleries.vaw import read_instances
+from twinset.manifests.candidate import from_row, to_row
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.registry import SOURCES
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.kinds.template import Template
 
 FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
 EVERY = [(kind, task) for kind in ("object", "attribute") for task in FOCUS_OR_CHANGE]

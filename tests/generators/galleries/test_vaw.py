@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from generators.galleries.vaw import read_instances, read_taxonomy
-from manifests.errors import WrongUse
-from shards.contracts import LeftOut
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
+from twinset.generators.galleries.vaw import read_instances, read_taxonomy
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
 
 
 def test_what_is_said_is_read(tmp_path: Path) -> None:

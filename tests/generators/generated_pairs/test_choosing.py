@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.generated_pairs.choosing import best_of, choose, is_ambiguous
-from manifests.errors import WrongUse
+from twinset.generators.generated_pairs.choosing import best_of, choose, is_ambiguous
+from twinset.manifests.errors import WrongUse
 
 NAN = float("nan")
 

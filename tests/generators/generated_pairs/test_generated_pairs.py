@@ -12,14 +12,14 @@ import pytest
 from PIL import Image
 
 import twinset
-from generators.builtin.miniature.small_world import COLUMNS, write_small_world
-from generators.contract import check_source
-from generators.generated_pairs.generator import GeneratedPairGenerator
-from manifests.recipe import Recipe, parse_recipe
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from stages.job import Job
+from twinset.generators.contract import check_source
+from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset_demo.miniature.small_world import COLUMNS, write_small_world
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,15 @@ import pytest
 from PIL import Image
 
 import twinset
-from generators.decisions.answers import FILE, Answer, schema
-from generators.human_baseline.generator import HumanBaselineGenerator
-from generators.human_baseline.source import HumanBaseline
-from manifests.recipe import Recipe, parse_recipe
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from stages.job import Job
 from tests.generators.decisions.tasks import insert
+from twinset.generators.decisions.answers import FILE, Answer, schema
+from twinset.generators.human_baseline.generator import HumanBaselineGenerator
+from twinset.generators.human_baseline.source import HumanBaseline
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 PAIRS, SAMPLE = 150, 6
 
@@ -44,7 +44,9 @@ def build_pairs(folder: Path) -> Path:
     (folder / "pairs.json").write_text(json.dumps(records))
     out = folder / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cards.describe.describe", lambda store, of: [store.write(f"{n}/README.md", b"") for n in of])
+        patch.setattr(
+            "twinset.cards.describe.describe", lambda store, of: [store.write(f"{n}/README.md", b"") for n in of]
+        )
         assert list(twinset.build(recipe_of(folder), str(out))["subsets"]) == ["mine"]
     return out
 

@@ -12,21 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-from cli.main import main
-from evaluation.benchmarks.built_dataset import BuiltDataset
-from evaluation.examples import MATCHING_SCORES
-from evaluation.people.answered import Answered, Outcome, answered_of, outcome_table
-from evaluation.people.measured import people
-from evaluation.report.results import as_json, measured_run
-from generators.contract import check_source
-from generators.human_baseline.generator import HumanBaselineGenerator
-from manifests.errors import DecisionsMissing, WrongUse
-from manifests.recipe import load_recipe
-from review.tasks import ReviewTasks
-from shards.read import read_samples
-from shards.storage.store import Store
 from tests.evaluation.report.made_scores import save
 from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, recipe_of, simulated
+from twinset.cli.main import main
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.examples import MATCHING_SCORES
+from twinset.evaluation.people.answered import Answered, Outcome, answered_of, outcome_table
+from twinset.evaluation.people.measured import people
+from twinset.evaluation.report.results import as_json, measured_run
+from twinset.generators.contract import check_source
+from twinset.generators.human_baseline.generator import HumanBaselineGenerator
+from twinset.manifests.errors import DecisionsMissing, WrongUse
+from twinset.manifests.recipe import load_recipe
+from twinset.review.tasks import ReviewTasks
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 FIGURES = ("text", "image", "group")
 

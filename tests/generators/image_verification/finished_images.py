@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from manifests.receipt import IndexRecord
-from manifests.recipe import Encoding
-from manifests.stage import Stage
-from shards.earlier import Earlier
-from shards.kinds.encoded import encode_image
-from shards.kinds.fields import fields_of
-from shards.kinds.samples import Frame, Source
-from shards.kinds.text_pair import TextPair
-from shards.storage import layout
-from shards.storage.store import Store
-from shards.storage.tar_writer import TarWriter
+from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.receipt import IndexRecord
+from twinset.manifests.recipe import Encoding
+from twinset.manifests.stage import Stage
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.encoded import encode_image
+from twinset.shards.kinds.fields import fields_of
+from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.text_pair import TextPair
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_writer import TarWriter
 
 HOME = "negative-images"
 

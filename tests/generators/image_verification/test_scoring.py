@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.question_quality import spearman
-from generators.image_verification.calibration import at_threshold, calibrate
-from generators.image_verification.released import both, parents_of, read_answers, read_ratings
-from generators.image_verification.scoring import asked, counted, scores
-from manifests.errors import WrongUse
+from studies.question_quality import spearman
+from twinset.generators.image_verification.calibration import at_threshold, calibrate
+from twinset.generators.image_verification.released import both, parents_of, read_answers, read_ratings
+from twinset.generators.image_verification.scoring import asked, counted, scores
+from twinset.manifests.errors import WrongUse
 
 DSG = Path(__file__).parents[3] / "../shared/data/dsg"
 HEADER = "t2i_model,item_id,question_id,dependency_id,answer\n"

@@ -9,18 +9,18 @@ from typing import Any, Self
 
 import pytest
 
-from generators.contract import check_source
-from generators.image_verification.engine import Answers, Inquiry, Unanswered
-from generators.image_verification.generator import LONGEST
-from generators.image_verification.settings import Transformers
-from generators.image_verification.source import ImageVerification
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.kinds.samples import Rejected, TableRows
-from shards.storage import layout
-from shards.storage.tar_reader import BrokenTar
 from tests.generators.image_verification.finished_images import HOME, Drawn, finish
-from tests.generators.image_verification.tiny_models import save_blip
+from tests.models.visual_questions.tiny_models import save_blip
+from twinset.generators.contract import check_source
+from twinset.generators.image_verification.generator import LONGEST
+from twinset.generators.image_verification.source import ImageVerification
+from twinset.manifests.errors import WrongUse
+from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
+from twinset.models.visual_questions.settings import Transformers
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.storage import layout
+from twinset.shards.storage.tar_reader import BrokenTar
 
 RED, BLUE = (200, 30, 30), (20, 60, 220)
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
 from tests.generators.kubric_scenes.tiny_assets import make_assets
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.change_proof import MAX_MOVED, SEEN, prove_change, prove_spot
-from generators.kubric_scenes.proof import foresee
-from generators.kubric_scenes.scene.camera import frame_things, unproject
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.parts import Drawn, Picture, Points
-from generators.kubric_scenes.scene.shadows import Shadow, turn_sun
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, standing
+from twinset.generators.kubric_scenes.change_proof import MAX_MOVED, SEEN, prove_change, prove_spot
+from twinset.generators.kubric_scenes.proof import foresee
+from twinset.generators.kubric_scenes.scene.camera import frame_things, unproject
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Points
+from twinset.generators.kubric_scenes.scene.shadows import Shadow, turn_sun
 
 SUN = replace(VIEW, sun=(-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as things are high
 LEFT, RIGHT, CENTRE = standing(BOX, -2.2, 0.0), standing(BOX, 2.2, 0.0), standing(CAN, 0.0, 0.0)

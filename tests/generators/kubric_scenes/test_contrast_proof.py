@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.contrast_proof import prove_contrast
-from generators.kubric_scenes.proof import Instance
-from generators.kubric_scenes.scene.parts import Picture
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, related, seen
+from twinset.generators.kubric_scenes.contrast_proof import prove_contrast
+from twinset.generators.kubric_scenes.proof import Instance
+from twinset.generators.kubric_scenes.scene.parts import Picture
 
 GROUND, BLACK, WHITE, DARK, GREY = 120, 20, 230, 30, 90
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from generators.builtin import procedural_assets
-from generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
-from generators.kubric_scenes.scene.bystanders import add_bystanders
-from generators.kubric_scenes.scene.composition import compose
-from generators.kubric_scenes.scene.look import PLAIN
-from generators.kubric_scenes.scene.parts import Drawn, Thing
-from generators.kubric_scenes.source import Kubric
-from manifests.canonical import canonical_json, digest, generator_for
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.kinds.samples import Rejected
+from twinset.generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
+from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
+from twinset.generators.kubric_scenes.scene.composition import compose
+from twinset.generators.kubric_scenes.scene.look import PLAIN
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Thing
+from twinset.generators.kubric_scenes.source import Kubric
+from twinset.manifests.canonical import canonical_json, digest, generator_for
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected
+from twinset_demo import procedural_assets
 
 ASPECTS = ("location", "counting", "attribute")
 

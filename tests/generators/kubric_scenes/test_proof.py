@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import trimesh
 
-from generators.kubric_scenes.generator import KubricGenerator
-from generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
-from generators.kubric_scenes.scene.camera import frame_things
-from generators.kubric_scenes.scene.composition import Standing
-from generators.kubric_scenes.scene.models import Model
-from generators.kubric_scenes.scene.parts import Drawn, Picture, Relation, Thing, View
-from generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH
+from twinset.generators.kubric_scenes.generator import KubricGenerator
+from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
+from twinset.generators.kubric_scenes.scene.camera import frame_things
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.models import Model
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Relation, Thing, View
+from twinset.generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)

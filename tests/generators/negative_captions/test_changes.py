@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from generators.negative_captions.changes import formatted, problem, same_words, spans, unchanged
+from twinset.generators.negative_captions.changes import formatted, problem, same_words, spans, unchanged
 
 
 @pytest.mark.parametrize(

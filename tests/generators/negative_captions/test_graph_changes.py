@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from generators.contract import check_source
-from generators.negative_captions.changes import problem
-from generators.negative_captions.graph_changes import graph_of, things_changed
-from generators.negative_captions.kinds import KINDS
-from generators.negative_captions.source import NegativeCaptions
-from generators.scene_graphs.relations import SceneGraphParser, parser_of
-from shards.contracts import Context
-from shards.kinds.samples import Rejected
-from shards.models.spacy_pipelines import find_pipeline
-from tests.generators.language_models.chat_server import Body, Reply, asked, completion, serving
+from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.generators.scene_graphs.relations import SceneGraphParser, parser_of
+from twinset.models.spacy_pipelines import find_pipeline
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.language_models.model import LENGTH, REFUSED, Answer
-from generators.negative_captions.changes import problem, words
-from generators.negative_captions.instructions import FILE, SCHEMA, as_data, instructions, judged
-from generators.negative_captions.kinds import KINDS
-from manifests.recipe.strict_yaml import load_yaml
+from twinset.generators.negative_captions.changes import problem, words
+from twinset.generators.negative_captions.instructions import FILE, SCHEMA, as_data, instructions, judged
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.models.language_models.model import LENGTH, REFUSED, Answer
 
 CAPTION = "A black dog sleeps on a red bench."
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from generators.contract import check_source
-from generators.negative_captions.generator import NegativeGenerator
-from generators.negative_captions.kinds import KINDS
-from generators.negative_captions.source import NegativeCaptions
-from manifests.recipe import parse_recipe
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected, TableRows
-from shards.storage.store import Store
-from stages.run_here import build_here
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.generator import NegativeGenerator
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
 
 pytest.importorskip("sng_parser")
 TEXTS = ["A black dog sleeps on a red bench.", "A man riding a horse.", "Nothing at all", "A man riding a horse."]

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.annotation_files import Skipped
-from generators.contract import check_source
-from generators.negative_captions.kinds import KINDS
-from generators.negative_captions.prompts import NegativePrompts
-from generators.negative_captions.released import Released, read_released, released_files
-from generators.negative_captions.replay import ReplayedNegatives
-from manifests.errors import WrongUse
-from manifests.recipe import parse_recipe
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.storage.store import Store
-from stages.run_here import build_here
+from twinset.generators.annotation_files import Skipped
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.prompts import NegativePrompts
+from twinset.generators.negative_captions.released import Released, read_released, released_files
+from twinset.generators.negative_captions.replay import ReplayedNegatives
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
 
 REAL = Path(__file__).parents[3] / "../shared/data/sugarcrepe"
 RECORD = {"filename": "1.jpg", "caption": "A dog.", "negative_caption": "A cat."}

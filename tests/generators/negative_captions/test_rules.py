@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.negative_captions.changes import problem
-from generators.negative_captions.kinds import KINDS
-from generators.negative_captions.rules.engine import RULES, negative
-from generators.negative_captions.rules.vocabulary import vocabulary
-from generators.negative_captions.rules.wording import Edit, edited
-from generators.scene_graphs.relations import parser_of
-from shards.models.spacy_pipelines import find_pipeline
+from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.rules.engine import RULES, negative
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.rules.wording import Edit, edited
+from twinset.generators.scene_graphs.relations import parser_of
+from twinset.models.spacy_pipelines import find_pipeline
 
 
 @pytest.fixture(scope="module")

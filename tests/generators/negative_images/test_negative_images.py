@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from generators.builtin.small_diffusion.relations import read_arrangement, things_swapped
-from generators.contract import check_source
-from generators.image_verification.small_world.relations import judge_arrangement, read_arrangement_picture
-from generators.negative_captions.prompts import NegativePrompts
-from generators.negative_captions.replay import ReplayedNegatives
-from generators.negative_images.generator import NegativeImageGenerator
-from generators.negative_images.source import NegativeImages
-from manifests.canonical import canonical_json
-from manifests.errors import WrongUse
-from manifests.locations import SMALL_RELATIONS
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected
-from shards.kinds.text_pair import TextPair
 from tests.generators.finished_stage import finish, finished
 from tests.generators.prompt_to_prompt.tiny_models import save_small
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.prompts import NegativePrompts
+from twinset.generators.negative_captions.replay import ReplayedNegatives
+from twinset.generators.negative_images.generator import NegativeImageGenerator
+from twinset.generators.negative_images.source import NegativeImages
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import SMALL_RELATIONS
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.kinds.text_pair import TextPair
+from twinset_demo.small_diffusion.relations import read_arrangement, things_swapped
+from twinset_demo.small_world.relations import judge_arrangement, read_arrangement_picture
 
 NEGATIVES = {
     "0": {"filename": "1.jpg", "caption": "A cat on grass.", "negative_caption": "A dog on grass."},

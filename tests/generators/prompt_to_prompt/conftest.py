@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.models import load_model
-from generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from tests.generators.prompt_to_prompt import tiny_models
+from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
 Load = Callable[[str], PromptToPromptPipeline]
 SAVED = {

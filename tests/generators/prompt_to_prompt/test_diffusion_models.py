@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from generators.prompt_to_prompt.models import load_model
-from generators.text_to_image.diffusion.model_files import model_digest, model_folder, weights_digest
-from manifests.errors import WrongUse
-from shards.models.files import ModelMissing
+from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.diffusion.model_files import model_digest, model_folder, weights_digest
+from twinset.models.files import ModelMissing
 
 
 def test_a_folder_that_is_not_there_is_told_from_a_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

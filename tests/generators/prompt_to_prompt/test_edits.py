@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from generators.prompt_to_prompt.edits import Edit, EditError, occurrences
+from twinset.generators.prompt_to_prompt.edits import Edit, EditError, occurrences
 
 CAPTIONS = ("A photo of a cat.", "A photo of a dog, a big Dog.")
 

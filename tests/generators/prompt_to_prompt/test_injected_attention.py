@@ -8,11 +8,11 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import Schedule, align
-from generators.prompt_to_prompt.attention import Injection, cross_attention_sizes
-from generators.prompt_to_prompt.edits import Edit
-from generators.prompt_to_prompt.local_blend import LocalBlend
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
+from twinset.generators.prompt_to_prompt.alignment import Schedule, align
+from twinset.generators.prompt_to_prompt.attention import Injection, cross_attention_sizes
+from twinset.generators.prompt_to_prompt.edits import Edit
+from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
 
 EDITS = [
     Edit(("a cat eating soup", "a giraffe eating soup"), 0.5, 0.4, weights={"soup": 3.0}),

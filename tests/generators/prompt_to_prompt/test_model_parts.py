@@ -12,9 +12,9 @@ import pytest
 from diffusers import UNet2DConditionModel
 from safetensors.torch import load_file, save_file
 
-from generators.prompt_to_prompt.models import load_model
-from generators.text_to_image.diffusion.model_files import model_folder
-from manifests.errors import WrongUse
+from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.manifests.errors import WrongUse
+from twinset.models.diffusion.model_files import model_folder
 
 UNET = "unet/diffusion_pytorch_model.safetensors"
 TEXT = "text_encoder/model.safetensors"

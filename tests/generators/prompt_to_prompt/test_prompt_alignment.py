@@ -4,8 +4,8 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import Tokens, align, equalizer, replaced_steps
-from generators.prompt_to_prompt.edits import Edit, EditError
+from twinset.generators.prompt_to_prompt.alignment import Tokens, align, equalizer, replaced_steps
+from twinset.generators.prompt_to_prompt.edits import Edit, EditError
 
 SWAP = ("a photo of a cat on the soup", "a photo of a dog on the soup")
 LONGER = ("a cat eating soup", "a giraffe eating soup")  # giraffe: 7 tokens

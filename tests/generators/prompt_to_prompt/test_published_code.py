@@ -10,9 +10,9 @@ import torch
 from safetensors import safe_open
 from transformers import CLIPTokenizer
 
-from generators.prompt_to_prompt.alignment import Alignment, Schedule, Step, align
-from generators.prompt_to_prompt.edits import Edit
-from generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.generators.prompt_to_prompt.alignment import Alignment, Schedule, Step, align
+from twinset.generators.prompt_to_prompt.edits import Edit
+from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
 
 FIXTURE = safe_open(Path(__file__).parent / "reference/attention_control.safetensors", "pt")
 CASES = json.loads(FIXTURE.metadata()["cases"])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from generators.scene_graphs.relations import SceneGraphParser, parser_of
-from shards.models.spacy_pipelines import find_pipeline
+from twinset.generators.scene_graphs.relations import SceneGraphParser, parser_of
+from twinset.models.spacy_pipelines import find_pipeline
 
 SCENES = [
     "{a} is holding {b} in front of {c}",

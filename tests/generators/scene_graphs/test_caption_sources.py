@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.annotation_files import LONGEST_LINE, Skipped
-from generators.scene_graphs.caption_sources import caption_source
-from generators.scene_graphs.captions import Caption
-from manifests.errors import WrongUse
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped
+from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.manifests.errors import WrongUse
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 

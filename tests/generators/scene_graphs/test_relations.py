@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from generators.scene_graphs import relations
-from generators.scene_graphs.caption_sources import caption_source
-from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.relations import SceneGraphParser
-from shards.models.spacy_pipelines import find_pipeline
+from twinset.generators.scene_graphs import relations
+from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.relations import SceneGraphParser
+from twinset.models.spacy_pipelines import find_pipeline
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 REAL = 5_000

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from generators.contract import check_source
-from generators.scene_graphs import generator
-from generators.scene_graphs.caption_sources import caption_source
-from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGenerator
-from generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, parser_of
-from generators.scene_graphs.source import SceneGraphs
-from manifests import repeated_ids
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.kinds.samples import Rejected, TableRows
-from shards.models.spacy_pipelines import find_pipeline
 from tests.generators.finished_stage import finish
+from twinset.generators.contract import check_source
+from twinset.generators.scene_graphs import generator
+from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGenerator
+from twinset.generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, parser_of
+from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.manifests import repeated_ids
+from twinset.manifests.errors import WrongUse
+from twinset.models.spacy_pipelines import find_pipeline
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 def graphs(*captions: Path, **settings: Any) -> SceneGraphGenerator:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
-from generators.annotation_files import Skipped
-from generators.scene_graphs.caption_sources import CaptionSources, caption_source
-from generators.scene_graphs.captions import Caption
-from manifests.errors import WrongUse
-from shards.storage.tar_writer import TarWriter
+from twinset.generators.annotation_files import Skipped
+from twinset.generators.scene_graphs.caption_sources import CaptionSources, caption_source
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.tar_writer import TarWriter
 
 MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 

@@ -14,16 +14,16 @@ import pytest
 from PIL import Image
 
 import twinset
-from generators.contract import check_source
-from generators.decisions.answers import FILE, Answer, schema
-from generators.decisions.generator import DecisionGenerator
-from manifests.errors import DecisionsMissing, WrongUse
-from manifests.recipe import Recipe, parse_recipe
-from shards.contracts import Context, Source
-from shards.read import read_samples
-from shards.storage.store import Store
-from stages.job import Job
 from tests.generators.decisions.tasks import insert
+from twinset.generators.contract import check_source
+from twinset.generators.decisions.answers import FILE, Answer, schema
+from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.manifests.errors import DecisionsMissing, WrongUse
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.contracts import Context, Source
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 PAIRS = 6
 DROPPED = {"p1": "not-visible", "p4": "fits-both"}
@@ -133,7 +133,7 @@ def without_cards(patch: pytest.MonkeyPatch) -> None:
         for name in summaries:
             store.write(f"{name}/README.md", b"")
 
-    patch.setattr("cards.describe.describe", describe)
+    patch.setattr("twinset.cards.describe.describe", describe)
 
 
 @pytest.mark.usefixtures("no_cards")

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from generators.negative_captions.kinds import KINDS
-from generators.negative_captions.scored import SCORED_COLUMNS
-from generators.selection.source import SelectedNegatives
-from manifests.canonical import identity_of, sample_key
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.kinds.text_pair import TEXT_SCORES
 from tests.generators.finished_stage import write_index
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.scored import SCORED_COLUMNS
+from twinset.generators.selection.source import SelectedNegatives
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 OBJECTS = ("dog", "cat", "bus", "kite", "pizza", "horse", "chair", "lamp")
 

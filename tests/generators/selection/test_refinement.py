@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generators.selection.refinement import AXES, COARSE, balanced, cells_of, ranks_of, refined
-from manifests.canonical import sample_key
 from tests.generators.selection.published_procedure import refine
+from twinset.generators.selection.refinement import AXES, COARSE, balanced, cells_of, ranks_of, refined
+from twinset.manifests.canonical import sample_key
 
 PUBLISHED = [AXES["vera"], AXES["cola"]]
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from generators.caption_scores.source import CaptionScores
-from generators.contract import check_source
-from generators.negative_captions.kinds import KINDS
-from generators.selection.refinement import AXES, cells_of
-from manifests.errors import WrongUse
-from manifests.recipe.models import Recipe
-from shards.earlier import Earlier
-from shards.kinds.text_pair import TEXT_SCORES
 from tests.generators.selection.published_procedure import before_refinement, refine
 from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
+from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.selection.refinement import AXES, cells_of
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe.models import Recipe
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 COUNT = 4000
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from generators.negative_captions.released import Released, read_released, released_files
-from manifests.errors import WrongUse
-from manifests.recipe import parse_recipe
-from shards.earlier import Earlier
-from shards.export.formats import export
-from shards.read import read_samples
-from shards.storage.store import Store
-from stages.run_here import build_here
 from tests.generators.selection.scored_stage import drawn, stage_of
+from twinset.generators.negative_captions.released import Released, read_released, released_files
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.earlier import Earlier
+from twinset.shards.export.formats import export
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
 
 KINDS = ("replace_obj", "swap_att")
 RECORDS = 6  # of each kind; two of each image, one image absent

@@ -11,18 +11,18 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from generators.contract import check_source
-from generators.negative_captions.kinds import COLUMNS
-from generators.text_pairs import generator as module
-from generators.text_pairs.generator import TextPairCandidate
-from generators.text_pairs.source import TextPairs
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.earlier import Earlier
-from shards.kinds.samples import Rejected
-from shards.kinds.text_pair import TextPair
 from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import row, stage_of
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.text_pairs import generator as module
+from twinset.generators.text_pairs.generator import TextPairCandidate
+from twinset.generators.text_pairs.source import TextPairs
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
+from twinset.shards.earlier import Earlier
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.kinds.text_pair import TextPair
 
 #: Images of six captions, which do not come image by image.
 IMAGES = ["139", "000000000724.jpg", "139", "COCO_val2014_000000000785", "", "000000000724.jpg"]

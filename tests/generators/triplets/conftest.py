@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from generators.scene_graphs.caption_sources import caption_source
-from generators.scene_graphs.captions import Caption
-from generators.scene_graphs.source import SceneGraphs
-from generators.triplets.captions.spoken import Spoken
-from generators.triplets.facts import Facts
-from generators.triplets.graphs import Relations, load_relations
-from generators.triplets.ratings import Ratings, load_ratings, with_plurals
-from shards.earlier import Earlier
 from tests.generators.finished_stage import finish
+from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.facts import Facts
+from twinset.generators.triplets.graphs import Relations, load_relations
+from twinset.generators.triplets.ratings import Ratings, load_ratings, with_plurals
+from twinset.shards.earlier import Earlier
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 REAL_CAPTIONS = 2000

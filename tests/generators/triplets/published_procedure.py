@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from generators.triplets.graphs import Relations
+from twinset.generators.triplets.graphs import Relations
 
 TARGET_DRAWS = 101
 

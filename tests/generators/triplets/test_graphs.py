@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from generators.scene_graphs.generator import TEXTS
-from generators.scene_graphs.source import SceneGraphs
-from generators.triplets.graphs import WORDS, load_relations
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
 from tests.generators.finished_stage import finish
+from twinset.generators.scene_graphs.generator import TEXTS
+from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.generators.triplets.graphs import WORDS, load_relations
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 CAPTIONS = [
     ("a man with a hat on a horse", "m0"),

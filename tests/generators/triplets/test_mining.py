@@ -10,15 +10,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from generators.triplets.columns import NONE
-from generators.triplets.draws import Draws, below, uniform
-from generators.triplets.generator import TripletGenerator
-from generators.triplets.graphs import Relations
-from generators.triplets.mining import BLOCK, Miner, TripletTable
-from generators.triplets.pool import Pool, rate
-from generators.triplets.ratings import Ratings, Rules
-from manifests.errors import WrongUse
 from tests.generators.triplets.conftest import RATED, Said, relations_of
+from twinset.generators.triplets.columns import NONE
+from twinset.generators.triplets.draws import Draws, below, uniform
+from twinset.generators.triplets.generator import TripletGenerator
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.mining import BLOCK, Miner, TripletTable
+from twinset.generators.triplets.pool import Pool, rate
+from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.manifests.errors import WrongUse
 
 DRAWS = Draws(3, "triplets")
 COLUMNS = ("number", "reference", "target", "distractor", "concreteness")
@@ -242,7 +242,7 @@ def test_pairs_of_one_image_alone_end_the_search(monkeypatch: pytest.MonkeyPatch
     strict = miner(relations, AS_RATED, "strict", 4.6, min_images=1)
     nothing = strict.mine(DRAWS, 0, 50)
     assert len(nothing) == 0 and nothing.left_out == 50
-    monkeypatch.setattr("generators.triplets.mining.BLOCK", 64)
+    monkeypatch.setattr("twinset.generators.triplets.mining.BLOCK", 64)
     with pytest.raises(WrongUse, match="no triplet in 64 times 1000 draws"):
         next(strict.stream(DRAWS))
     published = miner(relations, AS_RATED, "published", 4.6, min_images=1).mine(DRAWS, 0, 200)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from generators.triplets import published
-from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations
-from generators.triplets.mining import Miner
-from generators.triplets.pool import Pool
-from generators.triplets.ratings import Ratings
 from tests.generators.triplets.conftest import Said, relations_of
 from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
+from twinset.generators.triplets import published
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.ratings import Ratings
 
 SLOW, REAL_SLOW, FAST = 6000, 20_000, 200_000  # triplets
 THRESHOLD = 4.6  # of the tests' own: a man's glasses pass as glass, and not as they are rated

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from generators.scene_graphs.source import SceneGraphs
-from generators.triplets.captions.spoken import Spoken
-from generators.triplets.columns import NONE
-from generators.triplets.draws import Draws
-from generators.triplets.facts import COLUMNS, Facts
-from generators.triplets.graphs import Relations, load_relations
-from generators.triplets.mining import Miner
-from generators.triplets.pool import Pool, funnel
-from generators.triplets.ratings import Ratings
-from manifests.errors import WrongUse
-from shards.earlier import Earlier
 from tests.generators.finished_stage import finish, write_index
 from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
+from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.columns import NONE
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.facts import COLUMNS, Facts
+from twinset.generators.triplets.graphs import Relations, load_relations
+from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.pool import Pool, funnel
+from twinset.generators.triplets.ratings import Ratings
+from twinset.manifests.errors import WrongUse
+from twinset.shards.earlier import Earlier
 
 RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9, "jeans": 4.9, "ground": 4.9}, RATED)
 

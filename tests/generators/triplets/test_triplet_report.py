@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generators.triplets.draws import Draws
-from generators.triplets.graphs import Relations
-from generators.triplets.mining import Miner
-from generators.triplets.pool import Pool
-from generators.triplets.ratings import Ratings, Rules
-from generators.triplets.report import SAMPLE, MiningReport, make_report
-from generators.triplets.source import Triplets
-from manifests.errors import WrongUse
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.report import SAMPLE, MiningReport, make_report
+from twinset.generators.triplets.source import Triplets
+from twinset.manifests.errors import WrongUse
 
 DRAWS = Draws(5, "triplets")
 
@@ -98,7 +98,7 @@ def test_shares_are_those_of_published_triplets_one_by_one(real_relations: Relat
 def test_published_rules_that_find_nothing_differ_in_nothing(
     own_said: list[Said], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("generators.triplets.report.SAMPLE", 8)
+    monkeypatch.setattr("twinset.generators.triplets.report.SAMPLE", 8)
     ratings = Ratings(RATED, dict.fromkeys(RATED, 4.5))  # a mean of the threshold itself, which is not above it
     report = make_report(relations_of(own_said), ratings, mining("strict", 5, 4.5, False), DRAWS)
     assert report.differences is None and report.mined == 8
@@ -146,8 +146,8 @@ def test_the_funnel_names_a_limit_as_it_is_set(
     own_said: list[Said], own_ratings: Ratings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("mentions.PHOTOS", 0), ("mentions.SEVERAL", 1), ("mentions.PRIOR", 0.0)):
-        monkeypatch.setattr(f"generators.triplets.captions.{name}", value)
-    monkeypatch.setattr("generators.triplets.strict.RELIABLE", np.inf)
+        monkeypatch.setattr(f"twinset.generators.triplets.captions.{name}", value)
+    monkeypatch.setattr("twinset.generators.triplets.strict.RELIABLE", np.inf)
     source = mining("strict", 5, 4.0, False).model_copy(update={"max_unsaid": 0.995})
     report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
     assert any("at most 99.5% of the references" in step for step in report.funnels["strict"])

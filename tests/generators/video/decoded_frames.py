@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from generators.video.container.video_file import VideoFile
-from generators.video.decoding import upright_rgb
-from generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.container.video_file import VideoFile
+from twinset.generators.video.decoding import upright_rgb
+from twinset.generators.video.frames import VideoFrame, read_frames
 
 
 def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:

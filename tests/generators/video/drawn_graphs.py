@@ -8,9 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from generators.video.action_genome import ActionGenome, ActionGenomeGenerator
-from generators.video.frame_pairs import FramePairCandidate
-from shards.contracts import Context
+from twinset.generators.video.action_genome import ActionGenome, ActionGenomeGenerator
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.shards.contracts import Context
 
 KINDS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
 SPATIAL = ("in_front_of", "behind", "on_the_side_of", "above")

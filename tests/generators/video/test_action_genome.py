@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.video.action_genome import ActionGenome
-from manifests.errors import WrongUse
-from shards.contracts import Context
 from tests.generators.video.drawn_graphs import (
     AWAY,
     CONTACTING,
@@ -26,6 +23,9 @@ from tests.generators.video.drawn_graphs import (
     story,
     thing,
 )
+from twinset.generators.video.action_genome import ActionGenome
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/action_genome/ag_scene_graphs.jsonl"
 

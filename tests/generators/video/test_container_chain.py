@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generators.video.container.chain import broken_places
-from generators.video.container.video_file import VideoFile
 from tests.generators.video.numbered_videos import make_video
+from twinset.generators.video.container.chain import broken_places
+from twinset.generators.video.container.video_file import VideoFile
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 KINDS = {

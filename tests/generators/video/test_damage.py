@@ -7,10 +7,10 @@ from pathlib import Path
 import av
 import pytest
 
-from generators.image_files import UnusableImage
-from generators.video.frames import VideoFrame, read_frames
 from tests.generators.video.decoded_frames import digest
 from tests.generators.video.numbered_videos import RATE, make_video, read
+from twinset.generators.image_files import UnusableImage
+from twinset.generators.video.frames import VideoFrame, read_frames
 
 COUNT, GOP = 200, 25
 TIMES = [n / RATE for n in range(COUNT)]

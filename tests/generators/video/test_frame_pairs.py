@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import generators.video.frame_making as frame_making
-from generators.video.frame_making import make_pairs
-from generators.video.frame_pairs import Addressing, FramePairCandidate
-from manifests.canonical import canonical_json
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Rejected
-from shards.media.media_folder import MediaFolder
+import twinset.generators.video.frame_making as frame_making
 from tests.generators.video.numbered_videos import draw, make_video, read
+from twinset.generators.video.frame_making import make_pairs
+from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
+from twinset.manifests.canonical import canonical_json
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Rejected
+from twinset.shards.media.media_folder import MediaFolder
 
 
 def candidate(key: str, video: str, at0: float, at1: float) -> FramePairCandidate:
@@ -240,7 +240,7 @@ def test_pictures_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> None:
 HUGE = """
 import resource, sys
 from pathlib import Path
-from generators.video.frames import read_frames
+from twinset.generators.video.frames import read_frames
 resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
 try:
     read_frames(Path(sys.argv[1]), [0.4], "seconds")

@@ -13,13 +13,13 @@ import av
 import numpy as np
 import pytest
 
-from generators.image_files import UnusableImage
-from generators.video.container.video_file import BrokenMedia
-from generators.video.decoding import turned
-from generators.video.frames import VideoFrame, read_frames
-from generators.video.timeline import Timeline, best_effort
 from tests.generators.video.decoded_frames import digest, sequential, taken
 from tests.generators.video.numbered_videos import ONE, RATE, W, add_sound, draw, make_video, read
+from twinset.generators.image_files import UnusableImage
+from twinset.generators.video.container.video_file import BrokenMedia
+from twinset.generators.video.decoding import turned
+from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.timeline import Timeline, best_effort
 
 ROOT = Path(__file__).parents[3]
 
@@ -255,7 +255,7 @@ library = glob.glob(str(pathlib.Path(av.__file__).parent.parent / "av.libs" / "l
 if not library:
     sys.exit(3)
 ctypes.CDLL(library[0]).av_force_cpu_flags(int(sys.argv[1]))
-from generators.video.frames import read_frames
+from twinset.generators.video.frames import read_frames
 for path in sys.argv[2:]:
     frames = read_frames(pathlib.Path(path), [0.0, 0.36, 1.0], "seconds")
     print(*(hashlib.sha256(frame.pixels.tobytes()).hexdigest() for frame in frames.values()))

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from filters.equal_captions import EqualCaptionsFilter
-from filters.motion_words import MotionWords
-from generators.video.frame_pairs import FramePairCandidate
-from generators.video.gebc import Gebc, GebcGenerator
-from manifests.errors import WrongUse
-from shards.contracts import Context
-from shards.kinds.samples import Drop
+from twinset.filters.equal_captions import EqualCaptionsFilter
+from twinset.filters.motion_words import MotionWords
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.gebc import Gebc, GebcGenerator
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Drop
 
 REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifests.registry import SOURCES
-from shards.contracts import Context, Generator
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Rejected
+from twinset.manifests.registry import SOURCES
+from twinset.shards.contracts import Context, Generator
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Rejected
 
 FRAMES, RATE, STEP = 40, 10, 6
 

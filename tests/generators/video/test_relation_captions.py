@@ -2,7 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from generators.video.relation_captions import CONTACTING, RELATIONS, SPATIAL, captions, noun, official, relation
+from twinset.generators.video.relation_captions import (
+    CONTACTING,
+    RELATIONS,
+    SPATIAL,
+    captions,
+    noun,
+    official,
+    relation,
+)
 
 OFFICIAL = Path(__file__).parents[3] / "../shared/data/action_genome"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from av.stream import Disposition
 
-from generators.video.container.video_file import VideoFile
+from twinset.generators.video.container.video_file import VideoFile
 
 SMALL, LARGE = (64, 48), (128, 96)
 # Sizes, frames and default flags of the streams, and which one ffmpeg 4.2.2 took.

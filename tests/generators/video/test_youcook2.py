@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from generators.video.frame_pairs import FramePairCandidate
-from generators.video.youcook2 import YouCook2, YouCook2Generator
-from manifests.errors import WrongUse
-from shards.contracts import Context
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.youcook2 import YouCook2, YouCook2Generator
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/youcook2/youcookii_annotations_trainval.json"
 

@@ -14,9 +14,9 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from generators.decisions.answers import Answer, read_answers
-from review.tasks import ReviewStage
 from tests.review.asked import painted_app
+from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.review.tasks import ReviewStage
 
 CHROMIUM = shutil.which("chromium")
 DESKTOP = {"viewport": {"width": 1280, "height": 900}}

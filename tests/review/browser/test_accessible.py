@@ -10,9 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from review.tasks import ReviewStage
 from tests.review.asked import SHAPES, all_kinds
 from tests.review.browser.conftest import DESKTOP, PHONE, Desk
+from twinset.review.tasks import ReviewStage
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from review.tasks import ReviewStage
 from tests.review.asked import SHAPES, all_kinds, candidate, stage_of
 from tests.review.browser.conftest import END, PHONE, Desk, Visitor
+from twinset.review.tasks import ReviewStage
 
 Open = Callable[[Sequence[ReviewStage]], Desk]
 #: Swipes from the middle of the window, in pixels.

@@ -15,11 +15,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Route
 
-from generators.decisions.answers import read_answers
-from review.access import Access, Person
-from review.tasks import ReviewStage
 from tests.review.asked import SECRET, candidate, stage_of
 from tests.review.browser.conftest import DESKTOP, END, Desk, Visitor
+from twinset.generators.decisions.answers import read_answers
+from twinset.review.access import Access, Person
+from twinset.review.tasks import ReviewStage
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ MANY = 500
 STARTER = f"""
 import os, sys
 from pathlib import Path
-from review.serving import serve
+from twinset.review.serving import serve
 from tests.review.asked import candidate, painted_app, stage_of
 out = Path(sys.argv[1])
 tasks = [candidate("s", "fits-caption", n) for n in range({KILLS})]

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from generators.decisions.answers import Answer, read_answers
-from manifests.errors import WrongUse
-from review.desk import ReviewDesk
-from review.exchange.forms import FORMS, form_of
-from review.exchange.importing import Imported, import_answers
-from review.showing import chosen, shown_options
-from review.store import AnswerStore
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
+from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.manifests.errors import WrongUse
+from twinset.review.desk import ReviewDesk
+from twinset.review.exchange.forms import FORMS, form_of
+from twinset.review.exchange.importing import Imported, import_answers
+from twinset.review.showing import chosen, shown_options
+from twinset.review.store import AnswerStore
 
 
 def desk_of(out: Path, shape: str) -> ReviewDesk:

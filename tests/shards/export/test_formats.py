@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cards.describe import describe
-from manifests.errors import TwinsetError, WrongUse
-from shards.export.formats import export
-from shards.read import read_samples
-from shards.storage import layout
-from shards.storage.store import Store
 from tests.made_datasets import MadeDataset, index_of
+from twinset.cards.describe import describe
+from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.shards.export.formats import export
+from twinset.shards.read import read_samples
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 LOADERS = {"eq-ag": "EqBenAG", "eq-gebc": "EqBenGEBC", "eq-youcook2": "EqBenYoucook2"}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.export.formats import export
-from shards.read import read_samples
-from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS, entry_of, gallery_subset, template_shards
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.export.formats import export
+from twinset.shards.read import read_samples
+from twinset.shards.storage import layout
 
 FILES = {task: f"{task.replace('-', '_')}.json" for task in TASKS}
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.export.formats import export
-from shards.kinds.triplet import PARTS, Triplet
-from shards.read import read_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import COLOURS, MINED_SUBSET, Planned, triplet_shards
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.export.formats import export
+from twinset.shards.kinds.triplet import PARTS, Triplet
+from twinset.shards.read import read_samples
 
 FORMAT = "genecis-training"
 
@@ -114,8 +114,8 @@ DIES = """
 import os, sys
 from pathlib import Path
 import torch
-from shards.export.formats import export
-from shards.storage.store import Store
+from twinset.shards.export.formats import export
+from twinset.shards.storage.store import Store
 def half(tables, path, save=torch.save, calls=[]):
     save(tables, path)
     calls.append(path)

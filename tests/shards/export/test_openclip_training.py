@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from shards.export.formats import export
 from tests.made_datasets import MadeDataset
+from twinset.shards.export.formats import export
 
 TRAIN = """
 import glob, sys

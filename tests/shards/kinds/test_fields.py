@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifests.errors import WrongUse
-from manifests.recipe import Encoding
-from shards.kinds.encoded import EncodedImage, encode_image
-from shards.kinds.fields import content_digest, fields_of, stored
-from shards.kinds.kind import Sample
-from shards.kinds.pair import PAIR, Pair
-from shards.kinds.registry import KINDS
-from shards.kinds.samples import Frame, Source
-from shards.kinds.template import TEMPLATE, Template
-from shards.kinds.text_pair import TEXT_PAIR, TextPair
-from shards.kinds.triplet import TRIPLET, Triplet
-from shards.read import of_kind
-from shards.storage.tar_reader import BrokenTar
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Encoding
+from twinset.shards.kinds.encoded import EncodedImage, encode_image
+from twinset.shards.kinds.fields import content_digest, fields_of, stored
+from twinset.shards.kinds.kind import Sample
+from twinset.shards.kinds.pair import PAIR, Pair
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.template import TEMPLATE, Template
+from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPair
+from twinset.shards.kinds.triplet import TRIPLET, Triplet
+from twinset.shards.read import of_kind
+from twinset.shards.storage.tar_reader import BrokenTar
 
 CAPTIONS = {"reference": "a dog on a hill", "target": "a dog in a car", "distractor": "a man in a car"}
 NUMBERS = np.zeros((24, 32), np.uint8)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shards.media.image_folder import ImageFolder
+from twinset.shards.media.image_folder import ImageFolder
 
 
 @pytest.mark.parametrize("name", ["139", "000000000139", "000000000139.jpg", "COCO_val2014_000000000139.jpg"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shards.media.media_folder import EscapesRoot, MediaFolder
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
 
 def test_what_can_never_be_read_to_an_end_is_not_found(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from manifests.locations import CACHE_REMEDY
-from shards.storage.atomic_folder import atomic_folder
+from twinset.manifests.locations import CACHE_REMEDY
+from twinset.shards.storage.atomic_folder import atomic_folder
 
 DIES = """
 import os, pathlib
-from shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.atomic_folder import atomic_folder
 with atomic_folder(pathlib.Path({folder!r}), "") as unfinished:
     (unfinished / "half").write_text("half")
     os.kill(os.getpid(), 9)

@@ -20,11 +20,11 @@ import fsspec
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 
-from shards.storage.store import Store
-from stages.duplicates import drop_duplicates
-from stages.finalise import disagreeing, remove_leftovers
-from stages.verify import verify_stage
 from tests.flaky_s3 import DROPPED, Flaky
+from twinset.shards.storage.store import Store
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.finalise import disagreeing, remove_leftovers
+from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import WrongUse
-from shards.storage.spool import SPOOL
-from shards.storage.store import Store
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.spool import SPOOL
+from twinset.shards.storage.store import Store
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Pa
 
 
 def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> None:
-    from shards.storage.tar_writer import TarWriter
+    from twinset.shards.storage.tar_writer import TarWriter
 
     store = Store(str(small_disk))
     with pytest.raises(OSError, match="the disk is full"), store.spool() as spool, TarWriter(spool / "tar") as tar:

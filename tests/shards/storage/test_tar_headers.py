@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shards.storage.tar_headers import member_slices
-from shards.storage.tar_reader import BrokenTar
-from shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_headers import member_slices
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_writer import TarWriter
 
 
 @pytest.fixture

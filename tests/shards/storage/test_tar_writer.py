@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import webdataset
 
-from shards.storage.tar_writer import CHUNK, TarWriter
+from twinset.shards.storage.tar_writer import CHUNK, TarWriter
 
 SAMPLES = {
     "eq-x-aaaaaaaaaaaaaaaa": [

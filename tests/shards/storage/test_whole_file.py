@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from shards.storage.whole_file import whole_file, write_text
+from twinset.shards.storage.whole_file import whole_file, write_text
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from shards.storage.whole_file import whole_file
+from twinset.shards.storage.whole_file import whole_file
 with whole_file(Path(sys.argv[1])) as beside:
     beside.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

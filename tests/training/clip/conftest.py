@@ -10,7 +10,7 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from training.clip.settings import ClipSettings
+from twinset.training.clip.settings import ClipSettings
 
 Settings = Callable[..., ClipSettings]
 

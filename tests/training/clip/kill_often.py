@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from training.clip.models import open_start
-from training.clip.settings import settings_from
-from training.clip.train import train_clip
-from training.examples.transforms import Transforms
+from twinset.training.clip.models import open_start
+from twinset.training.clip.settings import settings_from
+from twinset.training.clip.train import train_clip
+from twinset.training.examples.transforms import Transforms
 
 
 def train(given: dict[str, Any], out: str) -> None:

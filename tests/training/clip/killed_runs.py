@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.clip import train
+from twinset.training.clip import train
 
 
 class Killed(Exception):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.training.clip.conftest import Settings
-from training.clip.data import open_data
+from twinset.training.clip.data import open_data
 
 
 def test_twins_are_two_examples_or_the_first_alone(settings: Settings, tmp_path: Path) -> None:

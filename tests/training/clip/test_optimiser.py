@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.evaluation.scorers.tiny_models import open_clip_network
-from training.clip.optimiser import learning_rate, moments, new_optimiser, restore_moments
-from training.clip.settings import ClipSettings
+from twinset.training.clip.optimiser import learning_rate, moments, new_optimiser, restore_moments
+from twinset.training.clip.settings import ClipSettings
 
 SETTINGS = ClipSettings(data=("nowhere",), lr=1e-3)
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import torch
 
-from manifests.errors import BuildFailed
-from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
 from tests.training.clip.killed_runs import Killed, killed_after
-from training.clip import train
-from training.clip.checkpoints import Checkpoints, Receipt
-from training.clip.train import train_clip
-from training.clip.validation import Validation
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage import layout
+from twinset.training.clip import train
+from twinset.training.clip.train import train_clip
+from twinset.training.clip.validation import Validation
+from twinset.training.runs.checkpoints import Checkpoints, Receipt
 
 
 def last_receipt(out: Path) -> Receipt:

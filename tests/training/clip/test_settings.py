@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from manifests.errors import WrongUse
-from training.clip.settings import ClipSettings, settings_from
-from training.losses.names import OBJECTIVES, ROLES, ObjectiveName
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.settings import ClipSettings, settings_from
+from twinset.training.losses.names import OBJECTIVES, ROLES, ObjectiveName
 
 
 def test_the_defaults_are_bivlcs_recipe() -> None:

@@ -13,16 +13,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from evaluation.scorers.kinds import open_model
-from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import images
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
 from tests.training.clip.killed_runs import Killed, killed_after
-from training.clip import history, train
-from training.clip.checkpoints import Checkpoints
-from training.clip.history import History
-from training.clip.train import train_clip
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.training.clip import train
+from twinset.training.clip.train import train_clip
+from twinset.training.runs import history
+from twinset.training.runs.checkpoints import Checkpoints
+from twinset.training.runs.history import History
 
 FILES = {
     *("README.md", "best.safetensors", "data.json", "history.jsonl", "last.safetensors", "open_clip_config.json"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.clip.validation import batch_size, mean_of_groups
+from twinset.training.clip.validation import batch_size, mean_of_groups
 
 
 @given(examples=st.integers(2, 2000), largest=st.integers(2, 400))

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from manifests.canonical import identity_of, sample_key
-from shards.kinds.samples import Frame, Source
-from shards.kinds.triplet import Triplet
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
-from training.combiner.settings import CombinerSettings
-from training.examples.contracts import Example
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.triplet import Triplet
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.examples.contracts import Example
 
 COLOURS = ("red", "green", "blue", "yellow", "white", "black")
 GROUNDS = ("gray", "brown", "pink", "navy", "olive", "teal", "orange", "purple")

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from evaluation.examples import Query
-from manifests.errors import WrongUse
 from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import COLOURS, GROUNDS, Settings
-from training.clip.settings import checked
-from training.combiner.data import Triplets, open_data
-from training.combiner.settings import CombinerSettings
-from training.combiner.train import train_combiner
-from training.examples.contracts import Example
+from twinset.evaluation.examples import Query
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.settings import checked
+from twinset.training.combiner.data import Triplets, open_data
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.combiner.train import train_combiner
+from twinset.training.examples.contracts import Example
 
 
 def examples(triplets: Triplets) -> Iterator[Example]:

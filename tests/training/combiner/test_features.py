@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.features.store import FeatureStore
-from evaluation.scorers.contract import DualEncoder, Running
-from evaluation.scorers.kinds import open_model
-from manifests.errors import BuildFailed
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
-from training.combiner.data import Triplets, open_data
-from training.combiner.features import FeatureBatches
-from training.examples.ordering import order
+from twinset.evaluation.features.store import FeatureStore
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import BuildFailed
+from twinset.models.encoders.contract import DualEncoder, Running
+from twinset.training.combiner.data import Triplets, open_data
+from twinset.training.combiner.features import FeatureBatches
+from twinset.training.examples.ordering import order
 
 Makes = Callable[..., FeatureBatches]
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
-from evaluation.scorers.combiner_network import CombinerNetwork
-from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import open_clip_network
-from training.combiner.settings import CombinerSettings
-from training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
-from training.examples.contracts import Batch
-from training.losses.features import Features
+from twinset.evaluation.scorers.combiner_network import CombinerNetwork
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
+from twinset.training.examples.contracts import Batch
+from twinset.training.losses.features import Features
 
 SMALL = {"data": ("x",), "batch": 4, "projection": 6, "hidden": 10}
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from cli.main import main
-from evaluation.features.similarities import ByFeatures
-from evaluation.run import similarities_of
-from evaluation.scorers.contract import Composer, Running
-from evaluation.scorers.kinds import open_model
-from manifests.errors import BuildFailed, WrongUse
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
-from training.clip.loop import OnProgress
-from training.combiner import train as of_train
-from training.combiner.data import HeldOut, open_data
-from training.combiner.features import FeatureBatches
-from training.combiner.settings import CombinerSettings
-from training.combiner.train import PASS, TrainedCombiner, train_combiner
+from twinset.cli.main import main
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.run import similarities_of
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.contract import Composer, Running
+from twinset.training.combiner import train as of_train
+from twinset.training.combiner.data import HeldOut, open_data
+from twinset.training.combiner.features import FeatureBatches
+from twinset.training.combiner.settings import CombinerSettings
+from twinset.training.combiner.train import PASS, TrainedCombiner, train_combiner
+from twinset.training.runs.loop import OnProgress
 
 
 def train(settings: CombinerSettings, out: Path, **more: Any) -> TrainedCombiner:
@@ -35,7 +35,7 @@ def recall(model: str, settings: CombinerSettings, cache: Path) -> float:
     """recall@1 in percent of a model on the validation of a run, asked as evaluation asks."""
     import numpy as np
 
-    from evaluation.features.score_table import ranks
+    from twinset.evaluation.features.score_table import ranks
 
     running = Running(batch=PASS, threads=1)
     scorer = open_model(model, running)

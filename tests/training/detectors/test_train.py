@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cli.main import main
-from evaluation.blind_probes.detector_files import FACTS, Detectors, read_detectors, write_detectors
-from evaluation.blind_probes.detectors import Detector
-from manifests.errors import BuildFailed, WrongUse
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from training.detectors import train as of_train
-from training.detectors.settings import DetectorSettings
-from training.detectors.train import TrainedDetectors, train_detectors
+from twinset.cli.main import main
+from twinset.evaluation.blind_probes.detector_files import FACTS, Detectors, read_detectors, write_detectors
+from twinset.evaluation.blind_probes.detectors import Detector
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.training.detectors import train as of_train
+from twinset.training.detectors.settings import DetectorSettings
+from twinset.training.detectors.train import TrainedDetectors, train_detectors
 
 Trains = Callable[..., TrainedDetectors]
 
@@ -193,7 +193,7 @@ def test_damaged_detectors_are_refused(
 
 
 def test_a_detector_of_the_released_rate_learns_more_than_one_of_the_papers() -> None:
-    from evaluation.blind_probes.detectors import detection_accuracy, train_detector
+    from twinset.evaluation.blind_probes.detectors import detection_accuracy, train_detector
 
     drawn = np.random.default_rng(0).normal(0, 1, (900, 2, 8)).astype(np.float32)
     drawn[:, 1, 0] += 4

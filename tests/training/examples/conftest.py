@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from training.examples.transforms import Transforms
+from twinset.training.examples.transforms import Transforms
 
 TOKENS = 12
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.training.examples.conftest import tokenize
-from training.examples import batches as batches_module
-from training.examples.batches import Batches
-from training.examples.contracts import Batch
-from training.examples.example_set import open_examples
-from training.examples.ordering import order
-from training.examples.transforms import Transforms
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage import layout
+from twinset.training.examples import batches as batches_module
+from twinset.training.examples.batches import Batches
+from twinset.training.examples.contracts import Batch
+from twinset.training.examples.example_set import open_examples
+from twinset.training.examples.ordering import order
+from twinset.training.examples.transforms import Transforms
 
 ROLES = ("image", "text", "negative_text")
 

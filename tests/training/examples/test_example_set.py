@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from manifests.errors import BuildFailed, WrongUse
-from shards.export.formats import export
-from shards.read import read_samples
-from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, text_pair_shards
-from training.examples.example_set import ExampleSet, open_examples
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.export.formats import export
+from twinset.shards.read import read_samples
+from twinset.shards.storage import layout
+from twinset.training.examples.example_set import ExampleSet, open_examples
 
 
 def all_of(examples: ExampleSet) -> list[tuple[str, str]]:

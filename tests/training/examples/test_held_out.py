@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifests.errors import WrongUse
-from training.examples.held_out import held_out
+from twinset.manifests.errors import WrongUse
+from twinset.training.examples.held_out import held_out
 
 GROUPS = st.lists(st.integers(0, 30).map(str), min_size=2).filter(lambda groups: len(set(groups)) > 1)
 

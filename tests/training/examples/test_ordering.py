@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from training.examples.ordering import augmentation_bits, order
+from twinset.training.examples.ordering import augmentation_bits, order
 
 
 def test_an_order_holds_every_example_once_and_is_another_one_in_each_epoch() -> None:

@@ -7,15 +7,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from manifests.errors import WrongUse
-from shards.storage import layout
 from tests.made_datasets import MadeDataset
 from tests.training.examples.conftest import tokenize
-from training.examples.batches import Batches
-from training.examples.example_set import open_examples
-from training.examples.ordering import order
-from training.examples.repeats import kept_apart, whole_batches
-from training.examples.transforms import Transforms
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage import layout
+from twinset.training.examples.batches import Batches
+from twinset.training.examples.example_set import open_examples
+from twinset.training.examples.ordering import order
+from twinset.training.examples.repeats import kept_apart, whole_batches
+from twinset.training.examples.transforms import Transforms
 
 ROLES = ("image", "text", "negative_text")
 

@@ -10,9 +10,9 @@ from PIL import Image
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.functional import InterpolationMode, resized_crop
 
-from manifests.errors import WrongUse
-from training.examples.ordering import augmentation_bits
-from training.examples.transforms import NUMBERS, RATIO, SCALE, Transforms, crop_box
+from twinset.manifests.errors import WrongUse
+from twinset.training.examples.ordering import augmentation_bits
+from twinset.training.examples.transforms import NUMBERS, RATIO, SCALE, Transforms, crop_box
 
 
 def picture(width: int, height: int) -> Image.Image:

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from manifests.errors import BuildFailed, WrongUse
-from training.examples.workers import made_ahead
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.training.examples.workers import made_ahead
 
 MEGABYTES = 8  # of each result: more than a pipe holds
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from manifests.canonical import identity_of, sample_key
-from shards.kinds.pair import Pair
-from shards.kinds.samples import Frame, Source
 from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.made_datasets import MadeDataset
 from tests.made_samples import VIDEO_SUBSET, Planned
-from training.fusion.settings import FusionSettings
+from twinset.manifests.canonical import identity_of, sample_key
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, Source
+from twinset.training.fusion.settings import FusionSettings
 
 Settings = Callable[..., FusionSettings]
 TINTS = {"red": (220, 40, 30), "blue": (30, 60, 220)}

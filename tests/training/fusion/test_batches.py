@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from manifests.errors import BuildFailed
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import damage
 from tests.training.fusion.conftest import Settings
-from training.clip.data import open_data
-from training.fusion import neighbours
-from training.fusion.batches import FusionBatches, Part
-from training.fusion.models import open_start
-from training.fusion.neighbours import labels_of, open_neighbours
-from training.fusion.settings import FusionSettings
+from twinset.manifests.errors import BuildFailed
+from twinset.training.clip.data import open_data
+from twinset.training.fusion import neighbours
+from twinset.training.fusion.batches import FusionBatches, Part
+from twinset.training.fusion.models import open_start
+from twinset.training.fusion.neighbours import labels_of, open_neighbours
+from twinset.training.fusion.settings import FusionSettings
 
 
 def test_negatives_of_a_mixture_match_neither_image_nor_text(

@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from safetensors import safe_open
 
-from evaluation.scorers.kinds import open_model
-from manifests.errors import WrongUse
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.training.fusion.conftest import Settings
-from training.clip.data import open_data
-from training.clip.loop import OnProgress
-from training.fusion.models import open_start
-from training.fusion.settings import FusionSettings
-from training.fusion.steps import Validation
-from training.fusion.train import train_fusion
-from training.losses.mining import load_neighbours
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.data import open_data
+from twinset.training.fusion.models import open_start
+from twinset.training.fusion.settings import FusionSettings
+from twinset.training.fusion.steps import Validation
+from twinset.training.fusion.train import train_fusion
+from twinset.training.losses.mining import load_neighbours
+from twinset.training.runs.loop import OnProgress
 
 CHECKOUT = Path(__file__).parents[3]
 SECONDS = 300  # a busy machine
@@ -126,7 +126,7 @@ def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, 
     names = ("batch", "accumulate", "epochs", "neighbours", "negatives", "hard", "threads", "checkpoint_every", "lr")
     said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
     said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
-    command = [sys.executable, "-m", "cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
+    command = [sys.executable, "-m", "twinset.cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
     history, end = tmp_path / "run" / "history.jsonl", time.monotonic() + SECONDS
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         while not (history.exists() and history.read_bytes().count(b"\n") >= 3):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from training.losses.features import Features
+from twinset.training.losses.features import Features
 
 SCALE = torch.tensor(7.0, dtype=torch.float64)
 

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from training.losses.fusion import CHANGES, FusionEqSim, PairScores, match_hard_negatives, rank_texts, score_pairs
+from twinset.training.losses.fusion import (
+    CHANGES,
+    FusionEqSim,
+    PairScores,
+    match_hard_negatives,
+    rank_texts,
+    score_pairs,
+)
 
 
 def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from manifests.errors import WrongUse
-from training.losses.distributed import gather
-from training.losses.features import Features
-from training.losses.gradient_cache import cached_backward
-from training.losses.names import REGULARISERS, RegulariserName
-from training.losses.total import open_loss
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.distributed import gather
+from twinset.training.losses.features import Features
+from twinset.training.losses.gradient_cache import cached_backward
+from twinset.training.losses.names import REGULARISERS, RegulariserName
+from twinset.training.losses.total import open_loss
 
 
 class TwoTowers(nn.Module):

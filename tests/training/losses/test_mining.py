@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from manifests.errors import WrongUse
-from training.losses.mining import (
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.mining import (
     Neighbours,
     load_neighbours,
     nearest,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from manifests.errors import WrongUse
-from training.losses.features import Features, concatenate, similarities
-from training.losses.names import OBJECTIVES, ROLES, ObjectiveName
-from training.losses.total import open_loss, open_objective
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.features import Features, concatenate, similarities
+from twinset.training.losses.names import OBJECTIVES, ROLES, ObjectiveName
+from twinset.training.losses.total import open_loss, open_objective
 
 PARTS = {"image": "images", "text": "texts", "negative_image": "negative_images", "negative_text": "negative_texts"}
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from manifests.errors import WrongUse
 from tests.training.losses.made_features import SCALE, features
-from training.losses.eqsim import EqSim, close_pairs
-from training.losses.eqsim_released import EqSimReleased
-from training.losses.features import Features
-from training.losses.names import PUBLISHED_WEIGHT, REGULARISERS, RegulariserName
-from training.losses.sampling import sample_hard, sample_pairs
-from training.losses.total import open_loss, open_objective, open_regulariser
+from twinset.manifests.errors import WrongUse
+from twinset.training.losses.eqsim import EqSim, close_pairs
+from twinset.training.losses.eqsim_released import EqSimReleased
+from twinset.training.losses.features import Features
+from twinset.training.losses.names import PUBLISHED_WEIGHT, REGULARISERS, RegulariserName
+from twinset.training.losses.sampling import sample_hard, sample_pairs
+from twinset.training.losses.total import open_loss, open_objective, open_regulariser
 
 
 def two_pairs(gap: float) -> Tensor:

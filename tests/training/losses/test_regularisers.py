@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.losses.made_features import SCALE, features
-from training.losses.eqsim import EqSim, normalised
-from training.losses.eqsim_released import EqSimReleased
-from training.losses.features import similarities
-from training.losses.hard_negatives import HardNegatives
-from training.losses.sampling import sample_pairs
-from training.losses.total import open_regulariser
+from twinset.training.losses.eqsim import EqSim, normalised
+from twinset.training.losses.eqsim_released import EqSimReleased
+from twinset.training.losses.features import similarities
+from twinset.training.losses.hard_negatives import HardNegatives
+from twinset.training.losses.sampling import sample_pairs
+from twinset.training.losses.total import open_regulariser
 
 Rows = list[list[float]]
 SIZES, SEEDS = st.integers(2, 9), st.integers(0, 999)

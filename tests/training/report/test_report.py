@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from training.clip.settings import ClipSettings
-from training.report.about import About
-from training.report.curves import Curves
-from training.report.panels import MOST_POINTS, binned, panels
-from training.report.write import MOST_LEFT_OUT, write_report
+from twinset.training.clip.settings import ClipSettings
+from twinset.training.report.about import About
+from twinset.training.report.curves import Curves
+from twinset.training.report.panels import MOST_POINTS, binned, panels
+from twinset.training.report.write import MOST_LEFT_OUT, write_report
 
 SETTINGS = ClipSettings(data=("out/<b>twins",), model="tiny.json", weights=None, lr=0.5)
 PUBLISHED = ClipSettings(data=SETTINGS.data).model_dump(mode="json")

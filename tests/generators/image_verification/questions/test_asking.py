@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from generators.image_verification.questions.asking import KINDS, Question, prepared, questions_of
-from generators.image_verification.released import read_columns
-from generators.scene_graphs.relations import parser_of
-from shards.models.spacy_pipelines import find_pipeline
+from twinset.generators.image_verification.questions.asking import KINDS, Question, prepared, questions_of
+from twinset.generators.image_verification.released import read_columns
+from twinset.generators.scene_graphs.relations import parser_of
+from twinset.models.spacy_pipelines import find_pipeline
 
 DSG = Path(__file__).parents[4] / "../shared/data/dsg"
 

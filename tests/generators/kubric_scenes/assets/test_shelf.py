@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.studio.kubric_import import load_kubric
-from manifests.errors import WrongUse
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
+from twinset.manifests.errors import WrongUse
 
 
 def test_what_a_shelf_says_of_its_assets(shelf: AssetShelf, manifest: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_was_unpacked_goes_with_the_shelf(shelf: AssetShelf, tmp_path: Path
 
 
 def test_few_assets_stay_unpacked(shelf: AssetShelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("generators.kubric_scenes.assets.shelf.KEPT", 2)
+    monkeypatch.setattr("twinset.generators.kubric_scenes.assets.shelf.KEPT", 2)
     first = Path(shelf.create("box").render_filename)
     source = shelf.source("box")
     for name in ("can", "ball"):

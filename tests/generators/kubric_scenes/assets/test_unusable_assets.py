@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
-from generators.kubric_scenes.scene.parts import Placement
-from generators.kubric_scenes.scene.settle import settle
-from manifests.errors import WrongUse
-from manifests.recipe import Recipe, parse_recipe
-from shards.media.media_folder import MediaFolder
-from shards.storage.store import Store
-from stages.job import Job
-from stages.making.make import make_one
-from stages.plan import prepare
-from stages.status import StageState, missing_problem, state_of
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
+from twinset.generators.kubric_scenes.scene.parts import Placement
+from twinset.generators.kubric_scenes.scene.settle import settle
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, parse_recipe
+from twinset.shards.media.media_folder import MediaFolder
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_one
+from twinset.stages.plan import prepare
+from twinset.stages.status import StageState, missing_problem, state_of
 
 Contents = dict[str, bytes]
 NAMES = {"green-turtle-toy": "can", "brown-hat": "box"}

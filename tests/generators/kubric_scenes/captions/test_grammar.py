@@ -6,15 +6,15 @@ from typing import get_args
 
 import pytest
 
-from generators.kubric_scenes.captions.pair_sampling import (
+from twinset.generators.kubric_scenes.captions.pair_sampling import (
     COUNTING_TEMPLATES,
     RELATION_TEMPLATE,
     Wording,
     caption,
     draw_pairs,
 )
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
 
 VOCABULARY = load_vocabulary()
 AVAILABLE = {use.id for entry in VOCABULARY.objects.values() for use in entry.assets.gso + entry.assets.procedural} | {

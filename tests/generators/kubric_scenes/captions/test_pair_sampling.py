@@ -10,13 +10,13 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from evaluation.caption_statistics import document, statistics
-from generators.even_sampling import Balance, Rounds
-from generators.kubric_scenes.captions import pair_sampling
-from generators.kubric_scenes.captions.pair_sampling import Planned, all_black, draw_pairs, told_apart, usable
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.scene.parts import Aspect
-from manifests.errors import WrongUse
+from studies.kubric_captions import document, statistics
+from twinset.generators.even_sampling import Balance, Rounds
+from twinset.generators.kubric_scenes.captions import pair_sampling
+from twinset.generators.kubric_scenes.captions.pair_sampling import Planned, all_black, draw_pairs, told_apart, usable
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.scene.parts import Aspect
+from twinset.manifests.errors import WrongUse
 
 VOCABULARY = load_vocabulary()
 ENTRIES = [*VOCABULARY.objects.values(), *(e for members in VOCABULARY.sets.values() for e in members.values())]

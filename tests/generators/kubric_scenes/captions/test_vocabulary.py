@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from generators.builtin.procedural_assets import catalogue
-from generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
-from manifests.errors import WrongUse
+from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
+from twinset.manifests.errors import WrongUse
+from twinset_demo.procedural_assets import catalogue
 
 GSO = Path(__file__).parents[4] / "../shared/data/gso/gso_assets.json"
 

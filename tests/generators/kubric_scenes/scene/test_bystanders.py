@@ -7,16 +7,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from generators.builtin import procedural_assets
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.captions.pair_sampling import draw_pairs
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.proof import foresee, measure
-from generators.kubric_scenes.scene.bystanders import add_bystanders, unnamed_objects
-from generators.kubric_scenes.scene.composition import NoRoom, compose
-from generators.kubric_scenes.scene.look import Look
-from generators.kubric_scenes.scene.parts import Drawn, Thing
-from manifests.canonical import generator_for
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.proof import foresee, measure
+from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders, unnamed_objects
+from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
+from twinset.generators.kubric_scenes.scene.look import Look
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Thing
+from twinset.manifests.canonical import generator_for
+from twinset_demo import procedural_assets
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.scene.camera import FILLED, frame_things, project, unproject
-from generators.kubric_scenes.scene.parts import View
+from twinset.generators.kubric_scenes.scene.camera import FILLED, frame_things, project, unproject
+from twinset.generators.kubric_scenes.scene.parts import View
 
 VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
 

@@ -7,16 +7,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from generators.builtin import procedural_assets
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.captions.pair_sampling import draw_pairs
-from generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from generators.kubric_scenes.change_proof import prove_spot
-from generators.kubric_scenes.proof import foresee, measure, prove_image
-from generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
-from generators.kubric_scenes.scene.parts import Aspect, Drawn
-from generators.kubric_scenes.scene.settle import resting_place
-from manifests.canonical import generator_for
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.change_proof import prove_spot
+from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
+from twinset.generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
+from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn
+from twinset.generators.kubric_scenes.scene.settle import resting_place
+from twinset.manifests.canonical import generator_for
+from twinset_demo import procedural_assets
 
 ATTEMPTS, RESOLUTION = 8, 160
 

@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.scene.composition import lit_from, sunlight
-from generators.kubric_scenes.scene.look import FRONT_TURN, MATERIALS, PLAIN, Look
-from generators.kubric_scenes.scene.shot import sample_shot
-from generators.kubric_scenes.scene.surroundings import LIT, lit_by_sun_and_sky, sample_ground
+from twinset.generators.kubric_scenes.scene.composition import lit_from, sunlight
+from twinset.generators.kubric_scenes.scene.look import FRONT_TURN, MATERIALS, PLAIN, Look
+from twinset.generators.kubric_scenes.scene.shot import sample_shot
+from twinset.generators.kubric_scenes.scene.surroundings import LIT, lit_by_sun_and_sky, sample_ground
 
 
 def test_grounds_and_numbers_of_bystanders_are_even() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.parts import Placement
-from generators.kubric_scenes.scene.settle import FLOOR, settle
-from manifests.errors import WrongUse
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.parts import Placement
+from twinset.generators.kubric_scenes.scene.settle import FLOOR, settle
+from twinset.manifests.errors import WrongUse
 
 BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor
 CAN = Placement("can", 0.5, (0.1, 0.05, 1.2), (1.0, 0.0, 0.0, 0.0))  # 0.8 units high
@@ -71,8 +71,8 @@ def test_most_things_come_to_rest(shelf: AssetShelf) -> None:
 AGAIN = """
 import sys
 from pathlib import Path
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.settle import settle
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.settle import settle
 from tests.generators.kubric_scenes.scene.test_settle import BOX, CAN
 print(repr(settle(AssetShelf(sys.argv[1], Path(sys.argv[2])), [BOX], CAN)))
 """

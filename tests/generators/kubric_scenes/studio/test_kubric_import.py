@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from generators.kubric_scenes.studio import kubric_import
-from generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
-from manifests.errors import WrongUse
+from twinset.generators.kubric_scenes.studio import kubric_import
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
+from twinset.manifests.errors import WrongUse
 
 
 def test_nobody_sees_the_stand_in_afterwards() -> None:
@@ -22,7 +22,7 @@ def test_nobody_sees_the_stand_in_afterwards() -> None:
 
 def test_assets_alone_load_neither_blender_nor_pybullet() -> None:
     script = (
-        "import sys; from generators.kubric_scenes.studio.kubric_import import load_kubric; load_kubric();"
+        "import sys; from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric; load_kubric();"
         " print(sorted({'bpy', 'pybullet', 'tensorflow'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
@@ -30,8 +30,8 @@ def test_assets_alone_load_neither_blender_nor_pybullet() -> None:
 
 
 def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None:
-    script = "from generators.kubric_scenes.studio.kubric_import import load_simulator; load_simulator()"
-    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[3])}
+    script = "from twinset.generators.kubric_scenes.studio.kubric_import import load_simulator; load_simulator()"
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[4])}
     subprocess.run([sys.executable, "-c", script], env=environment, timeout=60, check=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -41,7 +41,7 @@ def test_naming_an_asset_makes_no_named_semaphore() -> None:
     script = (
         "import multiprocessing, multiprocessing.resource_tracker as tracker;"
         " multiprocessing.set_start_method('spawn'); made = []; tracker.register = lambda *what: made.append(what);"
-        " from generators.kubric_scenes.studio.kubric_import import load_kubric; kubric = load_kubric();"
+        " from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric; kubric = load_kubric();"
         " names = kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid;"
         " print(names, made)"
     )

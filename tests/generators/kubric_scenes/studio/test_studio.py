@@ -15,13 +15,13 @@ import cv2
 import numpy as np
 import pytest
 
-from generators.kubric_scenes.assets.shelf import AssetShelf
-from generators.kubric_scenes.scene.look import MATERIALS
-from generators.kubric_scenes.scene.panorama import lit_by_background
-from generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
-from generators.kubric_scenes.studio.studio import Studio
-from manifests.errors import WrongUse
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.look import MATERIALS
+from twinset.generators.kubric_scenes.scene.panorama import lit_by_background
+from twinset.generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
+from twinset.generators.kubric_scenes.studio.studio import Studio
+from twinset.manifests.errors import WrongUse
 
 VIEW = View(
     camera=(0.0, -4.0, 2.0),
@@ -112,7 +112,7 @@ def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placemen
 AGAIN = """
 import sys
 from pathlib import Path
-from generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from tests.generators.kubric_scenes.studio.test_studio import BALL, CAN, pictures
 print(pictures(AssetShelf(sys.argv[1], Path(sys.argv[2])), 2, [[BALL, CAN, CAN, BALL]]))
 """
@@ -123,7 +123,7 @@ def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_
 ) -> None:
     first = pictures(shelf, 1, [])
     assert pictures(shelf, 2, [[CAN, CAN], [BALL, BOX, CAN]]) == first
-    monkeypatch.setattr("generators.kubric_scenes.studio.studio.CACHED", 1)
+    monkeypatch.setattr("twinset.generators.kubric_scenes.studio.studio.CACHED", 1)
     assert pictures(shelf, 1, [[BALL], [CAN, BOX, CAN]]) == first
     command = [sys.executable, "-c", AGAIN, shelf.manifest, str(tmp_path / "other")]
     again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
@@ -131,7 +131,7 @@ def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_
 
 
 def test_an_asset_in_blender_needs_its_files_no_more(shelf: AssetShelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("generators.kubric_scenes.studio.studio.TEXTURE", 16)
+    monkeypatch.setattr("twinset.generators.kubric_scenes.studio.studio.TEXTURE", 16)
     studio = open_studio(shelf)
     first = studio.render(VIEW, THINGS, seed=1)
     assert (colour(first, 1), colour(first, 2)) == (0, 2)

@@ -1,1 +1,0 @@
-"""Measures how well the small text-to-image model draws."""

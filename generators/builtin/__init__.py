@@ -1,1 +1,0 @@
-"""Everything that twinset makes itself: pictures, videos, assets, and a small model."""

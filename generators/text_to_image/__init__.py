@@ -1,1 +1,0 @@
-"""Engines that draw a caption, behind one protocol (BiVLC, section 3.2)."""

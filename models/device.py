@@ -1,0 +1,111 @@
+"""The device that runs a network: whether there is a GPU, and whether memory ran out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.recipe.overrides import PARTS
+from twinset.shards.contracts import OutOfMemory
+
+T = TypeVar("T")
+
+GPU = "cuda:0"
+# Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two.
+RAN_OUT = ("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory")
+
+
+def check_gpu(setting: str = "source.device") -> None:
+    """Raise `WrongUse`, naming the setting that asks for a GPU, where torch finds none; takes no memory of one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        if setting.startswith("--"):
+            remedy = f"use {setting} cpu"
+        else:  # a key path of a recipe, or of settings whose place in it is not known here
+            remedy = f"use --set {setting}=cpu" if setting.partition(".")[0] in PARTS else "write `device: cpu`"
+        raise WrongUse(
+            f"{setting} is gpu, but torch finds no CUDA device here; {remedy}, or run this where `nvidia-smi` lists a "
+            "GPU (in a container: --gpus all)"
+        )
+
+
+def gpu_name(setting: str = "source.device") -> str:
+    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    import torch
+
+    check_gpu(setting)
+    return str(torch.cuda.get_device_name(GPU))
+
+
+def round_alike(threads: int) -> None:
+    """From now on in this process: a number of threads, and the same kernels in every run.
+
+    The fastest convolution is found by trying, which can end differently from run to run.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+@contextmanager
+def inference(threads: int) -> Iterator[None]:
+    """The same for as long as it is entered, since other networks of a process have settings of theirs; no gradients.
+
+    Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=False, benchmark=False, deterministic=True):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: torch's or Python's own, or one that only its text tells."""
+    import torch
+
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(saying in str(error) for saying in RAN_OUT)
+
+
+def within_memory(work: Callable[[], T]) -> T:
+    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU.
+
+    torch is imported where it is needed: a run that finds all in the cache does without.
+    """
+    try:
+        return work()
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out(error):
+            raise
+        problem = str(error)
+    # Not within the except: the error holds all tensors of the work.
+    import torch
+
+    torch.cuda.empty_cache()
+    raise OutOfMemory(problem)
+
+
+def load_within_memory(what: str, load: Callable[[], T]) -> T:
+    """What ``load`` returns; raises `BuildFailed` when memory runs out, since smaller batches would not help.
+
+    Args:
+        what: is loaded, for the message.
+    """
+    try:
+        return within_memory(load)
+    except OutOfMemory as error:
+        raise BuildFailed(
+            f"memory runs out while {what} is loaded ({error}), before anything is made; end what else fills it, make "
+            "fewer shards at a time (--workers 1), set a smaller precision, or use a machine with more memory"
+        ) from error

@@ -1,0 +1,136 @@
+"""Settings of the engine ``diffusion``: SDXL with the DPO UNet (BiVLC, section 3.2), or another model of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import SMALL, SMALL_RELATIONS
+from twinset.manifests.source import Need, Place, Reference
+from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
+from twinset.models.image_engine import ImageEngineSettings
+
+if TYPE_CHECKING:
+    from twinset.models.diffusion.painter import DiffusionPainter
+
+SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
+DPO = "mhdang/dpo-sdxl-text2image-v1"
+
+#: What the paper's images are drawn with (BiVLC, section 3.2, and its released script).
+PUBLISHED: dict[str, Any] = {
+    "model": SDXL,
+    "unet": DPO,
+    "steps": 50,
+    "guidance": 5.0,
+    "scheduler": "own",
+    "resolution": 1024,
+    "output_resolution": 512,
+    "resampling": "bicubic",
+}
+
+
+class DiffusionImages(DiffusionModel, ImageEngineSettings):
+    """Images drawn by a latent diffusion model: SDXL, Stable Diffusion, or a small one of their kind.
+
+    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. unet: named like a
+    model, a UNet that takes the place of the model's own. output_resolution: side of the image that is kept, the same
+    when absent. resampling: the filter of Pillow that brings it there.
+    guidance: scale of classifier-free guidance; at 1 or less there is none. scheduler: the
+    sampler; ``own`` is the one that the model's folder names.
+    cut: whether a prompt that is longer than the model reads is cut at its end, as the released script does; else it is
+    rejected.
+    precision: of UNet and text encoders; ``auto`` is float16 on a GPU and float32 on the CPU. compiled: whether the
+    UNet's transformer blocks are compiled, on a GPU alone.
+    licence: of what the model draws; must be given for a model not known here.
+    """
+
+    kind: Literal["diffusion"]
+    unet: Annotated[str | None, Place("model", "models")] = Field(default=None, min_length=1)
+    output_resolution: int | None = Field(default=None, ge=32, le=2048)
+    resampling: Literal["bicubic", "lanczos", "box"] = "bicubic"
+    guidance: float = Field(default=5.0, ge=0, le=50)
+    scheduler: Literal["own", "euler", "ddim", "dpm-solver++", "pndm"] = "own"
+    cut: bool = False
+    precision: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    compiled: bool = False
+
+    of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        SMALL: OF_SMALL,
+        SMALL_RELATIONS: OF_SMALL,
+        SDXL: {
+            "licence": (
+                "CreativeML Open RAIL++-M: no rights are claimed in what is drawn, restrictions of use go with it"
+            ),
+        },
+    }
+    title = "a latent diffusion model"
+    reference = Reference(
+        "SDXL with Diffusion-DPO",
+        "https://arxiv.org/abs/2311.12908",
+        """@inproceedings{podell2024sdxl,
+  title     = {{SDXL}: Improving Latent Diffusion Models for High-Resolution Image Synthesis},
+  author    = {Podell, Dustin and English, Zion and Lacey, Kyle and Blattmann, Andreas and Dockhorn, Tim and
+               M{\\"u}ller, Jonas and Penna, Joe and Rombach, Robin},
+  booktitle = {ICLR},
+  year      = {2024}
+}
+
+@inproceedings{wallace2024diffusion,
+  title     = {Diffusion Model Alignment Using Direct Preference Optimization},
+  author    = {Wallace, Bram and Dang, Meihua and Rafailov, Rafael and Zhou, Linqi and Lou, Aaron and
+               Purushwalkam, Senthil and Ermon, Stefano and Xiong, Caiming and Joty, Shafiq and Naik, Nikhil},
+  booktitle = {CVPR},
+  year      = {2024}
+}""",
+    )
+    reasons: ClassVar[Mapping[str, str]] = {
+        "not-in-grammar": "the caption has a word or an order of words that the engine cannot read",
+        "prompt-too-long": "the model does not read all of the prompt, and `cut` is off",
+        "not-finite": "numbers of the network overflowed",
+        "blank": "all pixels of the picture are equal",
+    }
+
+    @model_validator(mode="after")
+    def _compiles_on_a_gpu(self) -> DiffusionImages:
+        if self.compiled and self.device == "cpu":
+            raise ValueError("compiled is for a GPU alone; set device to gpu, or leave it out")
+        return self
+
+    def notes(self) -> str:
+        """As `ImageEngineSettings.notes`: what is not as in the paper."""
+        others = [
+            f"{name} is {_said(getattr(self, name))}" for name in PUBLISHED if getattr(self, name) != PUBLISHED[name]
+        ]
+        if not others:
+            return ""
+        return (
+            "* The images were not drawn with the paper's settings (SDXL base with the DPO UNet, 50 steps, guidance 5, "
+            f"1024 pixels reduced to 512): {', '.join(others)}.\n"
+        )
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `ImageEngineSettings.check_inputs`: the files of the model."""
+        from twinset.models.diffusion.model_files import unet_folder
+        from twinset.models.files import ModelMissing
+
+        if "models" not in needs:
+            return
+        self.check_model(key, self.unet is not None)
+        try:
+            if self.unet is not None:
+                unet_folder(self.unet)
+        except ModelMissing as error:
+            raise WrongUse(f"{key}.unet: {error}") from error
+
+    def open(self) -> DiffusionPainter:
+        """As `ImageEngineSettings.open`."""
+        from twinset.models.diffusion.painter import DiffusionPainter
+
+        return DiffusionPainter(self)
+
+
+def _said(value: Any) -> str:
+    return "the model's own" if value is None else str(value)

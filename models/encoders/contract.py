@@ -1,0 +1,168 @@
+"""What a scorer is: the four ways in which models compare images with texts, and the machine that runs them.
+
+A scorer inherits from one of these classes, which also declare what is optional, with its default.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.stage import runtime_class
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Floats = NDArray[np.float32]
+
+
+class NotApplicable(WrongUse):
+    """A model cannot answer what a benchmark asks, such as a plain CLIP a query of an image and a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a model runs. It does not change what a model is, but it changes the last bits of what it gives.
+
+    batch: images, texts or pairs of a pass. threads: torch's; 0: one a core.
+    """
+
+    device: Literal["cpu", "gpu"] = "cpu"
+    batch: int = 32
+    threads: int = 0
+
+    def start(self) -> str:
+        """Set torch's threads; returns its name of the device. Raises `WrongUse` where there is no GPU."""
+        import torch
+
+        from twinset.models.device import GPU, check_gpu
+
+        if self.device == "gpu":
+            check_gpu("--device")
+        torch.set_num_threads(self._threads())
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # scores are float32
+        return GPU if self.device == "gpu" else "cpu"
+
+    def device_name(self) -> str:
+        """``cpu``, or the GPU's model name."""
+        if self.device == "cpu":
+            return "cpu"
+        from twinset.models.device import gpu_name
+
+        return gpu_name("--device")
+
+    def runtime(self) -> str:
+        """Digest of what decides the last bits: `manifests.stage.runtime_class`."""
+        return runtime_class(True, self.device_name(), self._threads(), self.batch)
+
+    def _threads(self) -> int:
+        return self.threads or len(os.sched_getaffinity(0))
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """A loaded model.
+
+    name: as ``--model`` names it.
+    threshold: score above which it says that an image and a text match; None for scores that only rank.
+    """
+
+    name: str
+    threshold: float | None = None
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Of weights, transform, precision and versions of libraries: two of the same digest give the same scores."""
+
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """Those of some texts that are longer than the model reads: it sees only their beginning. Optional."""
+        return []
+
+
+@runtime_checkable
+class DualEncoder(Scorer, Protocol):
+    """Images and texts are encoded apart from each other; their score is the cosine of their features.
+
+    Features are what the projection gives, float32, shape (n, d), **not** normalised: the Image+Text baseline averages
+    them so, and probes read them so. `encode_images` and `encode_texts` give them with norm 1.
+    """
+
+    @abstractmethod
+    def prepare(self, image: Image) -> Floats:
+        """An image through the model's own transform, shape (3, height, width). Threads may call it."""
+
+    @abstractmethod
+    def image_features(self, prepared: Sequence[Floats]) -> Floats:
+        """Features of images that `prepare` gave, in one pass."""
+
+    @abstractmethod
+    def text_features(self, texts: Sequence[str]) -> Floats:
+        """Features of texts, in one pass; what is longer than the model reads is cut."""
+
+    def encode_images(self, images: Sequence[Image]) -> Floats:
+        """Features of images with norm 1, in one pass."""
+        return unit(self.image_features([self.prepare(image) for image in images]))
+
+    def encode_texts(self, texts: Sequence[str]) -> Floats:
+        """Features of texts with norm 1, in one pass."""
+        return unit(self.text_features(texts))
+
+
+@runtime_checkable
+class PairScorer(Scorer, Protocol):
+    """An image and a text are read together: fusion models with an image–text matching head, VQAScore."""
+
+    @abstractmethod
+    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        """Score of image i with text i, shape (n,); higher is more alike."""
+
+
+@runtime_checkable
+class Chooser(Scorer, Protocol):
+    """A model that is shown an image with two captions, and names one of them."""
+
+    @abstractmethod
+    def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
+        """For image i the place of the caption that it chose of captions i, in the order that it is shown them.
+
+        None where its answer names none. Several at a time, since a server answers them side by side.
+        """
+
+
+@runtime_checkable
+class Composer(Scorer, Protocol):
+    """Composed retrieval: an image with a text that modifies it is a query, and an encoder's images are the gallery.
+
+    encoder: of the gallery, of the image, and of the text.
+    """
+
+    encoder: DualEncoder
+
+    @abstractmethod
+    def compose(self, images: Floats, texts: Floats) -> Floats:
+        """Queries of norm 1 from features of the encoder that are not normalised; all (n, d)."""
+
+    def queries(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        """Queries of norm 1 from images and texts, shape (n, d)."""
+        prepared = [self.encoder.prepare(image) for image in images]
+        return self.compose(self.encoder.image_features(prepared), self.encoder.text_features(texts))
+
+
+def unit(features: Floats) -> Floats:
+    """Features divided by their norm, shape (..., d); zeros stay zeros."""
+    # Row by row in float64, so that a feature's norm does not depend on what else is in the array.
+    norms = np.sqrt(np.einsum("...d,...d->...", features, features, dtype=np.float64))[..., None]
+    divided: Floats = (features / np.maximum(norms, 1e-12)).astype(np.float32)
+    return divided
+
+
+def maybe_longer(texts: Sequence[str], most: int) -> list[str]:
+    """Texts that may have more tokens than ``most``: a token is a byte or more, besides three that mark the ends."""
+    return [text for text in texts if len(text.encode("utf-8", "surrogatepass")) + 3 > most]

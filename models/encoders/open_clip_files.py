@@ -1,0 +1,115 @@
+"""Architectures and checkpoints of open_clip by name: shipped, tagged in the Hugging Face cache, or local files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from twinset.manifests.errors import WrongUse
+from twinset.models.files import ModelMissing, local_folder, read_json
+
+CONFIG = "open_clip_config.json"
+#: In the order in which open_clip prefers them.
+FILES = (
+    *("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors"),
+    *("open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"),
+)
+QUICK = "-quickgelu"
+_LOG = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A model without its weights.
+
+    name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``.
+    """
+
+    name: str
+    model: dict[str, Any]
+    image: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find_architecture(name: str) -> Architecture:
+    """An architecture by open_clip's name, or from a JSON file or a folder in its layout.
+
+    Raises:
+        WrongUse: there is none of this name; near ones are suggested. Or the file is not a configuration.
+    """
+    import open_clip  # type: ignore[import-untyped]
+
+    path = Path(name)
+    if path.suffix == ".json" or path.is_dir():
+        path = path / CONFIG if path.is_dir() else path
+        if not path.is_file():
+            raise ModelMissing(f"there is no configuration {path}: it is open_clip's JSON of a model's sizes")
+        found = read_json(path)
+        model = found.get("model_cfg", found)
+        if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
+            raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
+        return Architecture(name, model, found.get("preprocess_cfg") or {})
+    model = open_clip.get_model_config(name.replace("/", "-")) if ":" not in name else None
+    if model is None:
+        near = get_close_matches(name, open_clip.list_models(), 3, 0.5)
+        hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
+        raise WrongUse(f"open_clip has no model {name!r}: {hint}; or name a JSON file of its sizes")
+    return Architecture(name, model)
+
+
+def tags_of(name: str) -> str:
+    """The tags of a model in words, for messages."""
+    import open_clip
+
+    tags = open_clip.list_pretrained_tags_by_model(name)
+    return f"one of {', '.join(tags[:6])}" if tags else "a tag (open_clip has none for it)"
+
+
+def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
+    """Published weights in the Hugging Face cache, with the activation and the transform that they need."""
+    import open_clip
+
+    if Path(tag).exists() or not (facts := open_clip.get_pretrained_cfg(name.replace("/", "-"), tag)):
+        return None
+    model = deepcopy(architecture.model)
+    if bool(facts.get("quick_gelu")) != bool(model.get("quick_gelu")):
+        model["quick_gelu"] = bool(facts.get("quick_gelu"))
+        which = "QuickGELU, as these weights need" if model["quick_gelu"] else "GELU: these weights are not QuickGELU's"
+        _LOG.warning("open_clip:%s:%s: runs with %s", name, tag, which)
+    image = {key: facts[key] for key in ("mean", "std", "interpolation", "resize_mode") if facts.get(key)}
+    repository, _, file = str(facts.get("hf_hub") or "").rpartition("/")
+    if not repository:
+        raise ModelMissing(
+            f"open_clip:{name}:{tag}: is published at {facts.get('url')}; nothing is downloaded while scoring: get the "
+            f"file and write open_clip:{name}{QUICK if model.get('quick_gelu') else ''}:FILE"
+        )
+    folder = local_folder(repository, "It holds open_clip's weights")
+    files = [file] if file else FILES
+    found = next((folder / one for one in files if (folder / one).is_file()), None)
+    if found is None:
+        raise ModelMissing(f"{folder}: lacks {' or '.join(files[:2])}; run `hf download {repository}` again")
+    return Architecture(f"{name} ({tag})", model, image), found
+
+
+def local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Architecture, Path]:
+    """A checkpoint that is a file; warns where its activation is open. Raises `ModelMissing` where there is none."""
+    import open_clip
+
+    path = Path(checkpoint).expanduser()
+    if not path.exists():
+        tags = open_clip.list_pretrained_tags_by_model(name)
+        near = get_close_matches(checkpoint, tags, 3, 0.5)
+        hint = f"near are the tags {', '.join(near)}" if near else f"it takes {tags_of(name)}, or a file"
+        raise ModelMissing(f"open_clip:{name}:{checkpoint}: neither a tag of {name} nor a file here; {hint}")
+    if not architecture.model.get("quick_gelu") and f"{name}{QUICK}" in open_clip.list_models():
+        # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
+        _LOG.warning(
+            "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS were, "
+            "it needs QuickGELU, and its scores drop without it: write open_clip:%s%s:FILE",
+            *(path, name, QUICK),
+        )
+    return architecture, path

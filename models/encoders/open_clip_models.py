@@ -1,0 +1,210 @@
+"""Dual encoders of open_clip: shipped architectures and own ones, with published tags, local checkpoints or random
+weights. Images go through open_clip's own evaluation transform."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from twinset.manifests.canonical import digest
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.checkpoints import Weights, fit, read_weights
+from twinset.models.encoders.contract import DualEncoder, Floats, Running, maybe_longer
+from twinset.models.encoders.open_clip_files import (
+    CONFIG,
+    FILES,
+    Architecture,
+    find_architecture,
+    local,
+    tagged,
+    tags_of,
+)
+from twinset.models.files import ModelMissing, local_folder, sha256_once
+from twinset.models.loading import loading
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MOST_DIGITS = 18  # of a seed, which torch takes as 64 bits
+_LOG = logging.getLogger("twinset")
+
+
+class OpenClip(DualEncoder):
+    """A model of open_clip in float32.
+
+    weights: digest of its checkpoint.
+    """
+
+    def __init__(self, name: str, architecture: Architecture, weights: str, network: Any, tokens: Any) -> None:
+        import open_clip  # type: ignore[import-untyped]
+
+        self.name = name
+        self._network, self._tokens = network, tokens
+        settings = open_clip.transform.PreprocessCfg(**network.visual.preprocess_cfg)
+        self._transform = open_clip.transform.image_transform_v2(settings, is_train=False)
+        self._device = next(network.parameters()).device
+        libraries = {one: version(one) for one in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
+        model = {key: architecture.model[key] for key in sorted(architecture.model)}
+        facts = {"image": dict(network.visual.preprocess_cfg), "libraries": libraries, "precision": "float32"}
+        self._digest = digest(json.loads(json.dumps({"weights": weights, "model": model, **facts}, default=str)))
+
+    def digest(self) -> str:
+        """As `Scorer.digest`."""
+        return self._digest
+
+    def prepare(self, image: Image) -> Floats:
+        """As `DualEncoder.prepare`."""
+        return np.asarray(self._transform(image).numpy(), np.float32)
+
+    def image_features(self, prepared: Sequence[Floats]) -> Floats:
+        """As `DualEncoder.image_features`."""
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(np.stack(prepared)).to(self._device)
+            features: Floats = self._network.encode_image(pixels).float().cpu().numpy()
+        return features
+
+    def text_features(self, texts: Sequence[str]) -> Floats:
+        """As `DualEncoder.text_features`."""
+        import torch
+
+        with torch.inference_mode():
+            features: Floats = (
+                self._network.encode_text(self._tokens(list(texts)).to(self._device)).float().cpu().numpy()
+            )
+        return features
+
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """As `Scorer.too_long`."""
+        most = int(self._network.context_length)
+        if not (some := maybe_longer(texts, most)):
+            return []
+        # More of a text is read where there is room for twice as many tokens; marks and filling do not count.
+        marks = self._tokens([""], most)[0].unique().tolist()
+        short, whole = (
+            [sum(token not in marks for token in row) for row in self._tokens(some, room).tolist()]
+            for room in (most, 2 * most)
+        )
+        return [text for text, read, there in zip(some, short, whole, strict=True) if there > read]
+
+
+def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenClip:
+    """``open_clip:NAME:TAG``, ``open_clip:NAME:FILE``, ``open_clip:CONFIG.json:FILE``, ``open_clip:FOLDER``."""
+    architecture, path = find_checkpoint(name, parts)
+    network, tokens = load_network(architecture, path)
+    device = running.start()
+    return OpenClip(name, architecture, sha256_once(path), network.to(device).eval(), tokens)
+
+
+def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path]:
+    """An architecture and the file of its weights: by a name and a tag or a file, or a folder of both.
+
+    Args:
+        name: as it was asked for, for messages.
+        parts: one or two; see `open_open_clip`.
+
+    Raises:
+        WrongUse: there is no such architecture, tag, file or folder.
+    """
+    architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
+    if Path(parts[0]).is_dir() and not checkpoint:
+        folder = Path(parts[0])
+        checkpoint = str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
+        if not checkpoint:
+            raise ModelMissing(f"{folder}: lacks {' or '.join(FILES[::2])}: put the weights there")
+    if not checkpoint:
+        raise WrongUse(
+            f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {tags_of(parts[0])}, or "
+            f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
+        )
+    return tagged(architecture, parts[0], checkpoint) or local(architecture, parts[0], checkpoint)
+
+
+def load_network(architecture: Architecture, path: Path) -> tuple[Any, Any]:
+    """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit."""
+    network, tokens = _build(architecture)
+    fit(network, _converted(network, read_weights(path)), path, architecture.name)
+    return network, tokens
+
+
+def random_network(architecture: Architecture, seed: int) -> tuple[Any, Any]:
+    """A network with random weights from a seed, and its tokenizer; torch's own random state stays as it is."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _build(architecture)
+
+
+def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:
+    """``random:NAME[:SEED]`` or ``random:CONFIG.json[:SEED]``: an architecture with random weights from a seed."""
+    seed = parts[1] if len(parts) > 1 else "0"
+    if not seed.isascii() or not seed.isdigit() or len(seed) > MOST_DIGITS:
+        raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0, or at most 18 digits")
+    architecture = find_architecture(parts[0])
+    network, tokens = random_network(architecture, int(seed))
+    _warn_random(parts[0])
+    return OpenClip(name, architecture, f"random {seed}", network.to(running.start()).eval(), tokens)
+
+
+@cache
+def _warn_random(architecture: str) -> None:
+    """Once a process: rules such as image+text open the same encoder again."""
+    _LOG.warning("random:%s: random weights: its scores are those of chance, more or less", architecture)
+
+
+def _build(architecture: Architecture) -> tuple[Any, Any]:
+    """A network with random weights and its tokenizer; nothing is downloaded."""
+    import open_clip
+
+    model = deepcopy(architecture.model)
+    if model["text_cfg"].get("hf_model_name"):
+        raise WrongUse(
+            f"open_clip:{architecture.name}: its text tower is built from another model's files; export it in "
+            "transformers' layout and name clip:FOLDER"
+        )
+    tokenizer = model["text_cfg"].get("hf_tokenizer_name")
+    with tempfile.TemporaryDirectory() as made:
+        said = {"model_cfg": model, "preprocess_cfg": dict(architecture.image)}
+        (Path(made) / CONFIG).write_text(json.dumps(said), "utf-8")
+        source = Path(made)
+        if tokenizer:  # open_clip looks for it beside the configuration
+            for file in local_folder(tokenizer, "It holds a tokenizer").iterdir():
+                if file.suffix in (".json", ".model", ".txt"):
+                    (source / file.name).symlink_to(file.resolve())
+        with loading(Path(architecture.name)), _silent():
+            network = open_clip.create_model(f"local-dir:{source}", load_weights=False, pretrained_text=False)
+            tokens = open_clip.get_tokenizer(f"local-dir:{source}")
+    return network, tokens
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """open_clip warns that a network without weights is random; its weights are loaded right after."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _converted(network: Any, weights: Weights) -> Weights:
+    """Weights of other libraries in open_clip's names, where it knows how; others as they are."""
+    from open_clip.convert import convert_state_dict  # type: ignore[import-untyped]
+    from open_clip.model import convert_to_custom_text_state_dict  # type: ignore[import-untyped]
+
+    weights = convert_state_dict(network, weights)
+    if "positional_embedding" in weights and not hasattr(network, "positional_embedding"):
+        weights = convert_to_custom_text_state_dict(weights)
+    return weights

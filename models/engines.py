@@ -1,0 +1,129 @@
+"""Engines within sources: what makes the samples is chosen by a setting, and has settings of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol, Self, TypeVar
+
+from twinset.manifests.source import Need, PlacedSettings, Pool
+from twinset.manifests.tally import Tally
+from twinset.shards.contracts import Context, Generator, Source
+
+
+class Engine(Protocol):
+    """An engine at work; every attribute and method as of `shards.contracts.Component`.
+
+    micro_batch: what one pass of its network makes; for servers, requests that are handed over at a time.
+    """
+
+    micro_batch: int
+    threads: int
+
+    def device(self) -> str | None:
+        """As `Component.device`."""
+
+    def weights(self) -> Mapping[str, str]:
+        """As `Component.weights`."""
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """The same engine, with its network as it is loaded."""
+
+
+class EngineSettings(PlacedSettings):
+    """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base."""
+
+    @property
+    def pool(self) -> Pool:
+        """The work pool whose workers run it, unless the recipe names one."""
+        return "cpu"
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `manifests.source.SourceSettings.shards_at_a_time`."""
+        return 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
+
+    def check_device(self, key: str) -> None:
+        """As `shards.contracts.Source.check_device`."""
+
+    @property
+    def metered(self) -> bool:
+        """As `manifests.source.SourceSettings.metered`."""
+        return False
+
+    def cost(self, spent: Tally) -> float | None:
+        """As `manifests.source.SourceSettings.cost`."""
+        return None
+
+
+class EngineSource(Source):
+    """A source whose work is done where its engine runs.
+
+    engine: its settings; subclasses say which ones there are.
+    """
+
+    engine: EngineSettings
+
+    @property
+    def pool(self) -> Pool:
+        """As `SourceSettings.pool`: the engine's."""
+        return self.engine.pool
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `SourceSettings.shards_at_a_time`: what the engine says."""
+        return self.engine.shards_at_a_time
+
+    @property
+    def metered(self) -> bool:
+        """As `SourceSettings.metered`."""
+        return self.engine.metered
+
+    def cost(self, spent: Tally) -> float | None:
+        """As `SourceSettings.cost`."""
+        return self.engine.cost(spent)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `Source.check_inputs`; also what the engine needs."""
+        super().check_inputs(key, needs)
+        self.engine.check_inputs(f"{key}.engine", needs)
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`."""
+        self.engine.check_device(f"{key}.engine")
+
+
+S = TypeVar("S", bound=EngineSource)
+
+
+class EngineGenerator(Generator[S]):
+    """A generator whose samples an engine makes, planned from the one earlier stage that the source names.
+
+    engine: at work. Subclasses open it, since each asks it something else.
+    """
+
+    def __init__(self, source: S, context: Context, engine: Engine) -> None:
+        super().__init__(source, context)
+        self.engine = engine
+        self.micro_batch, self.threads = engine.micro_batch, engine.threads
+
+    def inputs(self) -> str:
+        """Digest of the earlier stage."""
+        (earlier,) = self.source.reads
+        return self.context.earlier(earlier).digest
+
+    def device(self) -> str | None:
+        """The engine's."""
+        return self.engine.device()
+
+    def weights(self) -> Mapping[str, str]:
+        """The engine's."""
+        return self.engine.weights()
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Component.with_micro_batch`."""
+        other = super().with_micro_batch(micro_batch)
+        other.engine = self.engine.with_micro_batch(micro_batch)
+        return other

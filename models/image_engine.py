@@ -1,0 +1,96 @@
+"""What every text-to-image engine is: its settings, what it is asked for, and what it gives (BiVLC, section 3.2)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinset.manifests.source import Reference
+from twinset.models.engines import EngineSettings
+from twinset.shards.contracts import Component
+from twinset.shards.kinds.samples import Json, Pixels, Rejected, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One image that is asked for.
+
+    key: of the candidate, which a `Rejected` repeats. caption: what the image must show. prompt: the caption as a
+    text-to-image model is given it, with its suffix; engines that parse read the caption. seed: of this image; what
+    two requests of one seed have in common looks alike, as far as the engine can.
+    """
+
+    key: str
+    caption: str
+    prompt: str
+    seed: int
+
+
+@dataclass(eq=False, slots=True)
+class Drawn:
+    """One image.
+
+    pixels: (height, width, 3) uint8 RGB. masks: (height, width) uint8, 0 where nothing is, else the number of the
+    object, from 1; None where the engine knows none. provenance: how it was drawn; one engine gives the same keys for
+    every image. sources: files that it was made with, such as those of a network; none for what is modelled.
+    """
+
+    key: str
+    pixels: Pixels
+    provenance: Mapping[str, Json]
+    masks: NDArray[np.uint8] | None = None
+    sources: tuple[Source, ...] = ()
+
+
+class TextToImage(Component):
+    """An engine at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Component`.
+
+    An image depends on its request and on the engine's settings, not on what was drawn before it.
+    """
+
+    def refuses(self, caption: str) -> Rejection | None:
+        """Why a caption cannot be drawn, found without drawing; None where it can be tried."""
+        return None
+
+    @abstractmethod
+    def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
+        """One result a request, in order. The k images of one prompt come in succession: its text is encoded once.
+
+        Raises:
+            OutOfMemory: A pass of the network does not fit (`shards.contracts.OutOfMemory`).
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why nothing was drawn. reason: short and countable, one of the settings' `reasons`; detail: for people."""
+
+    reason: str
+    detail: str
+
+
+class ImageEngineSettings(EngineSettings, ABC):
+    """Settings of a text-to-image engine, light to import.
+
+    Subclasses set ``kind`` as a `Literal` with the engine's name. reasons: what the reasons mean that it rejects for.
+    title: the engine as a card names it. reference: what to cite. licence: of what it draws, and of what is seen in it.
+    """
+
+    licence: str
+
+    reasons: ClassVar[Mapping[str, str]] = {}
+    title: ClassVar[str] = ""
+    reference: ClassVar[Reference] = Reference("")
+
+    def notes(self) -> str:
+        """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""
+        return ""
+
+    @abstractmethod
+    def open(self) -> TextToImage:
+        """The engine. Import heavy libraries there, not where the settings stand."""

@@ -1,0 +1,162 @@
+"""Answers that were paid for, on disk: an SQLite file in a folder, for any number of threads and processes."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.tally import Tally
+from twinset.models.language_models.model import REFUSED, Answer
+
+FILE = "answers.sqlite"
+WAIT_SECONDS = 60.0  # for another process that writes
+_AT_A_TIME = 500  # digests of one query
+_ROOM = 1 << 20  # bytes: of more answers than are on their way
+_SHOWN = 200  # characters of an error
+#: Kinds of errors that are no fault of the file's content.
+_OF_THE_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
+)
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS answers (
+    digest TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tally (
+    model TEXT NOT NULL, parameters TEXT NOT NULL, answers INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, PRIMARY KEY (model, parameters)
+) WITHOUT ROWID;
+"""
+# What was refused is no answer; older files of answers hold such rows.
+_FIND = (
+    "SELECT digest, text, finish, prompt_tokens, completion_tokens FROM answers WHERE finish != ? AND digest IN ({})"
+)
+_KEEP = """
+INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET
+    text = excluded.text, finish = excluded.finish, prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens WHERE answers.finish = ?
+"""
+_COUNT = """
+INSERT INTO tally VALUES (?, ?, 1, ?, ?) ON CONFLICT (model, parameters) DO UPDATE SET
+    answers = answers + 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens
+"""
+_SPENT = """
+SELECT coalesce(sum(answers), 0), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0)
+FROM tally WHERE model = ?
+"""
+
+
+class _Kept(NamedTuple):
+    digest: str
+    model: str
+    parameters: str
+    answer: Answer
+
+
+class Answers:
+    """The answers in a folder.
+
+    An answer is kept when `keep` returns: its transaction is on disk. What a killed process left half-written is rolled
+    back by the next one. The rollback journal (no write-ahead log) also works on network file systems with locks.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self._waiting: list[_Kept] = []
+        self._hand_over, self._work = threading.Lock(), threading.Lock()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            error.add_note("name another folder for answers, on a disk that can be written")
+            raise
+        with self._explained():
+            self._database = sqlite3.connect(
+                self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
+            self._database.executescript(_TABLES)
+
+    def find(self, digests: Iterable[str]) -> dict[str, Answer]:
+        """Those of some answers that are kept, by digest."""
+        every, found = list(digests), dict[str, Answer]()
+        with self._work, self._explained():
+            for start in range(0, len(every), _AT_A_TIME):
+                some = every[start : start + _AT_A_TIME]
+                query = _FIND.format(",".join("?" * len(some)))
+                found |= {row[0]: Answer(*row[1:]) for row in self._database.execute(query, (REFUSED, *some))}
+        return found
+
+    def keep(self, digest: str, model: str, parameters: str, answer: Answer) -> None:
+        """Keep an answer, and count it; where there is one of this digest, that one stays, and both are counted.
+
+        Threads that keep answers at the same time share a transaction: one sync of the disk for all.
+
+        Args:
+            parameters: of the request, but messages and seed: what `answered` is asked with.
+        """
+        with self._hand_over:
+            self._waiting.append(_Kept(digest, model, parameters, answer))
+        with self._work:
+            with self._hand_over:
+                batch, self._waiting = self._waiting, []
+            if batch:  # else another thread kept it meanwhile
+                with self._explained():
+                    self._write(batch)
+
+    def make_room(self) -> None:
+        """See that the disk has room for answers; raises `BuildFailed` where it has none, before any is paid for."""
+        with self._work, self._explained():
+            # Pages of what is deleted stay in the file, for the answers that come.
+            self._database.execute("INSERT OR REPLACE INTO answers VALUES ('', '', zeroblob(?), '', 0, 0)", (_ROOM,))
+            self._database.execute("DELETE FROM answers WHERE digest = ''")
+
+    def _write(self, batch: list[_Kept]) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            for one in batch:
+                counts = (one.answer.prompt_tokens, one.answer.completion_tokens)
+                row = (one.digest, one.model, one.answer.text, one.answer.finish, *counts)
+                self._database.execute(_KEEP, (*row, REFUSED))
+                self._database.execute(_COUNT, (one.model, one.parameters, *counts))
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    def spent(self, model: str) -> Tally:
+        """What the answers of a model took, all of them, by whatever process."""
+        with self._work, self._explained():
+            return Tally(*self._database.execute(_SPENT, (model,)).fetchone())
+
+    def answered(self, model: str, parameters: str) -> bool:
+        """Whether the model ever answered a request with these parameters."""
+        query = "SELECT 1 FROM tally WHERE model = ? AND parameters = ?"
+        with self._work, self._explained():
+            return self._database.execute(query, (model, parameters)).fetchone() is not None
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._work:
+            self._database.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            said = str(error)[:_SHOWN]
+            # The lowest byte is the kind of error; one of Python's own, such as of text that is not UTF-8, has none.
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _OF_THE_DISK:
+                remedy = "see that it can be written and that its disk has room, and run the same command again"
+                raise BuildFailed(f"{self.path}: {said}; {remedy}") from error
+            remedy = "recover it with sqlite3's .recover, or move it away: what it holds is asked and paid for again"
+            raise BuildFailed(f"{self.path}: not a file of answers ({said}); {remedy}") from error

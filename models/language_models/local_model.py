@@ -1,0 +1,135 @@
+"""A language model in this process: a folder of safetensors or a GGUF file, by Hugging Face's transformers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from transformers import GenerationConfig, LogitsProcessorList
+
+from twinset.manifests.errors import WrongUse
+from twinset.models.device import GPU, inference, load_within_memory, within_memory
+from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
+from twinset.models.language_models.model_files import find_model, load_language_model
+from twinset.models.language_models.sampling import RowSampler
+from twinset.models.language_models.settings import Transformers
+from twinset.shards.metering import count
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class LocalModel:
+    """As `models.language_models.model.LanguageModel`.
+
+    An answer's random numbers come from its own seed, one a token, whatever is answered beside it. Scores of tokens
+    still round by the shape of the batch, as of any network: equal bytes are promised within a runtime class, for equal
+    batches. The generation settings that lie beside a model (penalties, its own temperature) are not used.
+    """
+
+    def __init__(self, settings: Transformers) -> None:
+        self.settings = settings
+        self.micro_batch, self.threads = settings.micro_batch, settings.threads
+
+    def device(self) -> str:
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("source.engine.device")
+
+    def weights(self) -> Mapping[str, str]:
+        """Digest of the model's files."""
+        return {"language_model": find_model(self.settings.model).digest()}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `LanguageModel.with_micro_batch`."""
+        self._loaded  # noqa: B018 - the copy shares it
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
+    def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
+        """As `LanguageModel.answers`; the prompt alone asks for the schema."""
+        found = list[Answer]()
+        with inference(self.threads):
+            for start in range(0, len(requests), self.micro_batch):
+                found += self._batch(requests[start : start + self.micro_batch])
+        for one in found:
+            count(tally_of(one))
+        return found
+
+    def _batch(self, requests: Sequence[Request]) -> list[Answer]:
+        tokenizer, model = self._loaded
+        prompts = [_prompt(tokenizer, one) for one in requests]
+        most = getattr(model.config, "max_position_embeddings", None)
+        answers = dict[int, Answer]()
+        for row, prompt in enumerate(prompts):
+            if most is not None and len(prompt) + self.settings.max_tokens > most:
+                why = f"prompt of {len(prompt)} tokens and answer of {self.settings.max_tokens}: the model reads {most}"
+                answers[row] = Answer(why, REFUSED)
+        asked = [row for row in range(len(requests)) if row not in answers]
+        if asked:
+            ids, seeds = [prompts[row] for row in asked], [requests[row].seed for row in asked]
+            written = within_memory(lambda: self._write(ids, seeds))
+            answers |= {
+                row: self._answer(prompt, tokens) for row, prompt, tokens in zip(asked, ids, written, strict=True)
+            }
+        return [answers[row] for row in range(len(requests))]
+
+    def _write(self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]) -> list[list[int]]:
+        """New tokens of each row, with padding behind the end of the shorter ones."""
+        _, model = self._loaded
+        config, width = model.generation_config, max(map(len, prompts))
+        # Prompts end at one column: the next tokens of all rows stand beside each other.
+        ids = [[config.pad_token_id] * (width - len(one)) + list(one) for one in prompts]
+        mask = [[0] * (width - len(one)) + [1] * len(one) for one in prompts]
+        processors = LogitsProcessorList()
+        if self.settings.temperature > 0:
+            processors.append(RowSampler(seeds, self.settings.temperature, self.settings.top_p))
+        tokens = model.generate(
+            input_ids=torch.tensor(ids, device=model.device),
+            attention_mask=torch.tensor(mask, device=model.device),
+            logits_processor=processors,
+        )
+        rows: list[list[int]] = tokens[:, width:].tolist()
+        return rows
+
+    def _answer(self, prompt: Sequence[int], tokens: Sequence[int]) -> Answer:
+        tokenizer, model = self._loaded
+        ends = set(model.generation_config.eos_token_id)
+        length = next((place for place, token in enumerate(tokens) if token in ends), None)
+        text = tokenizer.decode(tokens[:length], skip_special_tokens=True)
+        written = len(tokens) if length is None else length + 1
+        return Answer(text, LENGTH if length is None else STOP, len(prompt), written)
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        return load_within_memory(self.settings.model, self._load)
+
+    def _load(self) -> tuple[Any, Any]:
+        found = find_model(self.settings.model)
+        tokenizer, model = load_language_model(found, self._dtype())
+        if not tokenizer.chat_template:
+            raise WrongUse(
+                f"{found.folder / found.gguf}: has no chat template; name a model that is tuned to instructions"
+            )
+        ends = model.generation_config.eos_token_id
+        ends = [*(ends if isinstance(ends, list) else [ends] if ends is not None else []), tokenizer.eos_token_id]
+        ends = [one for one in dict.fromkeys(ends) if one is not None]
+        if not ends:
+            raise WrongUse(f"{found.folder / found.gguf}: names no token that ends an answer (eos_token)")
+        model.generation_config = GenerationConfig(
+            max_new_tokens=self.settings.max_tokens, do_sample=False, eos_token_id=ends, pad_token_id=ends[0]
+        )
+        return tokenizer, model.to("cpu" if self.settings.device == "cpu" else GPU).eval()
+
+    def _dtype(self) -> torch.dtype:
+        automatic = "float32" if self.settings.device == "cpu" else "bfloat16"
+        return _DTYPES[automatic if self.settings.precision == "auto" else self.settings.precision]
+
+
+def _prompt(tokenizer: Any, request: Request) -> list[int]:
+    """Tokens of a chat up to where its next turn begins."""
+    chat = [{"role": one.role, "content": one.content} for one in request.messages]
+    ids: list[int] = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True)["input_ids"]
+    return ids

@@ -1,0 +1,149 @@
+"""Faults on the way to a server of language models: which are waited out, which end a build."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import openai
+from pydantic import BaseModel, Field, ValidationError
+
+from twinset.manifests.errors import BuildFailed
+from twinset.models.language_models.model import Answer
+
+T = TypeVar("T")
+
+FIRST_WAIT = 0.5  # seconds; doubled with every try
+_LATER = (408, 409, 425, 429)
+_OF_THE_REQUEST = (400, 413, 422)
+SHOWN = 300  # characters of a server's message
+
+
+class Refused(Exception):
+    """The server answers, but does not accept this request."""
+
+
+class BrokenAnswer(Exception):
+    """What came is not a chat completion."""
+
+
+class Uncounted(BrokenAnswer):
+    """What came does not say how many tokens it took."""
+
+
+class _Said(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _Usage(BaseModel):
+    # A number below 0 would lift the ceiling on cost; one that no model reads would not fit into the file of answers.
+    prompt_tokens: int = Field(ge=0, le=10**9)
+    completion_tokens: int = Field(ge=0, le=10**9)
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+def parsed(content: bytes, counted: bool) -> Answer:
+    """The answer in the body of a response; raises `BrokenAnswer` where it holds none.
+
+    Args:
+        counted: whether tokens must be counted, since their cost is; raises `Uncounted` where they are not.
+    """
+    try:
+        completion = _Completion.model_validate(json.loads(content))
+        choice = completion.choices[0]
+    except (ValueError, ValidationError, IndexError, RecursionError) as error:
+        raise BrokenAnswer(f"not a chat completion: {content[:SHOWN].decode('utf-8', 'replace')!r}") from error
+    if counted and completion.usage is None:
+        raise Uncounted("the server does not count tokens (`usage`), so their cost is unknown; leave max_cost out")
+    usage = completion.usage or _Usage(prompt_tokens=0, completion_tokens=0)
+    text, finish = _as_text(choice.message.content or ""), _as_text(choice.finish_reason or "")[:SHOWN]
+    return Answer(text, finish, usage.prompt_tokens, usage.completion_tokens)
+
+
+def _as_text(said: str) -> str:
+    """It without half surrogate pairs, which can be in JSON, and in no file."""
+    return said.encode("utf-8", "replace").decode("utf-8")
+
+
+async def patiently(
+    ask: Callable[[], Awaitable[T]],
+    where: str,
+    timeout: float,
+    retries: int,
+    longest_wait: float,
+    hopeless: Callable[[], bool],
+) -> T:
+    """What ``ask`` returns, tried again after faults that may pass.
+
+    Waits double from half a second, less a random part so that requests spread; a server's ``Retry-After`` counts
+    instead. Neither is longer than ``longest_wait``.
+
+    Args:
+        where: the address, for messages.
+        timeout: seconds for one try.
+        retries: tries after the first one.
+        hopeless: whether the build fails anyway, so that nothing is tried again.
+
+    Raises:
+        Refused: the server does not accept this request.
+        BuildFailed: the server stays away, or refuses all requests alike, such as those with a wrong key.
+    """
+    for attempt in range(retries + 1):
+        wait = FIRST_WAIT * 2**attempt * random.uniform(0.5, 1)
+        try:
+            async with asyncio.timeout(timeout):
+                return await ask()
+        except openai.APIStatusError as error:
+            status, said = error.status_code, f"{error.status_code}: {_message(error)}"
+            if status in _OF_THE_REQUEST:
+                raise Refused(said) from error
+            if status < 400:  # a redirect, or nothing new
+                onward = _as_text(error.response.headers.get("location", "nowhere"))[:SHOWN]
+                raise BuildFailed(
+                    f"{where} sends requests on ({status}) to {onward}, which are not sent there; set base_url to an "
+                    "address that answers itself"
+                ) from error
+            if status not in _LATER and status < 500:
+                remedy = "correct base_url, model or the key in api_key_variable"
+                raise BuildFailed(f"{where} refuses requests ({said}); {remedy}") from error
+            problem, wait = said, _asked_wait(error, wait)
+        except (TimeoutError, openai.APITimeoutError):
+            problem = f"no answer within {timeout:g} seconds"
+        except openai.APIConnectionError as error:
+            problem = f"{error} ({error.__cause__ or 'no cause given'})"
+        except Uncounted as error:  # so would be the next one, which costs as well
+            raise BuildFailed(f"{where}: {error}") from error
+        except (BrokenAnswer, openai.APIError, UnicodeDecodeError) as error:
+            problem = str(error)
+        if attempt == retries or hopeless():
+            break
+        await asyncio.sleep(min(wait, longest_wait))
+    remedy = "see that the server works, and run the same command again: what was answered stays"
+    raise BuildFailed(f"{where}: tried {attempt + 1} times, last: {problem[: 2 * SHOWN]}; {remedy}")
+
+
+def _message(error: openai.APIStatusError) -> str:
+    body: Any = error.body
+    said = body.get("message") if isinstance(body, dict) else None
+    return _as_text(str(said or error.response.text or error)[:SHOWN])
+
+
+def _asked_wait(error: openai.APIStatusError, otherwise: float) -> float:
+    """Seconds that the server asks to wait; ``otherwise`` where it names none, or a date."""
+    try:
+        seconds = float(error.response.headers.get("retry-after", ""))
+    except ValueError:
+        return otherwise
+    return seconds if 0 <= seconds < float("inf") else otherwise

@@ -1,0 +1,225 @@
+"""A language model on a server, asked by the openai client; every answer is kept at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import openai
+
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import BuildFailed
+from twinset.manifests.tally import Tally
+from twinset.models.language_models.answers import Answers
+from twinset.models.language_models.model import REFUSED, Answer, Request, Schema, tally_of
+from twinset.models.language_models.server_client import BoundedClient
+from twinset.models.language_models.server_faults import Refused, parsed, patiently
+from twinset.models.language_models.settings import OpenAI
+from twinset.shards.metering import count
+
+logger = logging.getLogger("twinset")
+
+HANDED_OVER = 2048  # requests at a time: enough for all that wait, little to hold in memory
+TEMPLATE_TOKENS = 64  # that a server may add to a chat; never more than one token a byte of the rest
+REFUSALS = 10  # of the first requests: no request will be accepted
+
+
+class ServerModel:
+    """As `models.language_models.model.LanguageModel`."""
+
+    micro_batch = HANDED_OVER
+    threads = 1
+
+    def __init__(self, settings: OpenAI) -> None:
+        self.settings = settings
+
+    def device(self) -> None:
+        """What a server answers is kept, and taken as it is: nothing depends on this machine."""
+
+    def weights(self) -> Mapping[str, str]:
+        """The server's are not known."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """Nothing is made on this machine, so that its memory does not run out."""
+        raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
+
+    def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
+        """As `LanguageModel.answers`: kept ones where there are any; the others are asked for and kept.
+
+        A refusal is not kept: it costs nothing, and another build may meet a server with more room, or another filter.
+        """
+        parameters = self._parameters(schema)
+        # A request that is made twice is one.
+        digests = [_digest(self.settings.model, parameters, one) for one in requests]
+        known = self._answers.find(dict.fromkeys(digests))
+        wanted = {of: one for of, one in zip(digests, requests, strict=True) if of not in known}
+        if wanted:
+            self._answers.make_room()
+            batch = _Batch(self, self._answers, parameters)
+            asyncio.run(batch.ask(wanted))
+            known |= self._answers.find(wanted)
+            refused = {of: Answer(why, REFUSED) for of, why in batch.refused.items()}
+            if not known and len(refused) >= REFUSALS:
+                raise BuildFailed(
+                    f"{self.settings.base_url} ({self.settings.model}) accepts none of {len(refused)} requests "
+                    f"({next(iter(batch.refused.values()))}), though it accepted others before; see that it has loaded "
+                    "the model, with room for prompts and answers, and run the same command again"
+                )
+            known |= refused
+            tally = self._answers.spent(self.settings.model)
+            logger.info("%s: %s", self.settings.model, _in_words(self.settings, tally))
+        for one in known.values():
+            count(tally_of(one))
+        return [known[one] for one in digests]
+
+    def messages(self, request: Request) -> list[Any]:
+        """The messages of a request as the API has them."""
+        return [{"role": one.role, "content": one.content} for one in request.messages]
+
+    def parsed(self, content: bytes, counted: bool) -> Answer:
+        """As `models.language_models.server_faults.parsed`."""
+        return parsed(content, counted)
+
+    def most_tokens(self, request: Request) -> int:
+        """The most tokens that are read for a request."""
+        return sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.settings.answers_folder)
+
+    def _parameters(self, schema: Schema) -> dict[str, Any]:
+        """Parameters of every request, but the model and what a request says itself."""
+        settings = self.settings
+        chosen: dict[str, Any] = {"temperature": settings.temperature, "max_tokens": settings.max_tokens}
+        if settings.top_p < 1:
+            chosen["top_p"] = settings.top_p
+        if settings.answer_format == "json-schema":
+            held = {"name": "answer", "strict": True, "schema": schema}
+            chosen["response_format"] = {"type": "json_schema", "json_schema": held}
+        elif settings.answer_format == "json-object":
+            chosen["response_format"] = {"type": "json_object"}
+        return chosen
+
+
+def _in_words(settings: OpenAI, tally: Tally) -> str:
+    cost = settings.cost(tally)
+    return str(tally) if cost is None else f"{tally}, cost {cost:.4f}"
+
+
+def _cost(settings: OpenAI, tally: Tally) -> float:
+    return settings.cost(tally) or 0.0
+
+
+def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
+    return digest([model, parameters, [list(one) for one in request.messages], request.seed])
+
+
+class _Batch:
+    """Requests that are asked side by side. What fails one of them ends the batch, after those that are under way.
+
+    refused: what the server said to requests that it did not accept, by digest.
+    """
+
+    def __init__(self, model: ServerModel, answers: Answers, parameters: Mapping[str, Any]) -> None:
+        self.model, self.settings, self.answers, self.parameters = model, model.settings, answers, parameters
+        self.named = canonical_json(parameters).decode()
+        self.failure: Exception | None = None
+        self.refused: dict[str, str] = {}
+        self.reserved = dict[str, float]()  # the most that each request under way can cost
+        self.settled = asyncio.Condition()
+
+    async def ask(self, wanted: Mapping[str, Request]) -> None:
+        """Ask and keep; raises `BuildFailed` when the server or the ceiling on cost ends it."""
+        settings = self.settings
+        queue = deque(wanted.items())
+
+        async def work(client: openai.AsyncOpenAI) -> None:
+            while queue and self.failure is None:
+                of, request = queue.popleft()
+                try:
+                    await self._one(client, of, request)
+                except Exception as error:
+                    self.failure = self.failure or error
+
+        # Retries are this module's own, and a try ends by the clock, not when a server falls silent.
+        async with openai.AsyncOpenAI(
+            base_url=settings.base_url,
+            api_key=settings.api_key(),
+            max_retries=0,
+            timeout=None,
+            http_client=BoundedClient(),
+        ) as client:
+            await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
+        if self.failure is not None:
+            raise self.failure
+        self._refuse_if_all_were_refused()
+
+    async def _one(self, client: openai.AsyncOpenAI, of: str, request: Request) -> None:
+        settings = self.settings
+        await self._reserve(of, self._most(request))
+        try:
+            if self.failure is not None:  # while this request waited for the others
+                return
+            answer = await patiently(
+                lambda: self._try(client, request),
+                f"{settings.base_url} ({settings.model})",
+                settings.timeout,
+                settings.retries,
+                settings.longest_wait,
+                lambda: self.failure is not None,
+            )
+            await asyncio.to_thread(self.answers.keep, of, settings.model, self.named, answer)
+        except Refused as error:
+            self.refused[of] = str(error)
+            if len(self.refused) >= REFUSALS:
+                self._refuse_if_all_were_refused()
+        finally:
+            async with self.settled:
+                del self.reserved[of]
+                self.settled.notify_all()
+
+    async def _try(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
+        parameters = {**self.parameters, "seed": request.seed}
+        messages = self.model.messages(request)
+        parameters[self.settings.token_limit] = parameters.pop("max_tokens")
+        response = await client.chat.completions.with_raw_response.create(
+            model=self.settings.model, messages=messages, **parameters
+        )
+        return self.model.parsed(response.http_response.content, counted=self.settings.max_cost is not None)
+
+    def _refuse_if_all_were_refused(self) -> None:
+        """A server that never accepted a request is not set up as the recipe says: that is not the captions' fault."""
+        if self.refused and not self.answers.answered(self.settings.model, self.named):
+            where, said = f"{self.settings.base_url} ({self.settings.model})", next(iter(self.refused.values()))
+            raise BuildFailed(
+                f"{where} accepts no request ({said}); where it does not know a parameter, set answer_format or "
+                "token_limit, and run the same command again"
+            )
+
+    def _most(self, request: Request) -> float:
+        """The most that a request can cost."""
+        return _cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
+
+    async def _reserve(self, of: str, most: float) -> None:
+        """Wait until a request fits below the ceiling, whatever those under way will cost."""
+        ceiling = self.settings.max_cost
+        async with self.settled:
+            while ceiling is not None:
+                tally = self.answers.spent(self.settings.model)
+                spent = _cost(self.settings, tally)
+                if spent + sum(self.reserved.values()) + most <= ceiling:
+                    break
+                if not self.reserved:
+                    raise BuildFailed(
+                        f"{self.settings.model}: max_cost is {ceiling:g}; the answers in {self.answers.path} took "
+                        f"{_in_words(self.settings, tally)}, and the next one could cost {most:.4f}. Raise max_cost "
+                        "and run the same command again: what was answered stays"
+                    )
+                await self.settled.wait()
+            self.reserved[of] = most

@@ -1,0 +1,1 @@
+"""Networks that answer questions about images, in this process or on a server."""

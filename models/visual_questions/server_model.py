@@ -1,0 +1,112 @@
+"""A vision-language model on a server, asked for yes or no; every answer is kept at once.
+
+The client, its patience, the ceiling on cost and the answers on disk are those of `models.language_models`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from twinset.models.language_models.image_chat import EncodedImage, ImageChat
+from twinset.models.language_models.model import REFUSED, Answer
+from twinset.models.language_models.server_faults import parsed
+from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
+from twinset.models.visual_questions.settings import Server
+
+INSTRUCTION = "Answer the question about the image with one word, yes or no."
+ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
+HANDED_OVER = 64  # images at a time
+
+
+class VisionServer:
+    """An engine (`models.visual_questions.engine.VisualQuestionAnswering`) on a server.
+
+    Args:
+        instruction: how to answer; added to every question.
+    """
+
+    micro_batch = HANDED_OVER
+    threads = 1
+
+    def __init__(self, settings: Server, instruction: str = INSTRUCTION) -> None:
+        self.settings, self.instruction = settings, instruction
+
+    def device(self) -> None:
+        """What a server answers is kept, and taken as it is: nothing depends on this machine."""
+
+    def weights(self) -> dict[str, str]:
+        """The server's are not known."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> VisionServer:
+        """Nothing is made on this machine, so that its memory does not run out."""
+        raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        """As `VisualQuestionAnswering.answers`."""
+        images = [EncodedImage(one.image, one.media_type) for one in inquiries]
+        model = _Chat(self.settings, images)
+        requests = [
+            model.request(image, f"{question} {self.instruction}".rstrip())
+            for image, one in zip(images, inquiries, strict=True)
+            for question in one.questions
+        ]
+        told = iter(model.answers(requests, {}))
+        return [_probabilities(one, [next(told) for _ in one.questions]) for one in inquiries]
+
+
+class _Chat(ImageChat):
+    """Chats that are answered with a probability."""
+
+    def __init__(self, settings: Server, images: Iterable[EncodedImage]) -> None:
+        super().__init__(settings, settings.image_tokens, images)
+
+    def parsed(self, content: bytes, counted: bool) -> Answer:
+        """As `ServerModel.parsed`; the text is the probability of yes, or empty where neither yes nor no is likely."""
+        answer = parsed(content, counted)
+        found = _probability(json.loads(content), answer.text)
+        text = "" if found is None else repr(found)
+        return Answer(text, answer.finish, answer.prompt_tokens, answer.completion_tokens)
+
+    def _parameters(self, schema: Any) -> dict[str, Any]:
+        chosen = super()._parameters(schema)
+        return {**chosen, "logprobs": True, "top_logprobs": ALTERNATIVES}
+
+
+def _probability(completion: Any, text: str) -> float | None:
+    """The probability of yes among yes and no, by the alternatives to the first token:
+
+        p = sum over tokens "yes" of exp(logprob) / sum over tokens "yes" and "no" of exp(logprob)
+
+    1 or 0 by the text where a server gives no probabilities; None where neither word is there.
+    """
+    shares = {"yes": 0.0, "no": 0.0}
+    for token, logprob in _alternatives(completion):
+        word = token.strip().strip(".,!").lower()
+        if word in shares and logprob <= 0:
+            shares[word] += math.exp(logprob)
+    if (total := sum(shares.values())) > 0:
+        return shares["yes"] / total
+    words = text.strip().lower().replace(",", " ").replace(".", " ").split()
+    return {"yes": 1.0, "no": 0.0}.get(words[0]) if words else None
+
+
+def _alternatives(completion: Any) -> list[tuple[str, float]]:
+    """Tokens and log-probabilities at the first place of an answer; empty where a server does not give them."""
+    try:
+        first = completion["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        return [(str(one["token"]), float(one["logprob"])) for one in first]
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
+        return []
+
+
+def _probabilities(inquiry: Inquiry, told: Sequence[Answer]) -> Answers:
+    for question, answer in zip(inquiry.questions, told, strict=True):
+        if answer.finish == REFUSED:
+            return Unanswered("refused", f"{answer.text[:200]}: {question[:200]}")
+        if not answer.text:
+            return Unanswered("no-answer", question[:200])
+    return cast(Answers, [float(one.text) for one in told])

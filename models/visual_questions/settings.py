@@ -1,0 +1,85 @@
+"""The settings of engines that answer questions about images."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Need, Place
+from twinset.models.engines import EngineSettings
+from twinset.models.language_models.settings import OpenAI
+from twinset.models.on_device import OnDevice, check_installed
+
+if TYPE_CHECKING:
+    from twinset.models.visual_questions.engine import VisualQuestionAnswering
+
+
+class Transformers(OnDevice, EngineSettings):
+    """A BLIP or ViLT model for visual question answering in this process, by Hugging Face's transformers.
+
+    model: a folder, or an id of the hub whose files are in the local cache, such as ``Salesforce/blip-vqa-base``.
+    device, threads: as `OnDevice`. micro_batch: questions a pass, all of one image; halved for a shard when memory runs
+    out.
+    """
+
+    kind: Literal["transformers"]
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    micro_batch: int = Field(default=16, ge=1, le=1024)
+
+    execution = (*OnDevice.execution, "micro_batch")
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
+        from twinset.models.visual_questions.model_files import find_model
+
+        if "models" not in needs:
+            return
+        try:
+            find_model(self.model)
+        except WrongUse as error:
+            raise WrongUse(f"{key}.model: {error}") from error
+        if "media" in needs:
+            check_installed(key, ("torch", "transformers"), self.extra)
+
+    def open(self) -> VisualQuestionAnswering:
+        """The engine."""
+        from twinset.models.visual_questions.local_model import LocalModel
+
+        return LocalModel(self)
+
+
+class SmallWorld(EngineSettings):
+    """The checker of twinset's small world, for images that its small text-to-image model drew. It has no settings."""
+
+    kind: Literal["small-world"]
+
+    def open(self) -> VisualQuestionAnswering:
+        """The engine."""
+        from twinset_demo.small_world.engine import SmallWorldChecker
+
+        return SmallWorldChecker()
+
+
+class Server(OpenAI):
+    """A vision-language model on a server that speaks OpenAI's API, with images as data URLs.
+
+    Answers, retries and costs are those of `models.language_models.settings.OpenAI`. image_tokens: the most that an
+    image may cost, to stay below ``max_cost``.
+    """
+
+    temperature: Literal[0] = 0
+    top_p: Literal[1] = 1
+    max_tokens: int = Field(default=1, ge=1, le=100)
+    answer_format: Literal["text"] = "text"
+    image_tokens: int = Field(default=4096, ge=1)
+
+    execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
+
+    def open(self) -> VisualQuestionAnswering:  # type: ignore[override]
+        """The engine."""
+        from twinset.models.visual_questions.server_model import VisionServer
+
+        return VisionServer(self)

@@ -1,0 +1,1 @@
+"""What was learned with twinset: run from a checkout, not installed."""

@@ -1,0 +1,16 @@
+"""A workshop whose assets all tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from twinset_demo.kubric_grammar.workshop import Workshop
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Iterator[Workshop]:
+    made = Workshop()
+    yield made
+    made.shelf.close()

@@ -1,0 +1,196 @@
+"""Images as they come out of the engine, with tiny models of random weights."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from diffusers import StableDiffusionPipeline, StableDiffusionXLPipeline
+from PIL import Image
+
+from tests.models.diffusion.conftest import Painter, requests, watched
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.diffusion import model
+from twinset.models.diffusion.settings import DiffusionImages
+from twinset.models.image_engine import Drawn
+from twinset.shards.contracts import OutOfMemory
+from twinset.shards.kinds.samples import Pixels, Rejected
+
+CAT, DOG, RED = "a photo of a cat", "a dog in the winter", "a red circle"
+ROUNDED = 1  # grey level of 255: batches of other sizes, and other layouts in memory, sum in another order
+
+
+def pixels(drawn: Any) -> list[Pixels]:
+    made = list(drawn)
+    assert all(isinstance(one, Drawn) for one in made)
+    return [one.pixels for one in made]
+
+
+def apart(ones: list[Pixels], others: list[Pixels]) -> int:
+    return max(int(np.abs(one.astype(int) - other).max()) for one, other in zip(ones, others, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["sdxl", "small", pytest.param("stable-diffusion-1.4", marks=pytest.mark.slow)])
+def test_images_are_those_of_the_published_pipeline(painter: Painter, saved: Callable[[str], Path], kind: str) -> None:
+    engine = painter(kind, guidance=5.0)
+    asked = requests(CAT, CAT)
+    drawn = pixels(engine.draw(asked))
+    published: Any = {"sdxl": StableDiffusionXLPipeline}.get(kind, StableDiffusionPipeline)
+    pipeline = published.from_pretrained(saved(kind), variant="fp16" if kind == "sdxl" else None)
+    pipeline.to(torch.float32).set_progress_bar_config(disable=True)
+    noise = torch.from_numpy(np.stack([engine._noise(one) for one in asked]))
+    options: dict[str, Any] = {"num_images_per_prompt": 2, "num_inference_steps": 2, "guidance_scale": 5.0}
+    images = pipeline(CAT, height=64, width=64, latents=noise, output_type="np", **options).images
+    assert apart(drawn, list((images * 255).round().astype(np.uint8))) <= ROUNDED
+    assert np.std(drawn) > 20 and not np.array_equal(*drawn)
+
+
+@pytest.mark.parametrize("kind", ["sdxl", "small"])
+def test_an_image_depends_on_its_seed_and_not_on_the_others(painter: Painter, kind: str) -> None:
+    """Bit for bit while passes have one size, since a short one is filled up; nearly so where memory ran out."""
+    engine = painter(kind, micro_batch=3)
+    asked = requests(CAT, DOG, DOG, RED)
+    drawn = pixels(engine.draw(asked))
+    assert drawn[1].tobytes() != drawn[2].tobytes()
+    for some in (asked[1:], asked[3:], asked[::-1]):
+        again = dict(zip(some, pixels(engine.draw(some)), strict=True))
+        assert all(again[one].tobytes() == drawn[asked.index(one)].tobytes() for one in some)
+    smaller = engine.with_micro_batch(1)
+    assert apart(pixels(smaller.draw(asked)), drawn) <= ROUNDED and engine.micro_batch == 3
+
+
+def test_without_guidance_there_are_no_unconditional_rows(painter: Painter) -> None:
+    for guidance, rows in ((1.0, 2), (5.0, 4)):
+        engine = painter(guidance=guidance)
+        with watched(engine._model._denoiser._unet) as seen:
+            assert len(pixels(engine.draw(requests(CAT, DOG)))) == 2 and seen == [rows, rows]
+
+
+def test_text_is_encoded_once_for_all_images_of_a_prompt(painter: Painter) -> None:
+    engine = painter("sdxl", micro_batch=2)
+    with watched(*(encoder for _, encoder in engine._model._parts.encoders)) as calls:
+        pixels(engine.draw(requests(CAT, CAT, CAT, CAT)))
+    assert calls == [1, 1]  # of one prompt, by each of the two encoders
+
+
+def test_the_next_pass_is_denoised_while_the_last_one_is_decoded(painter: Painter) -> None:
+    engine = painter(fresh=True, micro_batch=1)
+    loaded = engine._model
+    begun, denoise, decode = [threading.Event() for _ in range(3)], loaded.denoise, loaded.decode
+    calls = {"denoise": 0, "decode": 0}
+
+    def counted_denoise(*given: Any) -> Any:
+        begun[calls["denoise"]].set()
+        calls["denoise"] += 1
+        return denoise(*given)
+
+    def patient_decode(*given: Any) -> Any:
+        calls["decode"] += 1
+        if calls["decode"] < 3:
+            assert begun[calls["decode"]].wait(20), "the next pass waits for decoding"
+        return decode(*given)
+
+    loaded.denoise, loaded.decode = counted_denoise, patient_decode  # type: ignore[method-assign]
+    assert len(pixels(engine.draw(requests(CAT, DOG, RED)))) == 3 and calls == {"denoise": 3, "decode": 3}
+
+
+def test_who_stops_asking_does_not_wait_for_the_next_pass(painter: Painter) -> None:
+    engine = painter(micro_batch=1, steps=20)
+    with watched(engine._model._denoiser._unet) as steps:
+        drawn = engine.draw(requests(CAT, DOG))
+        next(drawn)
+        drawn.close()  # type: ignore[attr-defined]
+    assert 20 <= len(steps) < 40
+
+
+def test_images_are_resized_by_the_named_filter(painter: Painter) -> None:
+    whole = pixels(painter().draw(requests(CAT)))[0]
+    for name in ("bicubic", "box"):
+        (made,) = painter(output_resolution=32, resampling=name).draw(requests(CAT))
+        expected = Image.fromarray(whole).resize((32, 32), Image.Resampling[name.upper()])
+        assert np.array_equal(made.pixels, np.asarray(expected))
+        assert made.provenance["resampling"] == name and made.provenance["resolution"] == 64
+
+
+def test_a_prompt_that_is_too_long_is_rejected_or_cut(painter: Painter) -> None:
+    long = "a photo of a cat " * 30 + "in the winter"
+    first, rejected, last = painter().draw(requests(CAT, long, DOG))
+    assert isinstance(rejected, Rejected) and rejected.reason == "prompt-too-long" and rejected.key == "key-1"
+    assert rejected.detail == "78 tokens more than the model reads"
+    assert isinstance(first, Drawn) and isinstance(last, Drawn) and last.key == "key-2"
+    (cut,) = painter(cut=True).draw(requests(long))
+    assert isinstance(cut, Drawn) and cut.provenance["tokens_cut"] == 78 and first.provenance["tokens_cut"] == 0
+
+
+def test_what_is_plainly_broken_is_rejected(painter: Painter) -> None:
+    engine = painter(fresh=True)
+    engine._model._denoiser._unet.conv_out.bias.data.fill_(torch.nan)
+    assert [one.reason for one in engine.draw(requests(CAT, DOG)) if isinstance(one, Rejected)] == ["not-finite"] * 2
+    engine = painter(fresh=True)
+    engine._model._parts.vae.decoder.layers[-1].weight.data.fill_(0)
+    assert [one.reason for one in engine.draw(requests(CAT)) if isinstance(one, Rejected)] == ["blank"]
+
+
+@pytest.mark.parametrize("what", ["denoise", "decode", "encode"])
+def test_memory_that_runs_out_is_told_from_other_trouble(painter: Painter, what: str) -> None:
+    engine = painter(fresh=True)
+
+    def full(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    setattr(engine._model, what, full)
+    with pytest.raises(OutOfMemory, match="Tried to allocate"):
+        list(engine.draw(requests(CAT, DOG, RED)))
+
+
+def test_a_model_that_does_not_fit_into_memory_is_said(painter: Painter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "load_parts", lambda *_: torch.empty(1 << 50))
+    with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded .*; end what else fills it"):
+        list(painter(fresh=True).draw(requests(CAT)))
+
+
+def test_one_image_is_decoded_at_a_time(painter: Painter) -> None:
+    engine = painter("sdxl", micro_batch=3)
+    with watched(engine._model._parts.vae.decoder) as rows:
+        assert len(pixels(engine.draw(requests(CAT, DOG, RED)))) == 3 and rows == [1, 1, 1]
+
+
+@pytest.mark.parametrize("scheduler", ["euler", "ddim", "dpm-solver++", "pndm"])
+def test_no_sampler_draws_noise_of_its_own(painter: Painter, scheduler: str) -> None:
+    engine = painter(scheduler=scheduler, steps=3)
+    engine._model.encode(CAT)  # loading may set what it later reads from files at random
+    state = torch.get_rng_state()
+    first, again = (pixels(engine.draw(requests(CAT)))[0] for _ in range(2))
+    assert first.tobytes() == again.tobytes() and torch.equal(torch.get_rng_state(), state)
+
+
+def test_settings_that_do_not_fit_the_model_or_machine_are_said(
+    painter: Painter, saved: Callable[[str], Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved("small"), tmp_path / "model")
+    file = folder / "scheduler/scheduler_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_bytes()), "num_train_timesteps": 100}))
+    with pytest.raises(WrongUse, match=r"engine.steps must be at most 100 for"):
+        list(painter(model=str(folder), steps=101).draw(requests(CAT)))
+    half = painter(precision="bfloat16")
+    assert pixels(half.draw(requests(CAT)))[0].any() and half._model.precision == "bfloat16"
+    assert painter().device() == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(WrongUse, match=r"source.engine.device is gpu, but torch finds no CUDA device here"):
+            painter(device="gpu").device()
+
+
+def test_the_model_of_two_things_refuses_other_captions() -> None:
+    engine = DiffusionImages(kind="diffusion", model="small-relations").open()
+    assert engine.refuses("A red ball to the left of a blue box.") is None
+    refusal = engine.refuses("A red ball to the left of a blue crate.")
+    assert refusal is not None and refusal.reason == "not-in-grammar" and "blue crate" in refusal.detail
+    assert refusal.reason in DiffusionImages.reasons
+    assert DiffusionImages(kind="diffusion").open().refuses("A blue crate.") is None

@@ -1,0 +1,185 @@
+"""The engine for servers, against one on loopback: what is asked, kept, paid and held."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.models.language_models.asked_server import SCHEMA, echo, model, requests
+from tests.models.language_models.chat_server import Body, Reply, completion, serving
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.tally import Tally
+from twinset.models.language_models.answers import Answers
+from twinset.models.language_models.model import Answer, Message, Request
+from twinset.models.language_models.server_faults import BrokenAnswer, parsed
+
+
+def test_answers_come_in_order_and_are_asked_for_once(tmp_path: Path) -> None:
+    with serving(echo) as server:
+        asked = requests(20)
+        first = model(server, tmp_path).answers(asked, SCHEMA)
+        assert first == [Answer(f"to caption {number}", "stop", 10, 5) for number in range(20)]
+        assert model(server, tmp_path).answers(asked[::-1], SCHEMA) == first[::-1]
+        assert len(server.bodies) == 20 and set(server.answered.values()) == {1}
+        twice = [Request((Message("user", "new"),), 7)] * 2
+        assert len(set(model(server, tmp_path).answers(twice, SCHEMA))) == 1
+        assert len(server.bodies) == 21
+
+
+def test_what_a_request_says_decides_whether_it_is_asked_again(tmp_path: Path) -> None:
+    with serving(echo) as server:
+        asked = requests(1)
+        model(server, tmp_path).answers(asked, SCHEMA)
+        model(server, tmp_path, concurrency=9, retries=0, price_in=1).answers(asked, SCHEMA)
+        assert len(server.bodies) == 1
+        model(server, tmp_path, temperature=0.1).answers(asked, SCHEMA)
+        model(server, tmp_path).answers(asked, {"type": "array"})
+        model(server, tmp_path).answers([Request(asked[0].messages, 5)], SCHEMA)
+        assert len(server.bodies) == 4
+
+
+def test_requests_say_what_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "sesame")
+    with serving(echo) as server:
+        asked = requests(1)
+        model(server, tmp_path, api_key_variable="A_KEY").answers(asked, SCHEMA)
+        model(server, tmp_path, answer_format="text", top_p=0.5, token_limit="max_completion_tokens").answers(
+            asked, SCHEMA
+        )
+        model(server, tmp_path, answer_format="json-object").answers(asked, SCHEMA)
+    held = {"name": "answer", "strict": True, "schema": SCHEMA}
+    same = {"model": "m", "temperature": 0.7, "seed": 0, "messages": [{"role": "user", "content": "caption 0"}]}
+    assert server.bodies == [
+        {**same, "max_tokens": 350, "response_format": {"type": "json_schema", "json_schema": held}},
+        {**same, "max_completion_tokens": 350, "top_p": 0.5},
+        {**same, "max_tokens": 350, "response_format": {"type": "json_object"}},
+    ]
+    assert server.keys == ["Bearer sesame", "Bearer none", "Bearer none"]
+    assert all(b"sesame" not in path.read_bytes() for path in tmp_path.rglob("*"))
+
+
+def test_no_more_requests_wait_than_asked(tmp_path: Path) -> None:
+    def slow(body: Body, number: int) -> Reply:
+        time.sleep(0.02)
+        return echo(body, number)
+
+    with serving(slow) as server:
+        model(server, tmp_path, concurrency=3).answers(requests(12), SCHEMA)
+    assert server.most == 3
+
+
+def test_the_ceiling_on_cost_holds_also_for_requests_that_wait_side_by_side(tmp_path: Path) -> None:
+    # 100 tokens written cost 0.1; a request could write 350, and the least that it reads is not free.
+    prices = {"price_in": 1.0, "price_out": 1000.0, "max_tokens": 350}
+    with serving(lambda body, number: completion("x", tokens=(10, 100))) as server:
+        with pytest.raises(
+            BuildFailed, match=r"max_cost is 1; the answers in .* took 7 answers, 70 tokens read and 700"
+        ):
+            model(server, tmp_path, max_cost=1.0, **prices).answers(requests(30), SCHEMA)
+        assert len(server.bodies) == 7 == Answers(tmp_path).spent("m").answers
+        with pytest.raises(BuildFailed, match="Raise max_cost and run the same command again"):
+            model(server, tmp_path, max_cost=1.0, **prices).answers(requests(30), SCHEMA)
+        assert len(server.bodies) == 7
+        model(server, tmp_path, max_cost=4.0, **prices).answers(requests(30), SCHEMA)
+        assert len(server.bodies) == 30 and set(server.answered.values()) == {1}
+    assert Answers(tmp_path).spent("m") == Tally(30, 300, 3000)
+
+
+def test_a_cost_that_cannot_be_counted_is_not_paid(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "x"}}]}'
+    assert parsed(body, counted=False) == Answer("x", "")
+    with pytest.raises(BrokenAnswer, match="does not count tokens"):
+        parsed(body, counted=True)
+
+
+@pytest.mark.parametrize("tokens", [(-(10**9), 5), (10, -5), (10**30, 5)])
+def test_tokens_that_no_answer_has_are_not_counted(tmp_path: Path, tokens: tuple[int, int]) -> None:
+    # Taken as they are, they would lift the ceiling on cost, or not fit into the file of answers.
+    with (
+        serving(lambda body, number: completion("x", tokens=tokens)) as server,
+        pytest.raises(BuildFailed, match="tried 2 times, last: not a chat completion"),
+    ):
+        model(server, tmp_path, retries=1, concurrency=1).answers(requests(1), SCHEMA)
+
+
+def test_a_server_that_does_not_count_is_asked_once(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "x"}}]}'
+    with serving(lambda _, number: Reply(body)) as server:
+        with pytest.raises(BuildFailed, match=r"\(m\): the server does not count tokens"):
+            model(server, tmp_path, concurrency=1, price_in=1.0, max_cost=1.0).answers(requests(3), SCHEMA)
+        assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_requests_are_sent_to_the_named_server_alone(tmp_path: Path, status: int) -> None:
+    with serving(echo) as other:
+        onward = {"location": f"{other.url}/chat/completions"}
+        with (
+            serving(lambda body, number: Reply(b"", status, onward)) as server,
+            pytest.raises(BuildFailed, match=rf"sends requests on \({status}\) to {other.url}.*; set base_url"),
+        ):
+            model(server, tmp_path, concurrency=1).answers(requests(3), SCHEMA)
+        assert (len(server.bodies), other.bodies) == (1, [])
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_answer_without_end_is_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, packed: bool
+) -> None:
+    monkeypatch.setattr("twinset.models.language_models.server_client.LONGEST_ANSWER", 10_000)
+    content = gzip.compress(b" " * 1_000_000) if packed else b" " * 1_000_000
+    headers = {"content-encoding": "gzip"} if packed else {}
+    with (
+        serving(lambda body, number: Reply(content, status, headers)) as server,
+        pytest.raises(BuildFailed, match=r"tried 2 times, last: .*an answer of more than 10,000 bytes"),
+    ):
+        model(server, tmp_path, retries=1).answers(requests(1), SCHEMA)
+
+
+def test_a_packed_answer_is_read(tmp_path: Path) -> None:
+    def packed(body: Body, number: int) -> Reply:
+        return Reply(gzip.compress(echo(body, number).content), 200, {"content-encoding": "gzip"})
+
+    with serving(packed) as server:
+        assert model(server, tmp_path).answers(requests(1), SCHEMA)[0].text == "to caption 0"
+
+
+def test_a_key_may_end_with_a_line_break_and_is_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "sesame\n")
+    with serving(echo) as server:
+        model(server, tmp_path, api_key_variable="A_KEY").answers(requests(1), SCHEMA)
+        assert server.keys == ["Bearer sesame"]
+        for key in ("séssame", "ses\name"):
+            monkeypatch.setenv("A_KEY", key)
+            settings = model(server, tmp_path / "new", api_key_variable="A_KEY")
+            with pytest.raises(WrongUse, match="variable A_KEY holds other characters") as shown:
+                settings.answers(requests(1), SCHEMA)
+            assert key not in str(shown.value)
+            with pytest.raises(WrongUse, match=r"^source\.engine\.api_key_variable: .* A_KEY"):
+                settings.settings.check_inputs("source.engine", ["media"])
+
+
+def test_nothing_is_paid_for_while_the_disk_is_full(tmp_path: Path) -> None:
+    with serving(echo) as server:
+        full = model(server, tmp_path)
+        full._answers._database.execute("PRAGMA max_page_count = 20")
+        with pytest.raises(BuildFailed, match=r"answers\.sqlite: database or disk is full; see that"):
+            full.answers(requests(3), SCHEMA)
+        assert server.bodies == []
+        assert len(model(server, tmp_path).answers(requests(3), SCHEMA)) == 3
+        assert Answers(tmp_path).find([""]) == {}
+
+
+def test_half_a_surrogate_pair_does_not_reach_the_disk(tmp_path: Path) -> None:
+    body = b'{"choices": [{"message": {"content": "x\\ud800"}, "finish_reason": "\\udfff"}]}'
+    assert parsed(body, counted=False) == Answer("x?", "?")
+
+    def half(_: Body, number: int) -> Reply:
+        return Reply(b'{"error": {"message": "bad \\ud800"}}', 400) if number else Reply(body)
+
+    with serving(half) as server:
+        assert model(server, tmp_path, concurrency=1).answers(requests(2), SCHEMA)[1].text.endswith("bad ?")

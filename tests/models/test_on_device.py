@@ -1,0 +1,68 @@
+"""What all settings of networks say of their device."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.image_verification.source import ImageVerification
+from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.manifests.errors import WrongUse
+from twinset.models.device import check_gpu
+from twinset.models.on_device import check_installed
+from twinset.shards.contracts import Source
+from twinset_demo.kubric_grammar.settings import KubricImages
+
+ENGINE = {"kind": "transformers", "model": "./model"}
+SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+
+
+def sources(device: str) -> list[Source]:
+    engine, scorers = {**ENGINE, "device": device}, [{"kind": "cola", "model": "./cola"}]
+    return [
+        CaptionScores.model_validate(
+            {"kind": "caption-scores", "negatives": "n", "scorers": scorers, "device": device}
+        ),
+        ImageVerification.model_validate({"kind": "image-verification", "images": "i", "engine": engine}),
+        NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": engine}),
+    ]
+
+
+def test_what_needs_a_gpu_goes_to_its_pool_one_shard_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    for source in sources("gpu"):
+        assert (source.pool, source.shards_at_a_time) == ("gpu", 1)
+        with pytest.raises(WrongUse, match=r"^source\.(engine\.)?device is gpu, but torch finds no CUDA device"):
+            source.check_device("source")
+    for source in sources("cpu"):
+        assert (source.pool, source.shards_at_a_time) == ("cpu", 0)
+        source.check_device("source")
+
+
+@pytest.mark.parametrize(
+    ("setting", "remedy"),
+    [
+        ("subsets.eq-sd.source.device", "use --set subsets.eq-sd.source.device=cpu,"),
+        ("--device", "use --device cpu,"),
+        ("source.device", "write `device: cpu`,"),
+    ],
+)
+def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(WrongUse, match=f"^{re.escape(setting)} is gpu, .*; {re.escape(remedy)} or run this where"):
+        check_gpu(setting)
+
+
+def test_other_engines_say_where_they_work() -> None:
+    rules = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json"})
+    server = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": SERVER})
+    assert [(one.pool, one.shards_at_a_time) for one in (rules, server)] == [("cpu", 0), ("cpu", 1)]
+    assert KubricImages(kind="kubric").pool == "render"
+
+
+def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:
+    check_installed("source", ["json"], "models")
+    with pytest.raises(WrongUse, match=r"^source: nosuch is not installed; .*pip install 'twinset\[models\]'"):
+        check_installed("source", ["json", "nosuch"], "models")

@@ -1,0 +1,87 @@
+"""Checkpoints: whole or passed over, the last two kept, and a full disk that costs none of them."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from twinset.training.runs.checkpoints import Checkpoints, write_tensors
+
+TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.ones(3, dtype=torch.int64)}
+BEST = {"step": 1, "value": 2.0, "sha256": {"best.safetensors": "digest"}}
+
+
+def written(out: Path, *steps: int) -> Checkpoints:
+    checkpoints = Checkpoints(out)
+    for step in steps:
+        checkpoints.write(step, {**TENSORS, "step": torch.tensor(step)}, "identity", "runtime", BEST)
+    return checkpoints
+
+
+def test_the_last_two_are_kept_and_the_last_is_read(tmp_path: Path) -> None:
+    checkpoints = written(tmp_path, 5, 10, 15)
+    assert checkpoints.steps() == [10, 15] and len(list(checkpoints.folder.iterdir())) == 4
+    found = checkpoints.last()
+    assert found is not None
+    receipt, tensors = found
+    assert (receipt.step, receipt.identity, receipt.best) == (15, "identity", BEST)
+    assert int(tensors["step"]) == 15 and torch.equal(tensors["b"], TENSORS["b"])
+    checkpoints.clear()
+    assert Checkpoints(tmp_path).last() is None and not checkpoints.folder.exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut", "best is a word"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoints = written(tmp_path, 5, 10)
+    tensors, receipt = (checkpoints.folder / f"00000010.{suffix}" for suffix in ("safetensors", "json"))
+    content = tensors.read_bytes()
+    if damage == "cut":
+        tensors.write_bytes(content[:-4])
+    elif damage == "flipped":
+        tensors.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "no tensors":
+        tensors.unlink()
+    elif damage == "no receipt":
+        receipt.unlink()
+    elif damage == "best is a word":
+        receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": "none"}))
+    else:
+        receipt.write_bytes(receipt.read_bytes()[:20])
+    found = checkpoints.last()
+    assert found is not None and found[0].step == 5
+    assert damage == "no receipt" or f"{tensors}: damaged" in caplog.text
+
+
+def test_the_same_tensors_give_the_same_bytes_in_any_order(tmp_path: Path) -> None:
+    backwards = dict(reversed(TENSORS.items()))
+    assert write_tensors(tmp_path / "a.safetensors", TENSORS) == write_tensors(tmp_path / "b.safetensors", backwards)
+
+
+def write_on_a_full_disk(out: Path, told: Path) -> None:
+    """In a process of its own: the limit on the size of files cannot be taken back."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    try:
+        Checkpoints(out).write(10, {"a": torch.zeros(4096)}, "identity", "runtime", None)
+    except OSError as error:
+        told.write_text("\n".join([str(error), *error.__notes__]))
+
+
+def test_a_full_disk_is_reported_and_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    written(tmp_path, 5)
+    told = tmp_path / "told"
+    child = multiprocessing.get_context("fork").Process(target=write_on_a_full_disk, args=(tmp_path, told))
+    child.start()
+    child.join(60)
+    assert "the checkpoint before it is intact" in told.read_text() and "free some room" in told.read_text()
+    found = Checkpoints(tmp_path).last()
+    assert found is not None and found[0].step == 5
+    assert {path.name for path in Checkpoints(tmp_path).folder.iterdir()} == {"00000005.json", "00000005.safetensors"}

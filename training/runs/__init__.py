@@ -1,0 +1,1 @@
+"""What every training run shares: its loop, history, identity, processes and checkpoints."""

@@ -1,0 +1,204 @@
+"""What the runs of all models share: steps with validations and checkpoints between them, and resuming."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.training.clip.optimiser import moments, restore_moments
+from twinset.training.clip.settings import RunSettings
+from twinset.training.examples.contracts import Broken
+from twinset.training.report.curves import Curves
+from twinset.training.runs.checkpoints import Checkpoints, Files, best_is_sound
+from twinset.training.runs.history import History, Row
+from twinset.training.runs.processes import Process
+
+if TYPE_CHECKING:
+    import torch
+
+RESULT = "result.json"
+SECONDS = 300  # between checkpoints, where the settings name no steps
+_LOG = logging.getLogger("twinset")
+#: Called after each step with the number of steps taken, that of the whole run, and what was logged.
+OnProgress = Callable[[int, int, Row], None]
+
+
+class Read(Protocol):
+    """What a step reads. step, epoch: from 0. left_out: where and why, of examples that could not be read."""
+
+    @property
+    def step(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]: ...
+
+
+B = TypeVar("B", bound=Read)
+
+
+class Loop(ABC, Generic[B]):
+    """A run in one process. All of its state is in its checkpoints.
+
+    Args:
+        out: folder of the run.
+        identity: digest of what decides its weights.
+        network: whose weights, buffers and moments are the state.
+        steps: of the whole run.
+        steps_per_epoch: between validations, where the settings name no other number.
+        best_by: the figure of a validation by which the best weights are chosen, the higher the better.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        out: Path,
+        process: Process,
+        identity: str,
+        network: torch.nn.Module,
+        optimiser: torch.optim.AdamW,
+        steps: int,
+        steps_per_epoch: int,
+        best_by: str,
+    ) -> None:
+        self.out, self.process, self.identity = out, process, identity
+        self.network, self.optimiser, self.steps = network, optimiser, steps
+        self.checkpoints = Checkpoints(out)
+        self.best: dict[str, Any] | None = None
+        self._every, self._best_by = settings.validate_every or steps_per_epoch, best_by
+        self._checkpoint_every = settings.checkpoint_every
+
+    @abstractmethod
+    def stream(self, first: int) -> Generator[B, None, None]:
+        """What the steps from ``first`` on read."""
+
+    @abstractmethod
+    def take(self, batch: B) -> dict[str, float]:
+        """Take a step; returns what is logged."""
+
+    @abstractmethod
+    def measure(self) -> dict[str, float] | None:
+        """Validate the weights as they are; None without validation data."""
+
+    @abstractmethod
+    def weights(self) -> Files:
+        """The weights as they are, by the file that they go to where they are the best."""
+
+    def broken(self) -> Broken:
+        """Examples that could not be read so far; what a checkpoint remembers of them is added to it."""
+        return {}
+
+    def restore(self, history: History) -> int:
+        """Restore the last checkpoint; returns its number of steps, 0 where there is none."""
+        found = self.checkpoints.last()
+        step = 0
+        if found is not None:
+            receipt, tensors = found
+            if receipt.identity != self.identity:
+                raise WrongUse(f"{self.checkpoints.folder}: of another run; remove this folder, or name another --out")
+            step, self.best = receipt.step, receipt.best
+            self.broken().update({number: (where, why) for number, where, why in receipt.broken})
+            try:
+                weights = {name: tensors[f"model.{name}"] for name in self.network.state_dict()}
+                self.network.load_state_dict(weights)
+                restore_moments(self.network, self.optimiser, tensors, step)
+            except (KeyError, RuntimeError) as error:
+                said = str(error).splitlines()[0]
+                raise WrongUse(
+                    f"{self.checkpoints.folder}: step {step} is not of this network ({said}); remove this folder, "
+                    "which begins the run again, or name another --out"
+                ) from error
+        history.cut(step)
+        return step
+
+    def steps_from(
+        self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None = None
+    ) -> None:
+        """Take the steps that are left, with validations and checkpoints between them.
+
+        Ctrl-C gets a note with the step from which the same call goes on.
+        """
+        try:
+            self._take_steps(first, history, curves, on_progress)
+        except KeyboardInterrupt as error:
+            held = self.checkpoints.steps()
+            then = f"goes on after step {held[-1]:,}" if held else "begins again: no checkpoint was written yet"
+            error.add_note(f"run the same command again: it {then}")
+            raise
+        except RuntimeError as error:
+            if "DataLoader worker" in str(error):  # torch's handler of SIGCHLD raises it wherever this process is
+                from twinset.training.examples.workers import worker_ended
+
+                raise worker_ended(error) from error
+            raise
+
+    def _take_steps(self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None) -> None:
+        written = time.monotonic()
+        with contextlib.closing(self.stream(first)) as batches:
+            for batch in batches:
+                step = batch.step + 1
+                row: Row = {"step": step, "epoch": batch.epoch + 1, **self.take(batch)}
+                if batch.left_out:
+                    row["left_out"] = [list(one) for one in batch.left_out]
+                if self.process.is_first and (step % self._every == 0 or step == self.steps):
+                    self._validate(row)
+                history.add(row)
+                if curves is not None:
+                    curves.add(row)
+                if on_progress is not None:
+                    on_progress(step, self.steps, row)
+                if self.process.is_first and self._is_due(step, written):
+                    self._checkpoint(step, history)
+                    written = time.monotonic()
+
+    def _validate(self, row: Row) -> None:
+        found = self.measure()
+        if found is None:
+            return
+        row["validation"], value = found, found[self._best_by]
+        if self.best is None or value > self.best["value"]:
+            sha256 = self.checkpoints.write_best(row["step"], self.weights())
+            self.best = {"step": row["step"], "value": value, "sha256": sha256}
+
+    def _is_due(self, step: int, written: float) -> bool:
+        if step == self.steps:
+            return False
+        every = self._checkpoint_every
+        return step % every == 0 if every else time.monotonic() - written >= SECONDS
+
+    def _checkpoint(self, step: int, history: History) -> None:
+        history.sync()
+        weights = {f"model.{name}": value for name, value in self.network.state_dict().items()}
+        state = weights | moments(self.network, self.optimiser)
+        broken = [(number, *said) for number, said in sorted(self.broken().items())]
+        self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best, broken)
+
+
+def finished(out: Path, identity: str, history: History) -> dict[str, Any] | None:
+    """The result of a run that was finished before; None where steps are left, or its weights are damaged."""
+    try:
+        result: dict[str, Any] = json.loads((out / RESULT).read_bytes())
+        names, steps = result["sha256"], result["steps"]
+        if not isinstance(steps, int) or not best_is_sound({"sha256": "", **result["best"]}):
+            raise ValueError("not what a run writes")
+        damaged = [name for name, sha256 in names.items() if sha256_of_file(out / name)[0] != sha256]
+        if result["identity"] != identity or damaged:
+            raise ValueError(f"{', '.join(damaged)} changed since")
+    except FileNotFoundError:
+        return None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        _LOG.warning("%s: %s; the run is repeated", out / RESULT, error)
+        return None
+    history.cut(steps)
+    Checkpoints(out).clear()  # of a run that was killed while it removed them
+    return result
