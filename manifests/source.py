@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from twinset.manifests.doors import OfKind, Registry
+from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.panels import Panels
 from twinset.manifests.tally import Tally
@@ -110,6 +112,12 @@ class PlacedSettings(Settings):
     @classmethod
     def inner(cls, setting: str, kind: Any) -> type[PlacedSettings] | None:
         """The class of the settings within a setting, of those that it may be the one of a kind; None without one."""
+        door = _marks(cls, OfKind).get(setting)
+        if door is not None:
+            try:
+                return cast(type[PlacedSettings], door.registry.find(str(kind)))
+            except WrongUse:
+                return None  # said when the settings are checked
         field = cls.model_fields.get(setting)
         for one in _types(field.annotation) if field is not None else ():
             if isinstance(one, type) and issubclass(one, PlacedSettings):
@@ -273,3 +281,7 @@ def _types(annotation: Any) -> list[Any]:
 def _metadata(annotation: Any) -> list[Any]:
     """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
     return [one for inner in _types(annotation) for one in getattr(inner, "__metadata__", ())]
+
+
+SOURCES = Registry("source", SourceSettings, "twinset.generators", "twinset.sources")
+FILTERS = Registry("filter", FilterSettings, "twinset.filters", "twinset.filters")

@@ -9,7 +9,7 @@ from typing import Any, cast
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe, Subset, content_of
-from twinset.manifests.registry import FILTERS, SOURCES
+from twinset.manifests.source import FILTERS, SOURCES
 from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
 from twinset.shards.contracts import AnyFilter, Context, Filter, Generator, Source
 

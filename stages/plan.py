@@ -13,7 +13,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
 from twinset.manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from twinset.manifests.plan_check import PlanCheck
-from twinset.manifests.registry import SOURCES
+from twinset.manifests.source import SOURCES
 from twinset.manifests.stage import Stage
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from twinset.manifests import registry
+from twinset.manifests import doors
 from twinset.manifests.panels import Panels, Steps
 from twinset.manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
 
@@ -130,5 +130,5 @@ def test_sources() -> Iterator[None]:
         return {**{one.name: one for one in entry_points(group=group)}, **own}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_installed", installed)
+        patch.setattr(doors, "installed", installed)
         yield

@@ -69,7 +69,7 @@ def test_it_passes_its_own_test(package: Path) -> None:
 
 def test_a_recipe_names_its_kinds(package: Path) -> None:
     code = (
-        "from twinset.manifests.recipe import load_recipe; from twinset.manifests.registry import FILTERS, SOURCES\n"
+        "from twinset.manifests.recipe import load_recipe; from twinset.manifests.source import FILTERS, SOURCES\n"
         "from twinset.shards.contracts import Context\n"
         "subset = load_recipe('recipe.yaml')['before-after']\n"
         "made = subset.source.open(Context('before-after'))\n"

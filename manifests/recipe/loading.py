@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from twinset.manifests.doors import installed
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from twinset.manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
@@ -21,6 +21,7 @@ from twinset.manifests.recipe.screening import SCREENING, as_written, expanded
 from twinset.manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 
 SHIPPED = Path(__file__).parents[1] / "recipes"
+RECIPES = "twinset.recipes"  # the group of entry points
 
 
 class InvalidRecipe(WrongUse, ValueError):
@@ -35,14 +36,12 @@ class InvalidRecipe(WrongUse, ValueError):
         super().__init__("; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in self.problems))
 
 
-def shipped_recipes() -> dict[str, Path]:
-    """Recipes by name: those that come with twinset, and those of installed packages.
+def shipped_recipes() -> list[str]:
+    """Names of the recipes that come with twinset, and of those that installed packages bring.
 
-    An entry point of the group ``twinset.recipes`` gives the folder that holds ``NAME.yaml``.
+    An entry point of the group ``twinset.recipes`` names the folder that holds ``NAME.yaml``.
     """
-    found = {one.name: one for one in entry_points(group="twinset.recipes")}
-    brought = {name: Path(point.load()) / f"{name}.yaml" for name, point in found.items()}
-    return dict(sorted({**brought, **{path.stem: path for path in SHIPPED.glob("*.yaml")}}.items()))
+    return sorted({*(path.stem for path in SHIPPED.glob("*.yaml")), *installed(RECIPES)})
 
 
 def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
@@ -98,7 +97,8 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
 def _locate(recipe: str) -> tuple[Path, Path]:
     shipped = shipped_recipes()
     if recipe in shipped:
-        return shipped[recipe], Path.cwd()
+        own = SHIPPED / f"{recipe}.yaml"
+        return own if own.is_file() else Path(installed(RECIPES)[recipe].load()) / own.name, Path.cwd()
     path = Path(recipe)
     if path.is_file():
         return path, path.absolute().parent

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.manifests.candidate import SPLIT
+from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.registry import FILTERS, SOURCES, Registry, UnknownKind
-from twinset.manifests.source import FilterSettings, Pool, Settings, SourceSettings
+from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -29,22 +27,8 @@ class Encoding(Settings):
     quality: int = Field(default=95, ge=1, le=100)
 
 
-def _of_kind(registry: Registry[Any], raw: Any) -> Any:
-    """The settings of a source or filter, checked against the class of its kind."""
-    if not isinstance(raw, Mapping):
-        return raw
-    kind, problem = raw.get("kind"), "a kind is a name"
-    if isinstance(kind, str):
-        try:
-            return registry.find(kind).model_validate(raw)
-        except UnknownKind as error:
-            problem = str(error)
-    unknown = PydanticCustomError("missing" if kind is None else "kind", problem)
-    raise ValidationError.from_exception_data("kind", [{"type": unknown, "loc": ("kind",), "input": kind}])
-
-
-SourceOfKind = Annotated[SerializeAsAny[SourceSettings], BeforeValidator(partial(_of_kind, SOURCES))]
-FilterOfKind = Annotated[SerializeAsAny[FilterSettings], BeforeValidator(partial(_of_kind, FILTERS))]
+SourceOfKind = Annotated[SerializeAsAny[SourceSettings], OfKind(SOURCES)]
+FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
 
 
 class Subset(Settings):

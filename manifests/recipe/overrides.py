@@ -13,8 +13,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import built_in_models, is_model_folder, is_symbolic
 from twinset.manifests.recipe.screening import ASKS, SCREENING
 from twinset.manifests.recipe.strict_yaml import load_yaml
-from twinset.manifests.registry import FILTERS, SOURCES
-from twinset.manifests.source import PlacedSettings
+from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings
 
 PARTS = ("stages", "subsets")  # of a recipe: both hold stages by name
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from twinset.manifests.registry import FILTERS, SOURCES
+from twinset.manifests.source import FILTERS, SOURCES
 from twinset.shards.contracts import CaptionFilter, Filter, FrameFilter, PairFilter
 
 NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
@@ -27,7 +27,7 @@ def test_looking_up_settings_imports_nothing_heavy() -> None:
     """A recipe is checked, and status is shown, in a second."""
     heavy = ("torch", "av", "cv2", "bpy", "spacy", "diffusers", "dlib", "trimesh", "inflect")
     code = (
-        "import sys; from twinset.manifests.registry import FILTERS, SOURCES\n"
+        "import sys; from twinset.manifests.source import FILTERS, SOURCES\n"
         "for registry in (FILTERS, SOURCES):\n"
         "    for kind in registry.kinds(): registry.find(kind)\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"

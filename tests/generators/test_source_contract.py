@@ -17,7 +17,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, load_recipe
-from twinset.manifests.registry import SOURCES
+from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context, Generator, LeftOut, Source
 from twinset.shards.earlier import Earlier
 from twinset.shards.kinds.samples import Rejected

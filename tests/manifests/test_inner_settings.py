@@ -46,7 +46,7 @@ class Made(SourceSettings):
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(generators.KINDS, "made", f"{__name__}:Made")
-    monkeypatch.setattr("twinset.manifests.registry.EntryPoint.load", lambda point: Made)
+    monkeypatch.setattr("twinset.manifests.doors.EntryPoint.load", lambda point: Made)
     folder = tmp_path / "recipes"
     (folder / "here").mkdir(parents=True)
     path = folder / "r.yaml"

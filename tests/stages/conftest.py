@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.stages import drawn_sources
-from twinset.manifests import registry
+from twinset.manifests import doors
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.plan import PlannedShard, plan_file, read_slice
 from twinset.manifests.receipt import Receipt
@@ -83,7 +83,7 @@ def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kinds of `tests.stages.drawn_sources`, here and in child processes."""
     monkeypatch.syspath_prepend(str(_package))
-    registry._installed.cache_clear()
+    doors.installed.cache_clear()
     for remembered in (
         drawn_sources.MEANWHILE,
         drawn_sources.MADE,
@@ -93,7 +93,7 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         remembered.clear()  # type: ignore[attr-defined]
     yield
     drawn_sources.MEANWHILE.clear()
-    registry._installed.cache_clear()
+    doors.installed.cache_clear()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from tests.demo.small_scenes.reading import is_true, read_scene
 from twinset.generators.contract import check_source
 from twinset.generators.kubric_scenes.scene.parts import Picture
-from twinset.manifests.registry import SOURCES
+from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.pair import Pair
 from twinset_demo.small_diffusion.scenes import COLOURS

@@ -19,7 +19,7 @@ from twinset.generators.galleries.source import AttributeTemplates, ObjectTempla
 from twinset.generators.galleries.vaw import read_instances
 from twinset.manifests.candidate import from_row, to_row
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.registry import SOURCES
+from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context, LeftOut
 from twinset.shards.kinds.samples import Rejected
 from twinset.shards.kinds.template import Template

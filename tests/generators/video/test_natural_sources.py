@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.manifests.registry import SOURCES
+from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Rejected

@@ -6,10 +6,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from twinset.manifests import registry
+from twinset.manifests import doors
+from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.registry import FILTERS, SOURCES, UnknownKind
-from twinset.manifests.source import SourceSettings
+from twinset.manifests.source import FILTERS, SOURCES, SourceSettings
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
         "gebc": "twinset.manifests.source:MediaSource",
     }
     found = {name: EntryPoint(name, value, "twinset.sources") for name, value in points.items()}
-    monkeypatch.setattr(registry, "_installed", lambda group: found if group == "twinset.sources" else {})
+    monkeypatch.setattr(doors, "installed", lambda group: found if group == "twinset.sources" else {})
 
 
 def test_kinds_of_installed_packages_are_found(foreign: None) -> None:

@@ -1,0 +1,124 @@
+"""Doors: what a recipe or a command chooses by name comes from twinset or from any installed package.
+
+A recipe names kinds, never code: recipes come from others. What a name may be is decided by what is installed here:
+twinset's own parts, and entry points of one group for each door. Installed packages are trusted, recipes are not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from twinset.manifests.errors import WrongUse, in_words
+
+T = TypeVar("T")
+
+
+class UnknownKind(WrongUse):
+    """No installed package provides a kind."""
+
+
+@dataclass(frozen=True)
+class Registry(Generic[T]):
+    """One door: parts by name.
+
+    what: ``source`` or ``filter``, for messages. base: the class of the parts. home: the module whose ``KINDS`` maps
+    twinset's own names to ``MODULE:NAME``, imported when a part is looked up, as an entry point is. group: of entry
+    points. objects: whether parts are instances of ``base``; else they are subclasses of it.
+    """
+
+    what: str
+    base: type[T]
+    home: str
+    group: str
+    objects: bool = False
+
+    def find(self, kind: str) -> type[T]:
+        """The class of a kind; raises `UnknownKind` naming those that are near, or all."""
+        return cast(type[T], self._load(kind))
+
+    def get(self, kind: str) -> T:
+        """The object of a name, of a door whose parts are ``objects``; raises as `find`."""
+        return cast(T, self._load(kind))
+
+    def kinds(self) -> list[str]:
+        """All names that can be chosen on this machine."""
+        return sorted(self._points())
+
+    def distribution(self, kind: str) -> str:
+        """Name and version of the package that brought a kind; empty for twinset's own."""
+        brought = self._points()[kind].dist
+        return f"{brought.name} {brought.version}" if brought is not None else ""
+
+    def named(self, kind: str) -> str:
+        """A kind for messages, with the package that brought it: ``source 'before-after' of before-after 0.1.0``."""
+        brought = self.distribution(kind)
+        return f"{self.what} {kind!r}" + (f" of {brought}" if brought else "")
+
+    def _load(self, kind: str) -> Any:
+        points = self._points()
+        if kind not in points:
+            near = difflib.get_close_matches(kind, sorted(points), n=1)
+            every = f"install the package that provides it, or name one of {', '.join(sorted(points))}"
+            remedy = f"did you mean {near[0]!r}?" if near else every
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}")
+        try:
+            found = points[kind].load()
+        except Exception as error:
+            raise WrongUse(
+                f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows the "
+                "traceback)"
+            ) from error
+        if self.objects:
+            fits, expected = isinstance(found, self.base), f"an instance of {self.base.__name__}"
+        else:
+            fits = isinstance(found, type) and issubclass(found, self.base)
+            expected = f"a subclass of {self.base.__name__}"
+        if not fits:
+            raise WrongUse(f"{self.what} {kind!r}: {found!r} is not {expected}; correct its package")
+        return found
+
+    def _points(self) -> dict[str, EntryPoint]:
+        """Of all kinds; no package replaces one of twinset's own."""
+        own = import_module(self.home).KINDS
+        return installed(self.group) | {kind: EntryPoint(kind, place, self.group) for kind, place in own.items()}
+
+
+@cache
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Entry points of a group, by name."""
+    return {one.name: one for one in entry_points(group=group)}
+
+
+@dataclass(frozen=True, slots=True)
+class OfKind:
+    """Marks a setting that holds the settings of a kind of a door: ``Annotated[SerializeAsAny[BASE], OfKind(DOOR)]``.
+
+    They are checked against the class of their ``kind``.
+    """
+
+    registry: Registry[Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return BeforeValidator(partial(_of_kind, self.registry)).__get_pydantic_core_schema__(source, handler)
+
+
+def _of_kind(registry: Registry[Any], raw: Any) -> Any:
+    if not isinstance(raw, Mapping):
+        return raw
+    kind, problem = raw.get("kind"), "a kind is a name"
+    if isinstance(kind, str):
+        try:
+            return registry.find(kind).model_validate(raw)
+        except UnknownKind as error:
+            problem = str(error)
+    unknown = PydanticCustomError("missing" if kind is None else "kind", problem)
+    raise ValidationError.from_exception_data("kind", [{"type": unknown, "loc": ("kind",), "input": kind}])
