@@ -17,7 +17,8 @@ def test_a_script_beside_a_checkout_named_twinset_imports_the_module(tmp_path: P
     checkout.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, checkout)
-    (checkout / "twinset.py").write_text("load = 'found'\n")
+    (checkout / "src/twinset").mkdir(parents=True)
+    (checkout / "src/twinset/__init__.py").write_text("load = 'found'\n")
     venv.create(tmp_path / "env")
     python = tmp_path / "env/bin/python"
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(tmp_path / "env")}))

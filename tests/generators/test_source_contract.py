@@ -47,11 +47,6 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "pair-screening",
         "screened-pairs",
         "selected-negatives",
-        "small-scene-captions",
-        "small-scene-galleries",
-        "small-scene-stills",
-        "small-scene-triplets",
-        "small-scene-twins",
     }
 
 
@@ -69,7 +64,6 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
     assert settings.reference.title and settings.group and settings.__doc__
-    rejects_nothing = kind == "negative-prompts" or (kind.startswith("small-scene-") and kind != "small-scene-stills")
     assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 

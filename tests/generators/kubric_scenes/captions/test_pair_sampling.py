@@ -23,7 +23,7 @@ ENTRIES = [*VOCABULARY.objects.values(), *(e for members in VOCABULARY.sets.valu
 PROCEDURAL = {use.id for entry in ENTRIES for use in entry.assets.procedural}
 GSO = {use.id for entry in ENTRIES for use in entry.assets.gso}
 ASPECTS = get_args(Aspect)
-DOCUMENT = Path(__file__).parents[4] / "docs" / "eq_kubric_statistics.md"
+DOCUMENT = Path(__file__).parents[4] / "studies" / "eq_kubric_statistics.md"
 
 
 def pairs(aspect: Aspect, n: int, seed: int = 0, available: set[str] = PROCEDURAL) -> list[Planned]:
