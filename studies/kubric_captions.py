@@ -23,7 +23,7 @@ Of the first {PAIRS:,} pairs of each aspect, sampled with seed 0 from the names 
 captions of a pair are counted where they can differ. Run this again after a change of the vocabulary, the grammar or
 the sampling:
 
-    python -m studies.kubric_captions > docs/eq_kubric_statistics.md
+    python -m studies.kubric_captions > studies/eq_kubric_statistics.md
 
 Relations are sampled evenly, and so are the phrases of one relation: "in front of" has no synonym and is said more
 often than "on the left hand of". Attribute sets are sampled evenly, and so are the members of one set.
