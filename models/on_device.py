@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import ClassVar, Literal
@@ -64,4 +66,9 @@ def check_installed(key: str, libraries: Iterable[str], extra: str) -> None:
     """Raise `WrongUse`, naming the setting and the optional dependencies, where a library is not installed."""
     for library in libraries:
         if find_spec(library) is None:
+            if extra == "render" and sys.version_info[:2] != (3, 11):
+                raise WrongUse(
+                    f"{key}: Kubric needs Python 3.11, the only one that Blender's module `bpy` 4.2 is published for; "
+                    f"this is Python {platform.python_version()}. Install twinset with Python 3.11 for this stage"
+                )
             raise WrongUse(f"{key}: {library} is not installed; it is needed here: pip install 'twinset[{extra}]'")

@@ -13,6 +13,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import PROCEDURAL, Location, procedural_assets_folder
 from twinset.manifests.source import Need, Place, Reference
+from twinset.models.on_device import check_installed
 from twinset.shards.contracts import Context, Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
@@ -140,6 +141,10 @@ class Kubric(Source):
             )
         if self.backgrounds is not None and not self.backgrounds.is_dir():
             raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
+
+    def check_device(self, key: str) -> None:
+        """As `Source.check_device`: whether what renders is installed."""
+        check_installed(key, ("bpy", "kubric", "pybullet"), "render")
 
     def open(self, context: Context) -> KubricGenerator:
         """As `Source.open`."""

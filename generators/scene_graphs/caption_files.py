@@ -6,7 +6,7 @@ import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -155,10 +155,22 @@ def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
 
 
+class _Header(tarfile.TarInfo):
+    """The header of a member. A damaged one is an error: `tarfile` takes it for the end of the tar behind the first."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        """As `tarfile.TarInfo.fromtarfile`."""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(str(error)) from error
+
+
 def _images(tar: Path) -> dict[str, str]:
     """Names of the images in a tar by key; only its headers are read."""
     found: dict[str, str] = {}
-    with tarfile.open(tar, "r:") as members:
+    with tarfile.open(tar, "r:", tarinfo=_Header) as members:
         for member in members:
             if member.size < 0:  # tarfile would step back, and read the same headers for ever
                 raise tarfile.ReadError(f"{member.name}: negative size")

@@ -8,6 +8,7 @@ import pytest
 
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.image_verification.source import ImageVerification
+from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import check_gpu
@@ -53,6 +54,17 @@ def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(WrongUse, match=f"^{re.escape(setting)} is gpu, .*; {re.escape(remedy)} or run this where"):
         check_gpu(setting)
+
+
+def test_what_renders_names_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Kubric.model_validate({"kind": "kubric", "aspect": "counting"})
+    monkeypatch.setattr("twinset.models.on_device.find_spec", lambda library: None)
+    monkeypatch.setattr("sys.version_info", (3, 13, 5, "final", 0))
+    with pytest.raises(WrongUse, match=r"^subsets\.k\.source: Kubric needs Python 3\.11, "):
+        source.check_device("subsets.k.source")
+    monkeypatch.setattr("sys.version_info", (3, 11, 2, "final", 0))
+    with pytest.raises(WrongUse, match=r"bpy is not installed; .* pip install 'twinset\[render\]'"):
+        source.check_device("subsets.k.source")
 
 
 def test_other_engines_say_where_they_work() -> None:

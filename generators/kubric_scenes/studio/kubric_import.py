@@ -19,7 +19,7 @@ from twinset.manifests.errors import WrongUse
 
 _lock = threading.Lock()
 FILE = "obj_file"  # property of a mesh in Blender: where it was read from
-REMEDY = "install the renderer in a Python 3.11 environment: pip install -e '.[render]'"
+REMEDY = "install the renderer in a Python 3.11 environment: pip install 'twinset[render]'"
 
 
 def load_kubric() -> Any:

@@ -194,6 +194,15 @@ def test_a_tar_with_hostile_numbers_is_broken(tmp_path: Path, headers: dict[str,
     assert read(tmp_path) == ("img2dataset", [], [("00000.tar", "broken-tar")])
 
 
+def test_a_tar_with_a_damaged_header_between_others_is_broken(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"caption": ["A dog."], "key": ["0"]}), tmp_path / "00000.parquet")
+    write_tar(tmp_path / "00000.tar", ["0.txt", "0.jpg"])
+    with (tmp_path / "00000.tar").open("rb+") as tar:
+        tar.seek(1536)  # behind a header and 600 bytes
+        tar.write(b"1")
+    assert read(tmp_path) == ("img2dataset", [], [("00000.tar", "broken-tar")])
+
+
 def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
     pq.write_table(pa.table({"caption": ["A dog."], "image_id": ["7"]}), tmp_path / "a.parquet")
     os.mkfifo(tmp_path / "b.parquet")
