@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from twinset.models.encoders.clip_embeddings import ClipFilter, ClipSettings
+from twinset.filters.clip_pairs import ClipFilter, ClipSettings
 from twinset.shards.kinds.samples import Score
 
 if TYPE_CHECKING:

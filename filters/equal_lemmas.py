@@ -7,29 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from functools import cached_property, lru_cache
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from twinset.filters.equal_captions import led_by, words
 from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Place
 from twinset.models.spacy_pipelines import (
     EMBEDDED,
     LIBRARIES,
-    REMEDY,
     Pipeline,
     check_installed,
     find_pipeline,
-    import_spacy_alone,
+    load_pipeline,
 )
 from twinset.shards.contracts import CaptionFilter, Filter, Isolation
 from twinset.shards.kinds.samples import Drop
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 REMEMBERED = 100_000  # captions: those of a video come in many pairs
 
@@ -109,7 +104,8 @@ def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
 
     The pipeline ends lemmas of rare verbs wrongly ("tapp", "twiste"), so that a verb is them without this letter too.
     """
-    found, nlp = list[Forms](), _loaded(pipeline)
+    # Without lemmas every two verbs would be forms of one, and the filter would drop nearly all.
+    found, nlp = list[Forms](), load_pipeline(pipeline, ("LEMMA", "POS"))
     with nlp.memory_zone():
         for token in nlp(caption):
             own = words(token.text)
@@ -119,21 +115,3 @@ def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
             else:
                 found += [frozenset({word}) for word in own]
     return tuple(found)
-
-
-@cache
-def _loaded(pipeline: Pipeline) -> Language:
-    if not pipeline.torch:
-        import_spacy_alone()
-    import spacy
-
-    try:
-        nlp = spacy.load(pipeline.source)
-        doc = nlp("A woman is playing the piano.")
-    except (ImportError, OSError, ValueError, EOFError, LookupError) as error:
-        raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error
-    # Without lemmas every two verbs would be forms of one, and the filter would drop nearly all.
-    missing = [what for what, name in (("lemmas", "LEMMA"), ("parts of speech", "POS")) if not doc.has_annotation(name)]
-    if missing:
-        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing)}; {REMEDY}")
-    return nlp

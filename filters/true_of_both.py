@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.models.encoders.clip_embeddings import ClipFilter, ClipSettings
+from twinset.filters.clip_pairs import ClipFilter, ClipSettings
 from twinset.shards.kinds.samples import Drop, Score
 
 if TYPE_CHECKING:

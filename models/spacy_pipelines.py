@@ -7,16 +7,22 @@ import importlib.util
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import parsers_folder
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+
 EMBEDDED = "en_captions_sm"  # the default
 ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
+#: What a pipeline can be needed for, by spaCy's attribute of a token.
+GIVES = {"DEP": "dependencies", "POS": "parts of speech", "LEMMA": "lemmas"}
 LIBRARIES = ("spacy", "thinc", "blis", "numpy")  # what a pipeline's results depend on, besides itself
 
 REMEDY = (
@@ -77,6 +83,33 @@ def check_installed(key: str, name: str, *libraries: str) -> None:
         raise WrongUse(f"{key}.pipeline: {error}") from error
 
 
+@cache
+def load_pipeline(pipeline: Pipeline, needs: tuple[str, ...]) -> Language:
+    """A pipeline, loaded once a process.
+
+    Args:
+        needs: keys of `GIVES` that its documents must have; with ``DEP`` also noun chunks.
+
+    Raises:
+        WrongUse: it cannot be loaded, or lacks what is needed.
+    """
+    if not pipeline.torch:
+        _import_spacy_alone()
+    import spacy
+
+    try:
+        nlp = spacy.load(pipeline.source)
+        doc = nlp("A woman is playing the piano in the room.")
+    except (ImportError, OSError, ValueError, EOFError, LookupError) as error:  # some files fail in use alone
+        raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error
+    missing = [GIVES[attribute] for attribute in needs if not doc.has_annotation(attribute)]
+    if "DEP" in needs and nlp.vocab.get_noun_chunks is None:
+        missing.append(f"noun chunks of its language, {nlp.lang}")
+    if missing:
+        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing)}; {REMEDY}")
+    return nlp
+
+
 def _package(name: str) -> Path | None:
     """The folder of an installed package; None where there is none, or it is a single module."""
     try:
@@ -88,7 +121,7 @@ def _package(name: str) -> Path | None:
     return Path(spec.origin).parent
 
 
-def import_spacy_alone() -> None:
+def _import_spacy_alone() -> None:
     """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
     which costs 3 s and 500 MB a process."""
     if "torch" in sys.modules or "spacy" in sys.modules:

@@ -14,7 +14,7 @@ from twinset.models.encoders.contract import Composer, DualEncoder, Floats, Runn
 from twinset.models.files import sha256_once
 
 if TYPE_CHECKING:
-    from twinset.evaluation.scorers.combiner_network import CombinerNetwork
+    from twinset.models.encoders.combiner import CombinerNetwork
 
 
 class Averaged(Composer):
@@ -89,7 +89,7 @@ def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner
     """``combiner:FILE:ENCODER``; a file of both is also the checkpoint of the encoder."""
     if len(parts) < 2:
         raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
-    from twinset.evaluation.scorers.combiner_network import read_combiner
+    from twinset.models.encoders.combiner import read_combiner
 
     path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
     network = read_combiner(path)

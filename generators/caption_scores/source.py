@@ -14,7 +14,7 @@ from twinset.generators.caption_scores.scorers.vera import Vera
 from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Reference, StageName
-from twinset.models.on_device import OnDevice, check_installed
+from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import Context, Source
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import PROCEDURAL, Location, procedural_assets_folder
 from twinset.manifests.source import Need, Place, Reference
-from twinset.models.on_device import check_installed
+from twinset.models.device import check_installed
 from twinset.shards.contracts import Context, Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 

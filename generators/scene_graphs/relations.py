@@ -12,9 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinset.generators.scene_graphs.grammar import Grammar, grammar_of
-from twinset.manifests.errors import WrongUse
 from twinset.models import spacy_pipelines
-from twinset.models.spacy_pipelines import REMEDY, Pipeline, import_spacy_alone
+from twinset.models.spacy_pipelines import Pipeline, load_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -24,17 +23,6 @@ LIBRARIES = (*spacy_pipelines.LIBRARIES, "SceneGraphParser")  # what the relatio
 
 BATCH = 128  # captions a call of the network
 ZONE = 4096  # captions after which spaCy forgets the words that it met, which would fill the memory
-
-
-def check_pipeline(name: str, nlp: Language) -> None:
-    """Raise `WrongUse` when a pipeline lacks what scene graphs need: dependencies, parts of speech, lemmas, chunks."""
-    doc = nlp("A woman is playing the piano in the room.")
-    needed = {"DEP": "dependencies", "POS": "parts of speech", "LEMMA": "lemmas"}
-    missing = [words for attribute, words in needed.items() if not doc.has_annotation(attribute)]
-    if nlp.vocab.get_noun_chunks is None:
-        missing.append(f"noun chunks of its language, {nlp.lang}")
-    if missing:
-        raise WrongUse(f"pipeline {name}: gives no {', no '.join(missing)}; {REMEDY}")
 
 
 class Relation(NamedTuple):
@@ -69,19 +57,13 @@ class SceneGraphParser:
 
     def __init__(self, pipeline: Pipeline) -> None:
         """Raises `WrongUse` when the pipeline cannot be loaded or lacks what the rules need."""
-        import sng_parser
+        self.nlp: Language = load_pipeline(pipeline, ("DEP", "POS", "LEMMA"))
+        import sng_parser.backends  # imports spaCy, which `load_pipeline` may import without torch
 
-        try:
-            parser = sng_parser.Parser("spacy", model=pipeline.source)
-            backend = parser.unwrapped
-            self.nlp: Language = backend.nlp
-            check_pipeline(pipeline.name, self.nlp)
-        except WrongUse:
-            raise
-        except (ImportError, OSError, ValueError, EOFError, LookupError) as error:  # some files fail in use alone
-            why = error.__cause__ or error
-            raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({why}); install it again") from error
-        # The rules begin with `doc = self.nlp(sentence)`: now they are given the document itself.
+        # The rules begin with `doc = self.nlp(sentence)`: they are given the document itself. Its `__init__` would load
+        # the pipeline a second time.
+        kind: Any = sng_parser.Parser._backend_registry["spacy"]
+        backend = kind.__new__(kind)
         backend.nlp = _ready
         self._rules = backend.parse
 
@@ -101,8 +83,6 @@ class SceneGraphParser:
 @cache
 def parser_of(pipeline: Pipeline) -> SceneGraphParser:
     """The parser with a pipeline, loaded once a process."""
-    if not pipeline.torch:
-        import_spacy_alone()
     return SceneGraphParser(pipeline)
 
 

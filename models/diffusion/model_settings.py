@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import SMALL, model_name
 from twinset.manifests.source import Place
-from twinset.models.on_device import OnDevice
+from twinset.models.device import OnDevice
 
 #: What goes with the small models.
 OF_SMALL: dict[str, Any] = {

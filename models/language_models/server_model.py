@@ -16,8 +16,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import Answers
 from twinset.models.language_models.model import REFUSED, Answer, Request, Schema, tally_of
-from twinset.models.language_models.server_client import BoundedClient
-from twinset.models.language_models.server_faults import Refused, parsed, patiently
+from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import count
 

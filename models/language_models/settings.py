@@ -16,8 +16,8 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, cache_folder
 from twinset.manifests.source import Need, Place
 from twinset.manifests.tally import Tally
+from twinset.models.device import OnDevice, check_installed
 from twinset.models.engines import EngineSettings
-from twinset.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from twinset.models.language_models.model import LanguageModel

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Place
+from twinset.models.device import OnDevice, check_installed
 from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import OpenAI
-from twinset.models.on_device import OnDevice, check_installed
 
 if TYPE_CHECKING:
     from twinset.models.visual_questions.engine import VisualQuestionAnswering

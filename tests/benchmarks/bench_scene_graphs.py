@@ -34,7 +34,7 @@ from twinset.generators.scene_graphs.captions import Caption  # noqa: E402
 from twinset.generators.scene_graphs.generator import CaptionCandidate, SceneGraphGenerator  # noqa: E402
 from twinset.generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
 from twinset.generators.scene_graphs.source import SceneGraphs  # noqa: E402
-from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, find_pipeline, import_spacy_alone  # noqa: E402
+from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, _import_spacy_alone, find_pipeline  # noqa: E402
 from twinset.shards.contracts import Context  # noqa: E402
 from twinset.shards.kinds.samples import TableRows  # noqa: E402
 
@@ -68,7 +68,7 @@ def generator(captions: str, pipeline: str) -> SceneGraphGenerator:
 def load(captions: str, pipeline: Pipeline, planned: list[CaptionCandidate]) -> None:
     """Load what a process needs, and have it do its work once: libraries load parts of themselves at first use."""
     if not pipeline.torch:
-        import_spacy_alone()
+        _import_spacy_alone()
     sng(pipeline)
     made(captions, pipeline, planned)
     time.sleep(START_SECONDS)  # until the other process has taken the other call

@@ -12,10 +12,10 @@ import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
+from twinset.filters.clip_pairs import clip_folder
 from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
 from twinset.manifests.errors import WrongUse
 from twinset.models import files
-from twinset.models.encoders.clip_embeddings import clip_folder
 from twinset.models.files import ModelMissing
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.kinds.pair import Pair

@@ -50,13 +50,13 @@ def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None
     """Best score above a limit: by dlib over its whole pyramid, and level by level."""
     import dlib
 
-    from twinset.filters.faces import _level_detector, _level_sizes
+    from twinset.models.faces.dlib_detector import level_detector, level_sizes
 
-    whole, single = dlib.get_frontal_face_detector(), _level_detector()
+    whole, single = dlib.get_frontal_face_detector(), level_detector()
     found = []
     for pixels in pictures:
         level, scores = pixels, []
-        for rows, columns in _level_sizes(*pixels.shape[:2]):
+        for rows, columns in level_sizes(*pixels.shape[:2]):
             level = dlib.resize_image(level, rows, columns)
             scores += single.run(level, 0, limit)[1]
         found.append((max(whole.run(pixels, 1, limit)[1], default=None), max(scores, default=None)))
@@ -64,10 +64,10 @@ def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None
 
 
 def load_from_another_dlib() -> None:
-    from twinset.filters import faces
+    from twinset.models.faces import dlib_detector
 
-    with patch.object(faces, "ALL_LEVELS", 999):
-        faces._level_detector.__wrapped__()
+    with patch.object(dlib_detector, "ALL_LEVELS", 999):
+        dlib_detector.level_detector.__wrapped__()
 
 
 @pytest.fixture(scope="module")

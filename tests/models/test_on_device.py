@@ -11,8 +11,7 @@ from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.manifests.errors import WrongUse
-from twinset.models.device import check_gpu
-from twinset.models.on_device import check_installed
+from twinset.models.device import check_gpu, check_installed
 from twinset.shards.contracts import Source
 from twinset_demo.kubric_grammar.settings import KubricImages
 
@@ -58,7 +57,7 @@ def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest
 
 def test_what_renders_names_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Kubric.model_validate({"kind": "kubric", "aspect": "counting"})
-    monkeypatch.setattr("twinset.models.on_device.find_spec", lambda library: None)
+    monkeypatch.setattr("twinset.models.device.find_spec", lambda library: None)
     monkeypatch.setattr("sys.version_info", (3, 13, 5, "final", 0))
     with pytest.raises(WrongUse, match=r"^subsets\.k\.source: Kubric needs Python 3\.11, "):
         source.check_device("subsets.k.source")

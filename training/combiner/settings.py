@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.evaluation.scorers.combiner_network import DROPOUT, HIDDEN, PROJECTION
+from twinset.models.encoders.combiner import DROPOUT, HIDDEN, PROJECTION
 from twinset.training.clip.settings import EncoderSettings
 
 CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper

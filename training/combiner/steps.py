@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from twinset.evaluation.scorers.combiner_network import CombinerNetwork
 from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.clip.steps import autocast, listed, stream_seed
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET
 from twinset.training.combiner.settings import CombinerSettings

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from twinset.manifests.source import Need, Pool
+from twinset.models.device import check_installed
 from twinset.models.image_engine import ImageEngineSettings
-from twinset.models.on_device import check_installed
 
 if TYPE_CHECKING:
     from twinset_demo.kubric_grammar.painter import KubricPainter

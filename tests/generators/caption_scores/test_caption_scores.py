@@ -185,7 +185,7 @@ def test_wrong_settings_are_named(
     with pytest.raises(WrongUse, match=r"s\.scorers\.1\.model: there is no model folder"):
         missing.check_inputs("s", ["models"])
     source(scorer_folders, "cola", "clip", "language-model").check_inputs("s", ["models", "media"])
-    monkeypatch.setattr("twinset.models.on_device.find_spec", lambda name: None if name == "transformers" else name)
+    monkeypatch.setattr("twinset.models.device.find_spec", lambda name: None if name == "transformers" else name)
     with pytest.raises(WrongUse, match=r"s\.scorers\.1: transformers is not installed; .*'twinset\[language-models\]'"):
         language_model = source(scorer_folders, "clip", "language-model")
         monkeypatch.setattr(Clip, "libraries", lambda self: ("torch",))

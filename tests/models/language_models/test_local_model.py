@@ -22,8 +22,7 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 from tests.models.language_models import tiny_model  # noqa: E402
-from twinset.models.language_models.local_model import LocalModel  # noqa: E402
-from twinset.models.language_models.sampling import RowSampler  # noqa: E402
+from twinset.models.language_models.local_model import LocalModel, RowSampler  # noqa: E402
 
 SCHEMA: dict[str, Any] = {}
 TEXTS = ("a", "a man riding a horse", "x" * 200, "zwei Häuser", "a")

@@ -130,7 +130,7 @@ def test_requests_are_sent_to_the_named_server_alone(tmp_path: Path, status: int
 def test_an_answer_without_end_is_not_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, packed: bool
 ) -> None:
-    monkeypatch.setattr("twinset.models.language_models.server_client.LONGEST_ANSWER", 10_000)
+    monkeypatch.setattr("twinset.models.language_models.server_faults.LONGEST_ANSWER", 10_000)
     content = gzip.compress(b" " * 1_000_000) if packed else b" " * 1_000_000
     headers = {"content-encoding": "gzip"} if packed else {}
     with (

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from tests.evaluation.scorers.tiny_models import open_clip_network
-from twinset.evaluation.scorers.combiner_network import CombinerNetwork
 from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
 from twinset.training.examples.contracts import Batch

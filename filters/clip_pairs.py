@@ -16,9 +16,9 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import small_clip_folder
 from twinset.manifests.source import Need, Place
+from twinset.models.device import OnDevice
 from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, missing_tokenizer, sha256_once
 from twinset.models.loading import loading
-from twinset.models.on_device import OnDevice
 from twinset.shards.contracts import Filter, Isolation, PairFilter
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Pixels, Verdict
