@@ -10,7 +10,7 @@ from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerato
 from twinset.generators.records import RECORD_REASONS, Record, read_records
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 
 
 class Fields(Settings):
@@ -34,6 +34,7 @@ class ImagePairs(NamedPairSource):
     kind: Literal["image-pairs"]
     fields: Fields = Fields()
 
+    generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
@@ -43,10 +44,6 @@ class ImagePairs(NamedPairSource):
         "no-image": "records that do not name two images",
         "no-caption": "records without a caption of each image",
     }
-
-    def open(self, context: Context) -> ImagePairGenerator:
-        """As `shards.contracts.Source.open`."""
-        return ImagePairGenerator(self, context)
 
 
 class ImagePairGenerator(NamedPairGenerator[ImagePairs]):

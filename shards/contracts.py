@@ -1,6 +1,6 @@
 """The contracts that sources and filters keep; the engine knows nothing else of them.
 
-A source is a subclass of `Source` (its settings) whose `open` gives a `Generator` (its work). A filter is a subclass of
+A source is a subclass of `Source` (its settings) that names its `Generator` (its work). A filter is a subclass of
 `Filter` (its settings) whose `open` gives a `CaptionFilter`, `FrameFilter` or `PairFilter`.
 """
 
@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
@@ -78,11 +79,20 @@ class Context:
 
 
 class Source(SourceSettings, ABC):
-    """Settings of a source that can be opened."""
+    """Settings of a source that can be opened.
 
-    @abstractmethod
+    generator: ``MODULE:NAME`` of its `Generator`, a callable that takes these settings and a `Context`. A name, so that
+    settings never import what works with them. A source can also define `open` itself.
+    """
+
+    generator: ClassVar[str] = ""
+
     def open(self, context: Context) -> Generator[Any]:
         """The generator of a stage. Import heavy libraries there, not where the settings stand."""
+        if not self.generator:
+            raise WrongUse(f"source {self.kind!r}: its class names no generator; set generator = 'MODULE:NAME'")
+        opened: Generator[Any] = resolve_name(self.generator)(self, context)
+        return opened
 
     def media_files(self) -> Media | None:
         """Where its media are looked for; None where they are not in a folder of this machine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -15,10 +15,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Reference, StageName
 from twinset.models.device import OnDevice, check_installed
-from twinset.shards.contracts import Context, Source
-
-if TYPE_CHECKING:
-    from twinset.generators.caption_scores.generator import ScoreGenerator
+from twinset.shards.contracts import Source
 
 #: What a selection calls the score of each kind of scorer.
 SCORE_OF = {"vera": "vera", "cola": "cola", "clip": "similarity", "language-model": "lm"}
@@ -37,6 +34,7 @@ class CaptionScores(OnDevice, Source):
     scorers: tuple[AnyScorer, ...] = Field(min_length=1)
     licence: str = "the captions stay under the terms of their source"
 
+    generator = "twinset.generators.caption_scores.generator:ScoreGenerator"
     makes = "table"
     reference = Reference(
         "VERA, CoLA and CLIP as scorers of captions",
@@ -96,9 +94,3 @@ class CaptionScores(OnDevice, Source):
             "* Scores are those of models, and share their biases: a caption that is rare is not a bad one.\n"
             "* A text longer than a model reads is scored by its beginning; the column `truncated` names the models.\n"
         )
-
-    def open(self, context: Context) -> ScoreGenerator:
-        """As `Source.open`."""
-        from twinset.generators.caption_scores.generator import ScoreGenerator
-
-        return ScoreGenerator(self, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
@@ -16,6 +16,7 @@ from twinset.generators.decisions.agreement import read_gold
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.report import Gathered, report_of
 from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed
 from twinset.generators.decisions.simulated import simulated_answers
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
@@ -40,22 +41,6 @@ COLUMNS = pa.schema(
         pa.field("right", pa.bool_()),  # of a task whose truth is known
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
-
-    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
-    right answers by task, where they are known.
-    """
-
-    tasks: Sequence[TaskCandidate]
-    left_out: LeftOut
-    gold: Mapping[str, str]
-    answers: Mapping[str, Sequence[Answer]]
-    decisions: Mapping[str, Decision]
-    waiting: Waiting | None
 
 
 class DecisionGenerator(Generator[D], Generic[D]):
@@ -240,9 +225,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     @cached_property
     def _report(self) -> bytes:
-        from twinset.generators.decisions.report import report_of
-
-        return canonical_json(report_of(self)) + b"\n"
+        return canonical_json({**report_of(self.gathered, self.source.annotators), **self.measured()}) + b"\n"
 
 
 def decision_of(task: TaskCandidate) -> Decision:

@@ -4,47 +4,62 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from twinset.generators.decisions.agreement import agreement_among
-from twinset.generators.decisions.source import REPORT, Simulated
+from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.source import REPORT, Annotators, Simulated
 from twinset.generators.decisions.task import TaskCandidate
+from twinset.shards.contracts import LeftOut, Waiting
 from twinset.shards.earlier import Earlier
 from twinset.shards.storage import layout
 
-if TYPE_CHECKING:
-    from twinset.generators.decisions.generator import DecisionGenerator
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
+
+    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
+    right answers by task, where they are known.
+    """
+
+    tasks: Sequence[TaskCandidate]
+    left_out: LeftOut
+    gold: Mapping[str, str]
+    answers: Mapping[str, Sequence[Answer]]
+    decisions: Mapping[str, Decision]
+    waiting: Waiting | None
 
 
-def report_of(generator: DecisionGenerator[Any]) -> dict[str, Any]:
+def report_of(now: Gathered, annotators: Annotators) -> dict[str, Any]:
     """What was asked and decided.
 
     question; simulated: settings of annotators who are no people, null for people; tasks, how many of them were
     decided before anybody was asked (carried), undecided and adjudicated; answers by annotator, without those that
     settled a disagreement; by kind of subject how
-    many were asked and dropped, by reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked;
-    what `DecisionGenerator.measured` gives.
+    many were asked and dropped, by reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked.
     """
-    now, source = generator.gathered, generator.source
     answers = [answer for some in now.answers.values() for answer in some]
     asked = [one for one in now.tasks if not one.decision]
     question = now.tasks[0].question if now.tasks else ""
-    made, agreement = source.annotators, agreement_among(question, answers, now.gold)
+    agreement = agreement_among(question, answers, now.gold)
     return {
         "question": question,
-        "simulated": _settings(made) if isinstance(made, Simulated) else None,
+        "simulated": {"number": annotators.number, "error_rate": annotators.error_rate}
+        if isinstance(annotators, Simulated)
+        else None,
         "tasks": len(now.tasks),
         "carried": len(now.tasks) - len(asked),
         "undecided": len(now.tasks) - len(now.decisions),
         "adjudicated": sum(now.decisions[one.key].adjudicated for one in asked if one.key in now.decisions),
         "answers": dict(sorted(Counter(one.annotator for one in answers if not one.adjudicated).items())),
-        "kinds": _by_kind(generator, asked),
+        "kinds": _by_kind(asked, now.decisions),
         "agreement": {"pairs": [asdict(one) for one in agreement.pairs], "mean": agreement.mean},
         "gold": {name: asdict(one) for name, one in agreement.gold.items()},
         "left_out": dict(sorted((+now.left_out).items())),
-        **generator.measured(),
     }
 
 
@@ -54,17 +69,13 @@ def read_report(earlier: Earlier) -> dict[str, Any]:
     return found
 
 
-def _settings(made: Simulated) -> dict[str, Any]:
-    return {"number": made.number, "error_rate": made.error_rate}
-
-
-def _by_kind(generator: DecisionGenerator[Any], asked: Sequence[TaskCandidate]) -> dict[str, dict[str, int]]:
+def _by_kind(asked: Sequence[TaskCandidate], decisions: Mapping[str, Decision]) -> dict[str, dict[str, int]]:
     """By kind of subject: ``asked``, and how many were dropped for each reason."""
     found: dict[str, Counter[str]] = {}
     for one in asked:
         counts = found.setdefault(one.kind_name, Counter())
         counts["asked"] += 1
-        made = generator.gathered.decisions.get(one.key)
+        made = decisions.get(one.key)
         if made is None or made.reason:
             counts["undecided" if made is None else made.reason] += 1
     return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
-from twinset.generators.edited_pairs.vocabulary import SHIPPED, draw_edits, load_captions
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.generators.edited_pairs.vocabulary import SHIPPED, EditedCandidate, draw_edits, load_captions
+from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from twinset.manifests.locations import is_model_folder, model_name
 from twinset.models.diffusion.model_files import model_digest
@@ -27,22 +26,6 @@ LEVELS = 255  # of a colour channel
 #: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
 #: field from the first samples, and fail at a number where those were null.
 NO_SIMILARITY = -1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EditedCandidate(CaptionedCandidate):
-    """A drawn pair of captions (`generators.edited_pairs.vocabulary.DrawnEdit`).
-
-    change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
-    thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.
-    """
-
-    change: str
-    words0: str
-    words1: str
-    region0: str
-    region1: str
-    plain: int
 
 
 class EditedPairGenerator(Generator[StableDiffusion]):

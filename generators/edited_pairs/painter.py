@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from twinset.generators.edited_pairs.source import StableDiffusion
+from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError
 from twinset.generators.prompt_to_prompt.models import load_model
 from twinset.manifests.canonical import generator_for
@@ -22,7 +23,6 @@ from twinset.models.diffusion.models import be_quiet
 from twinset.shards.kinds.samples import Pixels
 
 if TYPE_CHECKING:
-    from twinset.generators.edited_pairs.generator import EditedCandidate
     from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,11 +12,8 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.locations import SMALL, SMALL_RELATIONS, is_model_folder, small_model_folder
 from twinset.manifests.source import Need, Reference
 from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
-
-if TYPE_CHECKING:
-    from twinset.generators.edited_pairs.generator import EditedPairGenerator
 
 EVERYWHERE = "region-everywhere"  # a flag
 
@@ -45,6 +42,7 @@ class StableDiffusion(DiffusionModel, Source):
     precision: Literal["auto", "float32", "float16"] = "auto"
     licence: str
 
+    generator = "twinset.generators.edited_pairs.generator:EditedPairGenerator"
     reference = Reference(
         "prompt-to-prompt",
         "https://arxiv.org/abs/2208.01626",
@@ -137,12 +135,6 @@ class StableDiffusion(DiffusionModel, Source):
         """As `Source.check_inputs`: the files of the model."""
         if "models" in needs:
             self.check_model(key)
-
-    def open(self, context: Context) -> EditedPairGenerator:
-        """As `Source.open`."""
-        from twinset.generators.edited_pairs.generator import EditedPairGenerator
-
-        return EditedPairGenerator(self, context)
 
 
 _STEPS = """\

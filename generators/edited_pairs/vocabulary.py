@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from twinset.generators.even_sampling import Balance
+from twinset.manifests.candidate import CaptionedCandidate
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import VOCABULARIES, small_model_folder
@@ -113,6 +114,22 @@ class DrawnEdit:
     words: tuple[str, str]
     region: tuple[str, str] | None
     plain: Literal[0, 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditedCandidate(CaptionedCandidate):
+    """A drawn pair of captions (`DrawnEdit`).
+
+    change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
+    thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.
+    """
+
+    change: str
+    words0: str
+    words1: str
+    region0: str
+    region1: str
+    plain: int
 
 
 def draw_edits(vocabulary: CaptionVocabulary, seed: int, subset: str) -> Iterator[DrawnEdit]:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 from twinset.generators.media_sources import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, Reference
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.galleries.generator import TemplateGenerator
 
 Task = Literal["focus", "change"]
 
@@ -26,18 +22,13 @@ class Templates(ImageFolderSource):
 
     task: Task
 
+    generator = "twinset.generators.galleries.generator:TemplateGenerator"
     makes = "template"
     paper = GENECIS
     #: By task: its name, the question that it asks, and how its templates are made.
     tasks: ClassVar[Mapping[Task, tuple[str, str, str]]]
     #: What no count tells of the templates of either task.
     limits: ClassVar[str]
-
-    def open(self, context: Context) -> TemplateGenerator:
-        """As `shards.contracts.Source.open`."""
-        from twinset.generators.galleries.generator import TemplateGenerator
-
-        return TemplateGenerator(cast("AttributeTemplates | ObjectTemplates", self), context)
 
     def introduction(self) -> str:
         """The task's name and question."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,13 +12,9 @@ from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, StageName
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.image_folder import ImageFolder
 from twinset.shards.media.media_folder import Media
-
-if TYPE_CHECKING:
-    from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
-
 
 CHOICE = "choice.json"
 SIMULATED = "simulated people"
@@ -50,6 +46,7 @@ class GeneratedPairs(Source):
     compared: bool = True
     licence: str
 
+    generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"
     makes = "pair"
     reference = SUGARCREPE
     paper = BIVLC
@@ -116,12 +113,6 @@ class GeneratedPairs(Source):
     def notes(self) -> str:
         """As `SourceSettings.notes`."""
         return _BOTH_GENERATED if self.photos is None else _ONE_GENERATED
-
-    def open(self, context: Context) -> GeneratedPairGenerator:
-        """As `Source.open`."""
-        from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
-
-        return GeneratedPairGenerator(self, context)
 
 
 _ONE_GENERATED = """\

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from twinset.generators.decisions.source import Decisions
 from twinset.manifests.source import Reference, SourceSettings, StageName
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.human_baseline.generator import HumanBaselineGenerator
 
 
 class HumanBaseline(Decisions):
@@ -25,6 +21,7 @@ class HumanBaseline(Decisions):
     pairs: StageName
     sample: int = Field(default=500, ge=1)
 
+    generator = "twinset.generators.human_baseline.generator:HumanBaselineGenerator"
     reference = Reference("pairs of an earlier stage")
     group = "pair"
     reads_subsets = True
@@ -34,9 +31,3 @@ class HumanBaseline(Decisions):
         if earlier.makes != "pair":
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
-
-    def open(self, context: Context) -> HumanBaselineGenerator:
-        """As `shards.contracts.Source.open`."""
-        from twinset.generators.human_baseline.generator import HumanBaselineGenerator
-
-        return HumanBaselineGenerator(self, context)

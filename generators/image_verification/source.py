@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,10 +14,6 @@ from twinset.models.engines import EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, check_installed
 from twinset.models.visual_questions.engine import REASONS
 from twinset.models.visual_questions.settings import Server, SmallWorld, Transformers
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.image_verification.generator import VerificationGenerator
 
 DSG = Reference(
     "Davidsonian Scene Graph",
@@ -49,6 +45,7 @@ class ImageVerification(EngineSource):
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = "the captions stay under the terms of their source"
 
+    generator = "twinset.generators.image_verification.generator:VerificationGenerator"
     makes = "table"
     reference = DSG
     paper = BIVLC
@@ -70,12 +67,6 @@ class ImageVerification(EngineSource):
         super().check_inputs(key, needs)
         if "models" in needs:
             check_installed(key, self.pipeline, *LIBRARIES, "inflect")
-
-    def open(self, context: Context) -> VerificationGenerator:
-        """As `Source.open`."""
-        from twinset.generators.image_verification.generator import VerificationGenerator
-
-        return VerificationGenerator(self, context)
 
 
 _NOTES = """\

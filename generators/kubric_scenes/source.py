@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -14,11 +14,8 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import PROCEDURAL, Location, procedural_assets_folder
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import check_installed
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
-
-if TYPE_CHECKING:
-    from twinset.generators.kubric_scenes.generator import KubricGenerator
 
 DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
 
@@ -53,6 +50,7 @@ class Kubric(Source):
     masks: bool = False
     licence: str = DRAWN_LICENCE
 
+    generator = "twinset.generators.kubric_scenes.generator:KubricGenerator"
     reference = Reference(
         "Kubric",
         "https://github.com/google-research/kubric",
@@ -145,12 +143,6 @@ class Kubric(Source):
     def check_device(self, key: str) -> None:
         """As `Source.check_device`: whether what renders is installed."""
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
-
-    def open(self, context: Context) -> KubricGenerator:
-        """As `Source.open`."""
-        from twinset.generators.kubric_scenes.generator import KubricGenerator
-
-        return KubricGenerator(self, context)
 
 
 _DIFFERS = {

@@ -15,7 +15,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.source import StageName
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import TableRows
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
@@ -41,16 +41,13 @@ class NegativePrompts(Source):
     suffix: str = SUFFIX
     licence: str = "the captions stay under the terms of their source"
 
+    generator = "twinset.generators.negative_captions.prompts:PromptGenerator"
     makes = "table"
     reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "formatted from"
     reasons: ClassVar[Mapping[str, str]] = {}
-
-    def open(self, context: Context) -> PromptGenerator:
-        """As `Source.open`."""
-        return PromptGenerator(self, context)
 
 
 class PromptGenerator(Generator[NegativePrompts]):

@@ -19,7 +19,7 @@ from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Need, Place, Reference
-from twinset.shards.contracts import Context, Generator, LeftOut, Source
+from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
 
 SUGARCREPE = Reference(
@@ -46,6 +46,7 @@ class ReplayedNegatives(Source):
     ]
     licence: str = "the captions stay under the terms of their source"
 
+    generator = "twinset.generators.negative_captions.replay:ReplayGenerator"
     makes = "table"
     reference = SUGARCREPE
     paper = BIVLC
@@ -61,10 +62,6 @@ class ReplayedNegatives(Source):
                 released_files(self.captions)
             except WrongUse as error:
                 raise WrongUse(f"{key}.captions: {error}") from error
-
-    def open(self, context: Context) -> ReplayGenerator:
-        """As `Source.open`."""
-        return ReplayGenerator(self, context)
 
 
 class ReplayGenerator(Generator[ReplayedNegatives]):

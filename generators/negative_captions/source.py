@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -15,11 +15,6 @@ from twinset.generators.scene_graphs.captions import CAPTION_REASONS
 from twinset.generators.scene_graphs.source import ParsedCaptions
 from twinset.models.engines import EngineSettings, EngineSource
 from twinset.models.language_models.settings import OpenAI, Transformers
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.negative_captions.generator import NegativeGenerator
-    from twinset.generators.negative_captions.written import WrittenGenerator
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
@@ -46,6 +41,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     engine: Annotated[Rules | OpenAI | Transformers, Field(discriminator="kind")] = Rules()
     graph_check: bool = False
 
+    generator = "twinset.generators.negative_captions.written:generator_of"
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
@@ -75,19 +71,3 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
         """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
         if isinstance(self.engine, Rules) or self.graph_check:
             super().check_parser(key)
-
-    def open(self, context: Context) -> NegativeGenerator | WrittenGenerator:
-        """As `Source.open`."""
-        if isinstance(self.engine, Rules):
-            from twinset.generators.negative_captions.generator import NegativeGenerator
-
-            return NegativeGenerator(self, context)
-        from twinset.generators.negative_captions.written import (
-            CheckedGenerator,
-            LocallyWrittenGenerator,
-            WrittenGenerator,
-        )
-
-        if self.graph_check:
-            return CheckedGenerator(self, context)
-        return (LocallyWrittenGenerator if self.engine.local else WrittenGenerator)(self, context)

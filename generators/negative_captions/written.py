@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, cast
 
+from twinset.generators.negative_captions.generator import NegativeGenerator
 from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
 from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
-from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.generators.negative_captions.source import NegativeCaptions, Rules
 from twinset.generators.scene_graphs.generator import CaptionGenerator, ParsedCaptionGenerator
 from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.manifests.candidate import Candidate
@@ -18,6 +19,15 @@ from twinset.models.language_models.model import LanguageModel, Request
 from twinset.models.language_models.settings import LanguageModelSettings
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
+
+
+def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerator | WrittenGenerator:
+    """The generator for the engine that the settings name."""
+    if isinstance(source.engine, Rules):
+        return NegativeGenerator(source, context)
+    if source.graph_check:
+        return CheckedGenerator(source, context)
+    return (LocallyWrittenGenerator if source.engine.local else WrittenGenerator)(source, context)
 
 
 class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -13,10 +13,6 @@ from twinset.manifests.source import Reference, StageName
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import ImageEngineSettings
 from twinset.models.image_engines import ENGINES, ImageEngine
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.negative_images.generator import NegativeImageGenerator
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
@@ -39,6 +35,7 @@ class NegativeImages(EngineSource):
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
 
+    generator = "twinset.generators.negative_images.generator:NegativeImageGenerator"
     makes = "text-pair"
     reference = Reference("negative captions")
     paper = BIVLC
@@ -81,12 +78,6 @@ class NegativeImages(EngineSource):
     def citations(self) -> str:
         """As `SourceSettings.citations`; also the engine's."""
         return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
-
-    def open(self, context: Context) -> NegativeImageGenerator:
-        """As `Source.open`."""
-        from twinset.generators.negative_images.generator import NegativeImageGenerator
-
-        return NegativeImageGenerator(self, context)
 
 
 _NOTES = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -15,10 +15,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline
-from twinset.shards.contracts import Context, Source
-
-if TYPE_CHECKING:
-    from twinset.generators.scene_graphs.generator import SceneGraphGenerator
+from twinset.shards.contracts import Source
 
 
 def listed(value: Any) -> Any:
@@ -70,6 +67,7 @@ class SceneGraphs(ParsedCaptions):
     kind: Literal["scene-graphs"]
     confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
 
+    generator = "twinset.generators.scene_graphs.generator:SceneGraphGenerator"
     paper = GENECIS
     verb = "parsed from"
     reasons: ClassVar[Mapping[str, str]] = {
@@ -90,9 +88,3 @@ class SceneGraphs(ParsedCaptions):
                     f"{key}.confirm: {self.confirm} is the pipeline that reads the relations; name another one, or "
                     "leave confirm out"
                 )
-
-    def open(self, context: Context) -> SceneGraphGenerator:
-        """As `Source.open`."""
-        from twinset.generators.scene_graphs.generator import SceneGraphGenerator
-
-        return SceneGraphGenerator(self, context)

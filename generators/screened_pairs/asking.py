@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.manifests.source import Reference, SourceSettings, StageName
-from twinset.shards.contracts import Context
-
-if TYPE_CHECKING:
-    from twinset.generators.screened_pairs.screening import PairScreeningGenerator
 
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
 
@@ -25,6 +21,7 @@ class PairScreening(Decisions):
     kind: Literal["pair-screening"]
     pairs: StageName
 
+    generator = "twinset.generators.screened_pairs.screening:PairScreeningGenerator"
     paper = EQBEN
     reference = Reference("pairs of an earlier stage")
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
@@ -34,9 +31,3 @@ class PairScreening(Decisions):
         if earlier.makes != "pair":
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
-
-    def open(self, context: Context) -> PairScreeningGenerator:
-        """As `shards.contracts.Source.open`."""
-        from twinset.generators.screened_pairs.screening import PairScreeningGenerator
-
-        return PairScreeningGenerator(self, context)

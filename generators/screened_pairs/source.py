@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from twinset.generators.decisions.questions.keep_pair import DROP, KeepPair
 from twinset.generators.screened_pairs.asking import SCREENED_OUT
 from twinset.manifests.markdown import table
 from twinset.manifests.source import Reference, SourceSettings, StageName
-from twinset.shards.contracts import Context, Source
-
-if TYPE_CHECKING:
-    from twinset.generators.screened_pairs.generator import ScreenedPairGenerator
+from twinset.shards.contracts import Source
 
 REPORT = "screening.json"
 
@@ -29,6 +26,7 @@ class ScreenedPairs(Source):
     decisions: StageName
     licence: str = "as each pair says"
 
+    generator = "twinset.generators.screened_pairs.generator:ScreenedPairGenerator"
     makes = "pair"
     reference = Reference("pairs of an earlier stage")
     verb = "kept from"
@@ -70,9 +68,3 @@ class ScreenedPairs(Source):
             for why, count in found["dropped"].items()
         ]
         return f"{text}\n{table(['dropped because', 'pairs', 'of those shown'], rows)}"
-
-    def open(self, context: Context) -> ScreenedPairGenerator:
-        """As `shards.contracts.Source.open`."""
-        from twinset.generators.screened_pairs.generator import ScreenedPairGenerator
-
-        return ScreenedPairGenerator(self, context)

@@ -6,22 +6,26 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, pairwise, zip_longest
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
+from twinset.generators.blind_attacks import SignCounts
 from twinset.generators.negative_captions.prompts import prompt_of
 from twinset.generators.negative_captions.scored import SCORED_COLUMNS, ScoredCaption, scores_of
-from twinset.generators.selection.report import reports_of
+from twinset.generators.selection.refinement import AXES, Bools
 from twinset.generators.selection.rules import Step, select
 from twinset.generators.selection.scored import Scored, load_scored
-from twinset.generators.selection.source import SelectedNegatives
+from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import sample_key
+from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.shards.contracts import EXAMPLES, Generator, LeftOut
 from twinset.shards.earlier import Earlier
 from twinset.shards.kinds.samples import TableRows
+
+BINS = 100  # of a histogram of gaps
+MOST_WORDS = 20  # gaps in words that are told apart in a histogram
 
 
 class SelectionGenerator(Generator[SelectedNegatives]):
@@ -37,7 +41,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         return self._scores.digest
 
     def reports(self) -> Mapping[str, bytes]:
-        """``funnel.json``, ``gaps.json`` and ``attacks.json`` (`generators.selection.report`)."""
+        """``funnel.json``, ``gaps.json`` and ``attacks.json``."""
         return reports_of(self.source, self._scored, self._steps)
 
     def plan(self) -> Iterator[ScoredCaption]:
@@ -87,3 +91,49 @@ class SelectionGenerator(Generator[SelectedNegatives]):
             if len(rows):
                 found[reason] = len(rows)
         return found
+
+
+def reports_of(source: SelectedNegatives, scored: Scored, steps: Sequence[Step]) -> dict[str, bytes]:
+    """The JSON files of a selection.
+
+    ``funnel.json``: rules; kinds, in order; steps: reason and what is kept by kind, all rows first.
+    ``gaps.json``: by score, edges of bins and counts of gaps (caption less negative) at three points: all, before
+    refinement, selected. ``attacks.json``: kinds, and at the same points pairs by attack, kind and the gap's sign
+    (`generators.blind_attacks.SignCounts`).
+    """
+    every = np.ones(len(scored), dtype=np.bool_)
+    before = next((step.kept for step in reversed(steps) if step.reason != "unbalanced"), every)
+    points = {EVERY: every, BEFORE: before, AFTER: steps[-1].kept}
+    funnel = [("", every), *((step.reason, step.kept) for step in steps)]
+    contents: dict[str, Any] = {
+        FUNNEL: {
+            "rules": source.rules,
+            "kinds": scored.kinds,
+            "steps": [{"reason": reason, "kept": scored.by_kind(kept)} for reason, kept in funnel],
+        },
+        GAPS: _gaps(scored, points),
+        ATTACKS: {"kinds": scored.kinds, **{name: _signs(scored, chosen) for name, chosen in points.items()}},
+    }
+    return {name: canonical_json(content) + b"\n" for name, content in contents.items()}
+
+
+def _gaps(scored: Scored, points: Mapping[str, Bools]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, axis in AXES.items():
+        gaps, reach = scored.gaps[name], axis.reach
+        if np.isnan(gaps).all():
+            continue
+        edges = np.linspace(-reach, reach, BINS + 1) if reach else np.arange(-MOST_WORDS - 0.5, MOST_WORDS + 1)
+        lowest, highest = (-reach, reach) if reach else (-MOST_WORDS, MOST_WORDS)
+        counts = {
+            point: np.histogram(np.clip(gaps[chosen & ~np.isnan(gaps)], lowest, highest), edges)[0].tolist()
+            for point, chosen in points.items()
+        }
+        found[name] = {"edges": [round(edge, 4) for edge in edges.tolist()], **counts}
+    return found
+
+
+def _signs(scored: Scored, chosen: Bools) -> dict[str, dict[str, list[int]]]:
+    counts = SignCounts()
+    counts.add({name: gaps[chosen] for name, gaps in scored.gaps.items()}, scored.kind[chosen], scored.kinds)
+    return counts.signs()

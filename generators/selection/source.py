@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from twinset.generators.blind_attacks import ALL, attack_table
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
-from twinset.manifests.panels import Panels
+from twinset.manifests.markdown import cell, table
+from twinset.manifests.panels import Panels, Steps
 from twinset.manifests.source import SourceSettings, StageName
-from twinset.shards.contracts import Context, Source
-
-if TYPE_CHECKING:
-    from twinset.generators.selection.generator import SelectionGenerator
+from twinset.shards.contracts import Source
 
 FUNNEL, GAPS, ATTACKS, PICTURE = "funnel.json", "gaps.json", "attacks.json", "gaps.png"
+#: Points at which gaps and attacks are measured.
+EVERY, BEFORE, AFTER = "all", "before refinement", "selected"
+_TITLES = {"vera": "VERA", "cola": "CoLA", "lm": "language model, nats a token", "words": "words"}
 Scorer = Literal["vera", "cola", "lm"]
 Axis = Literal["vera", "cola", "lm", "words"]
 
@@ -58,6 +60,7 @@ class SelectedNegatives(Source):
     suffix: str = SUFFIX
     licence: str = "the captions stay under the terms of their source"
 
+    generator = "twinset.generators.selection.generator:SelectionGenerator"
     makes = "table"
     reference = SUGARCREPE
     paper = BIVLC
@@ -117,18 +120,107 @@ class SelectedNegatives(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""
-        from twinset.generators.selection.report import how_selected
-
-        return how_selected(self, reports)
+        text = _rules(self)
+        if FUNNEL in reports:
+            text += _funnel(self, reports[FUNNEL])
+        if GAPS in reports:
+            text += f"\n![Gaps of scores before and after refinement](_meta/{PICTURE})\n"
+        if ATTACKS in reports:
+            attacks = reports[ATTACKS]
+            text += "\nHow often the true caption is guessed without the image (half of ties counted as right):\n"
+            for point, said in (
+                (EVERY, "All negative captions:"),
+                (BEFORE, "Before refinement:"),
+                (AFTER, "Selected:"),
+            ):
+                text += f"\n{said}\n\n{attack_table(attacks[point], attacks['kinds'])}"
+        return text
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        """As `SourceSettings.panels`: gaps before and after refinement."""
-        from twinset.generators.selection.report import gap_panels
+        """As `SourceSettings.panels`: histograms of each score's gaps before and after refinement."""
+        if GAPS not in reports:
+            return {}
+        return {
+            PICTURE: {
+                f"caption − negative: {_TITLES[name]}": Steps(
+                    one["edges"], {point: one[point] for point in (EVERY, BEFORE, AFTER)}
+                )
+                for name, one in reports[GAPS].items()
+            }
+        }
 
-        return {PICTURE: gap_panels(reports[GAPS])} if GAPS in reports else {}
 
-    def open(self, context: Context) -> SelectionGenerator:
-        """As `Source.open`."""
-        from twinset.generators.selection.generator import SelectionGenerator
+def _rules(source: SelectedNegatives) -> str:
+    steps = []
+    scores = " and ".join(_TITLES[name].split(",")[0] for name in source.quality)
+    similarity = (
+        f"similarity to the caption (CLIP's text encoder) below {source.similarity:g}"
+        if source.similarity is not None
+        else ""
+    )
+    share = f"the {source.quantile:g} quantile of the kind"
+    if similarity:
+        steps.append(f"{similarity[0].upper()}{similarity[1:]}.")
+    if source.rules == "published":
+        steps.append(f"{scores} of the negative caption: each at least {share}.")
+        steps.append("A full stop at the end, more than ten characters, and the first of equal prompts.")
+    else:
+        mean = "The mean of " if len(source.quality) > 1 else ""
+        steps.append(f"{mean}{scores} of the negative caption: at least {share}.")
+        steps.append("No repeated negative captions, no questions, and a final full stop or exclamation mark.")
+    if source.refine:
+        axes = ", ".join(_TITLES[name] for name in source.refine)
+        steps.append(
+            f"Adversarial refinement, all kinds together: of each cell of the gaps' grid ({axes}; {source.grid} bins a "
+            "side) and of the opposite cell equally many remain, sampled by seed and key."
+        )
+    text = f"Selected by the rules `{source.rules}`:\n\n"
+    text += "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1))
+    return text + _DIFFERENCES[source.rules] + _own(source)
 
-        return SelectionGenerator(self, context)
+
+def _own(source: SelectedNegatives) -> str:
+    """Where the settings are not those of the rules."""
+    usual = type(source).model_validate({"kind": source.kind, "scores": source.scores, "rules": source.rules})
+    names = ("quality", "quantile", "similarity", "refine", "grid")
+    changed = [name for name in names if getattr(source, name) != getattr(usual, name)]
+    if not changed:
+        return ""
+    listed = ", ".join(f"`{name}` ({_said(getattr(usual, name))})" for name in changed)
+    return f"\nNot as the rules have it by default: {listed}.\n"
+
+
+def _said(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else "none" if value is None else f"{value:g}"
+
+
+_DIFFERENCES = {
+    "published": """
+These are the steps of the authors' released code. Their paper (section 5.2) says differently "top 35 percentile,
+according to the combined score of both models", removes questions by name, and has neither a step of similarity nor a
+least length. Unlike the released code, the refinement is seeded, keeps the order, and takes gaps of exactly ±1.
+""",
+    "paper": """
+These are the steps of the paper (section 5.2). The authors' released code does something else: similarity
+below 0.999 first, each score at least its own 0.645 quantile rather than "the combined score of both models", a full
+stop at the very end, and more than ten characters.
+""",
+}
+
+
+def _funnel(source: SelectedNegatives, funnel: Mapping[str, Any]) -> str:
+    kinds, rows = funnel["kinds"], []
+    before: dict[str, int] = {}
+    for step in funnel["steps"]:
+        kept = {ALL: sum(step["kept"].values()), **step["kept"]}
+        loss = [f"−{before[kind] - kept[kind]:,}" if before else f"{kept[kind]:,}" for kind in (ALL, *kinds)]
+        rows.append((step["reason"] or "scored", *loss))
+        before = kept
+    rows.append(("selected", *(f"{before[kind]:,}" for kind in (ALL, *kinds))))
+    text = table(("", ALL, *(kind.replace("_", " ") for kind in kinds)), rows)
+    meanings = "".join(
+        f"* `{step['reason']}`: {cell(source.reasons[step['reason']])}\n"
+        for step in funnel["steps"]
+        if step["reason"] in source.reasons
+    )
+    return f"\nWhat each step takes away, by kind:\n\n{text}\n{meanings}"

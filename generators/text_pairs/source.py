@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,12 +12,9 @@ from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, StageName
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.image_folder import ImageFolder
 from twinset.shards.media.media_folder import Media
-
-if TYPE_CHECKING:
-    from twinset.generators.text_pairs.generator import TextPairGenerator
 
 
 class TextPairs(Source):
@@ -35,6 +32,7 @@ class TextPairs(Source):
     train: float | None = Field(default=None, gt=0, lt=1)
     licence: str
 
+    generator = "twinset.generators.text_pairs.generator:TextPairGenerator"
     makes = "text-pair"
     reference = SUGARCREPE
     paper = BIVLC
@@ -65,9 +63,3 @@ class TextPairs(Source):
     def media_files(self) -> Media | None:
         """As `Source.media_files`."""
         return ImageFolder(self.images) if self.images is not None else None
-
-    def open(self, context: Context) -> TextPairGenerator:
-        """As `Source.open`."""
-        from twinset.generators.text_pairs.generator import TextPairGenerator
-
-        return TextPairGenerator(self, context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,12 +13,9 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.markdown import plain, short, table
 from twinset.manifests.source import Need, Place, Reference, StageName
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.image_folder import ImageFolder
 from twinset.shards.media.media_folder import Media
-
-if TYPE_CHECKING:
-    from twinset.generators.triplets.generator import TripletGenerator
 
 MINING = "mining.json"
 OVERWRITTEN, FREQUENT = 5, 8  # words that the card names
@@ -52,6 +49,7 @@ class Triplets(Source):
     distractors: bool = False
     licence: str
 
+    generator = "twinset.generators.triplets.generator:TripletGenerator"
     makes = "triplet"
     reference = Reference(
         "captions",  # of any data set: the licence says which
@@ -117,12 +115,6 @@ class Triplets(Source):
                 with_plurals({})
             except WrongUse as error:
                 raise WrongUse(f"{key}.concreteness: {error}") from error
-
-    def open(self, context: Context) -> TripletGenerator:
-        """As `Source.open`."""
-        from twinset.generators.triplets.generator import TripletGenerator
-
-        return TripletGenerator(self, context)
 
 
 _NOTES = """\

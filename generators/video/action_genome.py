@@ -13,17 +13,17 @@ from pydantic import Field
 
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
 from twinset.generators.video import safe_pickle
+from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     Addressing,
     FramePairCandidate,
-    FramePairGenerator,
     FramePairSource,
 )
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
@@ -49,6 +49,7 @@ class ActionGenome(FramePairSource):
     grammar: bool = False
     licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
 
+    generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reference = Reference(
         "Action Genome",
         "https://www.actiongenome.org",
@@ -76,10 +77,6 @@ class ActionGenome(FramePairSource):
         """As `manifests.source.SourceSettings.how_made`."""
         said = f"{'each' if self.exclusive else 'at least one'} is not true of the other frame"
         return _STEPS.format(skip=self.skip, verb="is or are" if self.grammar else "is", said=said)
-
-    def open(self, context: Context) -> ActionGenomeGenerator:
-        """As `shards.contracts.Source.open`."""
-        return ActionGenomeGenerator(self, context)
 
 
 _STEPS = """\

@@ -11,18 +11,18 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     NEAREST,
     WORDING,
     FramePairCandidate,
-    FramePairGenerator,
     FramePairSource,
 )
 from twinset.generators.video.sentences import as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
@@ -42,6 +42,7 @@ class Gebc(FramePairSource):
     after: float = Field(default=0.5, ge=0, le=1)
     licence: str = "Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
 
+    generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference(
         "Kinetics-GEB+ (GEBC)",
         "https://github.com/showlab/geb-plus",
@@ -66,10 +67,6 @@ class Gebc(FramePairSource):
         """As `manifests.source.SourceSettings.how_made`."""
         gap = "the next one" if self.skip == 1 else f"the one {self.skip} later" if self.skip else "the same one"
         return _STEPS.format(gap=gap, before=self.before, after=self.after, wording=WORDING, nearest=NEAREST)
-
-    def open(self, context: Context) -> GebcGenerator:
-        """As `shards.contracts.Source.open`."""
-        return GebcGenerator(self, context)
 
 
 _STEPS = """\

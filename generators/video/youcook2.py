@@ -8,18 +8,18 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import (
     FRAME_REASONS,
     NEAREST,
     WORDING,
     FramePairCandidate,
-    FramePairGenerator,
     FramePairSource,
 )
 from twinset.generators.video.sentences import as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 
 
 class YouCook2(FramePairSource):
@@ -28,6 +28,7 @@ class YouCook2(FramePairSource):
     kind: Literal["youcook2"]
     licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
 
+    generator = "twinset.generators.video.youcook2:YouCook2Generator"
     reference = Reference(
         "YouCook2",
         "http://youcook2.eecs.umich.edu",
@@ -50,10 +51,6 @@ class YouCook2(FramePairSource):
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `manifests.source.SourceSettings.how_made`."""
         return _STEPS.format(wording=WORDING, nearest=NEAREST)
-
-    def open(self, context: Context) -> YouCook2Generator:
-        """As `shards.contracts.Source.open`."""
-        return YouCook2Generator(self, context)
 
 
 _STEPS = """\

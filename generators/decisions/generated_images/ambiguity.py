@@ -26,7 +26,7 @@ from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, StageName
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 from twinset.shards.media.image_folder import ImageFolder
 
 GENERATED = 1  # number of the generated image in a task
@@ -45,16 +45,13 @@ class ImageAmbiguity(ImageDecisions):
     choices: StageName | None = None
     asked: StageName | None = None
 
+    generator = "twinset.generators.decisions.generated_images.ambiguity:AmbiguityGenerator"
     reasons: ClassVar[Mapping[str, str]] = {
         **ImageDecisions.reasons,
         "ambiguous": "the generated image fits the original caption too, or better than the photo",
         "not-chosen": "negative captions of which no image was chosen",
         "no-photo": "negative captions that name no photo",
     }
-
-    def open(self, context: Context) -> AmbiguityGenerator:
-        """As `Source.open`."""
-        return AmbiguityGenerator(self, context)
 
 
 class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):

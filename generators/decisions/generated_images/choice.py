@@ -27,7 +27,7 @@ from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import StageName
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import LeftOut
 
 MOST_IMAGES = 9  # one key each
 
@@ -45,6 +45,7 @@ class ImageChoice(ImageDecisions):
     audit: float = Field(default=0.05, ge=0, le=1)
     after: StageName | None = None
 
+    generator = "twinset.generators.decisions.generated_images.choice:ChoiceGenerator"
     reasons: ClassVar[Mapping[str, str]] = {
         **ImageDecisions.reasons,
         "none-fits": "no image shows what the negative caption says",
@@ -57,10 +58,6 @@ class ImageChoice(ImageDecisions):
         if self.least is not None and self.verified is None:
             raise ValueError("least needs the scores of a stage; name it with verified")
         return self
-
-    def open(self, context: Context) -> ChoiceGenerator:
-        """As `Source.open`."""
-        return ChoiceGenerator(self, context)
 
 
 class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):

@@ -16,7 +16,8 @@ import torch
 
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
 from twinset.generators.edited_pairs import painter
-from twinset.generators.edited_pairs.generator import EditedCandidate, EditedPairGenerator
+from twinset.generators.edited_pairs.generator import EditedPairGenerator
+from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt import local_blend
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, WrongUse
