@@ -69,6 +69,15 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 
 
+def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
+    class Unnamed(Source):
+        kind: Literal["unnamed"] = "unnamed"
+        licence: str = "CC0-1.0"
+
+    with pytest.raises(WrongUse, match=r"source 'unnamed': its class names no generator; set generator"):
+        Unnamed().open(Context("s"))
+
+
 def test_words_of_the_demo_are_markdown(graphs: Callable[[str], Earlier]) -> None:
     for stage in Recipe.model_validate(DEMO).all.values():
         for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
