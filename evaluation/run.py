@@ -23,7 +23,7 @@ from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, NotApplicable, PairScorer, Running, Scorer
+from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
 from twinset.shards.storage.whole_file import write_text
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
@@ -175,7 +175,7 @@ def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similariti
     store = FeatureStore(cache, digest([encoder.digest(), running.runtime()]))
     if isinstance(encoder, DualEncoder):
         return ByFeatures(encoder, store, running.batch, composer)
-    if isinstance(encoder, PairScorer):
+    if isinstance(encoder, Matcher):
         return ByPairs(encoder, store, running.batch)
     if isinstance(encoder, Chooser):
         return ByChoices(encoder, store, running.batch)

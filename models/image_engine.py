@@ -47,7 +47,7 @@ class Drawn:
     sources: tuple[Source, ...] = ()
 
 
-class TextToImage(Component):
+class ImageGenerator(Component):
     """An engine at work. version, isolation, libraries, micro_batch, threads, device, weights: as every `Component`.
 
     An image depends on its request and on the engine's settings, not on what was drawn before it.
@@ -92,5 +92,5 @@ class ImageEngineSettings(EngineSettings, ABC):
         return ""
 
     @abstractmethod
-    def open(self) -> TextToImage:
+    def open(self) -> ImageGenerator:
         """The engine. Import heavy libraries there, not where the settings stand."""

@@ -19,13 +19,13 @@ from twinset.evaluation.features.similarities import (
     own_texts,
 )
 from twinset.evaluation.features.store import FeatureStore, pair_name, text_name
-from twinset.models.encoders.contract import Floats, NotApplicable, PairScorer
+from twinset.models.encoders.contract import Floats, Matcher, NotApplicable
 
 
 class ByPairs(Similarities):
     """Scores of a model that reads an image together with a text; each pair is scored once."""
 
-    def __init__(self, scorer: PairScorer, store: FeatureStore, batch: int) -> None:
+    def __init__(self, scorer: Matcher, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer = scorer
         self._window: dict[bytes, Floats] = {}

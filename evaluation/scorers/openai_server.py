@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Chooser, Floats, PairScorer, Running
+from twinset.models.encoders.contract import Chooser, Floats, Matcher, Running
 from twinset.models.language_models.image_chat import EncodedImage, ImageChat
 from twinset.models.language_models.model import REFUSED
 from twinset.models.visual_questions.engine import Inquiry, Unanswered
@@ -76,7 +76,7 @@ class ServerChooser(Chooser):
         return chosen
 
 
-class ServerYesNo(PairScorer):
+class ServerYesNo(Matcher):
     """Asked whether an image shows a text. The score is P(yes) / (P(yes) + P(no)) of the first token.
 
     Where a server gives no log-probabilities it is 1 or 0 by the word. `UNDECIDED` where there is neither.
@@ -96,7 +96,7 @@ class ServerYesNo(PairScorer):
         return digest(["openai-yes-no", self.settings.model, self.settings.max_tokens, *self.form])
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `PairScorer.score`."""
+        """As `Matcher.score`."""
         inquiries = [
             Inquiry(text, image.content, image.media_type, (self.form[0].format(text.strip()),))
             for image, text in zip(_encoded(images), texts, strict=True)

@@ -22,7 +22,7 @@ from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.models.engines import EngineGenerator
 from twinset.models.spacy_pipelines import Pipeline, find_pipeline
-from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswering
+from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswerer
 from twinset.shards.contracts import Context, LeftOut
 from twinset.shards.earlier import Earlier
 from twinset.shards.kinds.kind import Stored
@@ -50,7 +50,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
     """One row an image; those of a caption are a group, as in the earlier stage."""
 
     version = 1
-    engine: VisualQuestionAnswering
+    engine: VisualQuestionAnswerer
     isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
     candidate = VerificationCandidate
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")

@@ -12,7 +12,7 @@ from twinset.generators.negative_images.source import NEGATIVE, NegativeImages
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, identity_of, sample_key
 from twinset.models.engines import EngineGenerator
-from twinset.models.image_engine import Drawn, Request, TextToImage
+from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.shards.contracts import Context, LeftOut
 from twinset.shards.kinds.samples import Frame, Json, Rejected, Source
 from twinset.shards.kinds.text_pair import TextPair
@@ -44,7 +44,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     """One image a candidate; those of a negative caption are a group, so that its prompt is read once."""
 
     version = 1
-    engine: TextToImage
+    engine: ImageGenerator
     candidate = ImageCandidate
 
     def __init__(self, source: NegativeImages, context: Context) -> None:
@@ -80,7 +80,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
                         )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
-        """A text pair each, or why nothing was drawn; raises what `TextToImage.draw` raises."""
+        """A text pair each, or why nothing was drawn; raises what `ImageGenerator.draw` raises."""
         planned = cast(Sequence[ImageCandidate], candidates)
         refused = {
             one.key: Rejected(one.key, refusal.reason, refusal.detail)

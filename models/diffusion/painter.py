@@ -13,7 +13,7 @@ import numpy as np
 from twinset.manifests.locations import SMALL_RELATIONS, is_model_folder, model_name
 from twinset.models.diffusion.model_files import model_digest
 from twinset.models.diffusion.settings import DiffusionImages
-from twinset.models.image_engine import Drawn, Rejection, Request, TextToImage
+from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
 from twinset.shards.kinds.samples import Json, Pixels, Rejected, Source
 from twinset_demo.small_diffusion.relations import read_arrangement
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class DiffusionPainter(TextToImage):
+class DiffusionPainter(ImageGenerator):
     """Images in micro-batches. While one is decoded, resized and encoded, the next is denoised in a thread.
 
     Noise comes from a request's seed, on the CPU, so that machines begin alike. The last bits of an image depend on how
@@ -54,7 +54,7 @@ class DiffusionPainter(TextToImage):
         return self.settings.device_name("source.engine.device")
 
     def refuses(self, caption: str) -> Rejection | None:
-        """As `TextToImage.refuses`: the model of two things would draw two things for any other caption too."""
+        """As `ImageGenerator.refuses`: the model of two things would draw two things for any other caption too."""
         if self.settings.model == SMALL_RELATIONS:
             try:
                 read_arrangement(caption)
@@ -63,7 +63,7 @@ class DiffusionPainter(TextToImage):
         return None
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
-        """As `TextToImage.draw`; rejected are prompts that are too long, and what is plainly broken.
+        """As `ImageGenerator.draw`; rejected are prompts that are too long, and what is plainly broken.
 
         Raises:
             OutOfMemory: a pass does not fit.

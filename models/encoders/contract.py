@@ -116,7 +116,7 @@ class DualEncoder(Scorer, Protocol):
 
 
 @runtime_checkable
-class PairScorer(Scorer, Protocol):
+class Matcher(Scorer, Protocol):
     """An image and a text are read together: fusion models with an image–text matching head, VQAScore."""
 
     @abstractmethod

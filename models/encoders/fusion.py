@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinset.models.encoders.contract import Floats, PairScorer, Running
+from twinset.models.encoders.contract import Floats, Matcher, Running
 from twinset.models.encoders.transformers_encoders import TransformersModel
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 LENGTHS = (32, 64, 128, 256, 512)  # tokens that texts are filled up to
 
 
-class FusionScorer(TransformersModel, PairScorer):
+class FusionScorer(TransformersModel, Matcher):
     """Pairs in passes of one shape, by the length of their texts."""
 
     threshold: float | None = 0.0  # log-odds of a match at probability 1/2
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `PairScorer.score`."""
+        """As `Matcher.score`."""
         import torch
 
         scores = np.empty(len(texts), np.float32)
@@ -138,7 +138,7 @@ class Vilt(FusionScorer):
         return int(self.model.config.max_position_embeddings)
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `PairScorer.score`."""
+        """As `Matcher.score`."""
         one_by_one = super().score
         return np.concatenate([one_by_one([image], [text]) for image, text in zip(images, texts, strict=True)])
 

@@ -42,7 +42,7 @@ class Unanswered:
 Answers = list[float] | Unanswered
 
 
-class VisualQuestionAnswering(Engine, Protocol):
+class VisualQuestionAnswerer(Engine, Protocol):
     """A model at work that answers yes/no questions about images. micro_batch: questions; for servers, images."""
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:

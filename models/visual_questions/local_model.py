@@ -28,7 +28,7 @@ PATCHES = 0  # seed of the order in which ViLT reads the patches of an image: it
 
 
 class LocalModel:
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswering`) in this process."""
+    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) in this process."""
 
     def __init__(self, settings: Transformers) -> None:
         self.settings = settings
@@ -43,13 +43,13 @@ class LocalModel:
         return {"answers": find_model(self.settings.model).digest()}
 
     def with_micro_batch(self, micro_batch: int) -> LocalModel:
-        """As `VisualQuestionAnswering.with_micro_batch`."""
+        """As `VisualQuestionAnswerer.with_micro_batch`."""
         other = copy.copy(self)
         other.micro_batch = micro_batch
         return other
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswering.answers`."""
+        """As `VisualQuestionAnswerer.answers`."""
         from twinset.models.device import inference, within_memory
 
         network = self._network

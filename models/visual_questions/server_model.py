@@ -22,7 +22,7 @@ HANDED_OVER = 64  # images at a time
 
 
 class VisionServer:
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswering`) on a server.
+    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) on a server.
 
     Args:
         instruction: how to answer; added to every question.
@@ -46,7 +46,7 @@ class VisionServer:
         raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswering.answers`."""
+        """As `VisualQuestionAnswerer.answers`."""
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
         model = _Chat(self.settings, images)
         requests = [

@@ -14,7 +14,7 @@ from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import OpenAI
 
 if TYPE_CHECKING:
-    from twinset.models.visual_questions.engine import VisualQuestionAnswering
+    from twinset.models.visual_questions.engine import VisualQuestionAnswerer
 
 
 class Transformers(OnDevice, EngineSettings):
@@ -44,7 +44,7 @@ class Transformers(OnDevice, EngineSettings):
         if "media" in needs:
             check_installed(key, ("torch", "transformers"), self.extra)
 
-    def open(self) -> VisualQuestionAnswering:
+    def open(self) -> VisualQuestionAnswerer:
         """The engine."""
         from twinset.models.visual_questions.local_model import LocalModel
 
@@ -56,7 +56,7 @@ class SmallWorld(EngineSettings):
 
     kind: Literal["small-world"]
 
-    def open(self) -> VisualQuestionAnswering:
+    def open(self) -> VisualQuestionAnswerer:
         """The engine."""
         from twinset_demo.small_world.engine import SmallWorldChecker
 
@@ -78,7 +78,7 @@ class Server(OpenAI):
 
     execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
 
-    def open(self) -> VisualQuestionAnswering:  # type: ignore[override]
+    def open(self) -> VisualQuestionAnswerer:  # type: ignore[override]
         """The engine."""
         from twinset.models.visual_questions.server_model import VisionServer
 

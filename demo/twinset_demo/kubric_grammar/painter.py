@@ -11,7 +11,7 @@ from twinset.generators.kubric_scenes.scene.parts import Picture, View
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
 from twinset.manifests.canonical import generator_for
-from twinset.models.image_engine import Drawn, Rejection, Request, TextToImage
+from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
 from twinset.shards.kinds.samples import Json, Rejected
 from twinset_demo.kubric_grammar.grammar import NotDrawable, Scene, read
 from twinset_demo.kubric_grammar.placement import STREAM, Placed, place
@@ -22,7 +22,7 @@ from twinset_demo.kubric_grammar.workshop import Workshop
 FORESEEN = 128  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
 
 
-class KubricPainter(TextToImage):
+class KubricPainter(ImageGenerator):
     """Renders of captions; one scene a seed and a try."""
 
     version = 2
@@ -38,7 +38,7 @@ class KubricPainter(TextToImage):
         return "cpu" if self.settings.device == "cpu" else gpu_name()
 
     def refuses(self, caption: str) -> Rejection | None:
-        """As `TextToImage.refuses`: what the grammar cannot read, and what its objects cannot show."""
+        """As `ImageGenerator.refuses`: what the grammar cannot read, and what its objects cannot show."""
         try:
             read(caption)
         except NotDrawable as error:
@@ -46,7 +46,7 @@ class KubricPainter(TextToImage):
         return None
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
-        """As `TextToImage.draw`. Reasons are the settings' `reasons`; of several tries, that of the last one."""
+        """As `ImageGenerator.draw`. Reasons are the settings' `reasons`; of several tries, that of the last one."""
         for request in requests:
             try:
                 scene = read(request.caption)

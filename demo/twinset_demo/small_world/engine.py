@@ -33,7 +33,7 @@ def _words() -> dict[str, tuple[str, str]]:
 
 
 class SmallWorldChecker:
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswering`) for 64 × 64 pictures.
+    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) for 64 × 64 pictures.
 
     A question is answered yes where all that its words name is seen, as in "Is the star on the left?". Where one of an
     image's questions names two things, as in "Is the star above the box?", all are about pictures of two things:
@@ -43,7 +43,7 @@ class SmallWorldChecker:
     micro_batch, threads = 1, 1
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswering.answers`: 1 or 0. Raises `WrongUse` for an image of another size."""
+        """As `VisualQuestionAnswerer.answers`: 1 or 0. Raises `WrongUse` for an image of another size."""
         return [self._answered(one) for one in inquiries]
 
     def device(self) -> None:

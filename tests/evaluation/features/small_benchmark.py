@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
-from twinset.models.encoders.contract import DualEncoder, Floats, PairScorer
+from twinset.models.encoders.contract import DualEncoder, Floats, Matcher
 
 
 def drawn(number: int, size: int = 40) -> bytes:
@@ -97,7 +97,7 @@ class PlainEncoder(DualEncoder):
         return np.array(rows, np.float32) + np.array([[len(text), 1, 2, 3, 4, 5] for text in texts], np.float32)
 
 
-class PlainPairs(PairScorer):
+class PlainPairs(Matcher):
     """The size of a text against the brightness of an image."""
 
     name = "pairs"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.contract import Composer, DualEncoder, PairScorer, Running
+from twinset.models.encoders.contract import Composer, DualEncoder, Matcher, Running
 
 TEXTS = ["a cat on the mat.", "the red dog", "a blue cat " * 20]
 FAST = Running(batch=4, threads=1)
@@ -11,5 +11,5 @@ FAST = Running(batch=4, threads=1)
 
 def encoder(text: str) -> DualEncoder:
     found = open_model(text, FAST)
-    assert isinstance(found, DualEncoder) and not isinstance(found, PairScorer | Composer)
+    assert isinstance(found, DualEncoder) and not isinstance(found, Matcher | Composer)
     return found

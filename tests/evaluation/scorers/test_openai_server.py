@@ -37,7 +37,7 @@ from twinset.evaluation.scorers.openai_server import (
     open_yes_no,
 )
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Chooser, PairScorer, Running
+from twinset.models.encoders.contract import Chooser, Matcher, Running
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 RED, BLUE = (Image.new("RGB", (8, 6), colour) for colour in ("red", "blue"))
@@ -190,7 +190,7 @@ def test_pairs_are_scored_by_the_probability_of_yes(
     with serving(reply) as server:
         environment(server.url)
         scorer = yes_no(kind)
-        assert isinstance(scorer, PairScorer)
+        assert isinstance(scorer, Matcher)
         found = scorer.score([RED, RED, BLUE, RED], [*CAPTIONS, CAPTIONS[1], CAPTIONS[0]])
         assert found.dtype == np.float32 and found.tolist() == pytest.approx([0.75, 0.1, 0.75, 0.75])
         assert len(server.bodies) == 3

@@ -14,7 +14,7 @@ import torch
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.models.encoders.contract import DualEncoder, PairScorer
+from twinset.models.encoders.contract import DualEncoder, Matcher
 
 LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "plain": lambda weights: weights,
@@ -190,7 +190,7 @@ def reference(kind: str, folder: Path, image: Any, text: str) -> float:
 @pytest.mark.parametrize("kind", ["blip-itm", "vilt", "flava"])
 def test_fusion_models_give_the_log_odds_of_their_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
     found = open_model(f"{kind}:{saved[kind]}", FAST)
-    assert isinstance(found, PairScorer) and not isinstance(found, DualEncoder)
+    assert isinstance(found, Matcher) and not isinstance(found, DualEncoder)
     shown = images(3)
     scores = found.score(shown, TEXTS)
     assert scores.dtype == np.float32
