@@ -1,4 +1,5 @@
 # make demo: build the miniature into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
+# make reference: write docs/reference again, from the settings and docstrings of the code
 VENV := .venv
 PYTHON ?= python3.11
 PYTEST ?=
@@ -6,7 +7,7 @@ PYTEST ?=
 # compiles again what it imports, for about half of the time that importing takes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test test-slow lint bench lock system browser
+.PHONY: env demo test test-slow lint bench reference lock system browser
 
 env: $(VENV)/installed
 
@@ -29,6 +30,9 @@ lint: env
 
 bench: env
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(VENV)/bin/python $$bench || exit 1; done
+
+reference: env
+	$(VENV)/bin/python -m studies.reference
 
 system:
 	bash docker/system_libraries.sh $(PYTHON)

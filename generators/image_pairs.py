@@ -14,7 +14,10 @@ from twinset.shards.contracts import LeftOut
 
 
 class Fields(Settings):
-    """What the fields of a record are called: its id, both images and their captions."""
+    """What the fields of a record are called.
+
+    id: of its id. image0, image1: of the two images. caption0, caption1: of their captions.
+    """
 
     id: str = "id"
     image0: str = "image0"

@@ -42,9 +42,10 @@ class Decisions(Source):
 
     answers: the SQLite file that the review page writes, or a Parquet file exported from one; by default
     ``OUT/_review/answers.sqlite``. overlap: share of tasks (0-1) that ``overlap_answers`` people answer each; one does
-    the others. enough: share of decisions that must be there before the build goes on; tasks without one are then
-    rejected. gold: a CSV file with columns ``key`` and ``answer``, of tasks whose right answer is known; how often
-    annotators give it is reported. annotators: people, or simulated ones.
+    the others. overlap_answers: how many people answer a task of that share. enough: share of decisions that must be
+    there before the build goes on; tasks without one are then rejected. gold: a CSV file with columns ``key`` and
+    ``answer``, of tasks whose right answer is known; how often annotators give it is reported. annotators: people, or
+    simulated ones. licence: of the captions.
     """
 
     answers: Annotated[Location, Place("cache", "annotations")] | None = None

@@ -23,10 +23,12 @@ DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
 class Kubric(Source):
     """Rendered scenes of objects that a vocabulary names.
 
+    aspect: what the two captions differ in.
     assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
     Google Scanned Objects; decides which objects of the vocabulary can be planned.
     backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; the look's ground and light when absent.
     resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
+    denoise: whether Blender's denoiser, a network, cleans the picture.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large object is than a small one. attempts: sub-seeds tried before a pair is rejected.

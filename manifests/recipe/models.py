@@ -21,7 +21,10 @@ SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+
 
 
 class Encoding(Settings):
-    """How images are stored. quality: JPEG or WebP quality; ignored by PNG."""
+    """How images are stored.
+
+    format: of the files. quality: JPEG or WebP quality; ignored by PNG.
+    """
 
     format: Literal["jpg", "png", "webp"] = "jpg"
     quality: int = Field(default=95, ge=1, le=100)
@@ -34,6 +37,8 @@ FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
 class Subset(Settings):
     """One stage of a build; a subset when it is published.
 
+    source: settings of where candidates and samples come from. filters: settings of what is kept, in order.
+    encoding: how images are stored. split: the folder of its tars, and the split that readers load.
     count: how many candidates are planned: the first so many of a source that could plan more, all when absent. An
     unbounded source needs one.
     shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
@@ -76,8 +81,11 @@ class Subset(Settings):
 class Recipe(Settings):
     """A whole build.
 
+    name: of the recipe; cards and Prefect's flows show it. description: in words.
+    seed: that all random choices are made from.
     stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
     max_missing: share of candidates (0-1) whose media may be missing before the build fails.
+    allow_mixed_runtimes: whether shards that a network made on different types of machine may be in one stage.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")

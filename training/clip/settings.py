@@ -40,6 +40,7 @@ class RunSettings(BaseModel):
         transform: ``training``: random resized crops; ``evaluation``: as the model is evaluated.
         validate_every: steps between validations; 0: at the end of each epoch.
         workers: processes that read images; 0: this one. They change no byte.
+        device: ``gpu`` is the first CUDA device, or that of each process of torchrun.
         threads: torch's; 0: one a core. checkpoint_every: steps; 0: five minutes. It changes no byte.
         allow_mixed_runtimes: resume on another type of machine, where networks round differently.
     """
@@ -120,7 +121,7 @@ class ClipSettings(EncoderSettings):
             none is given.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
-        lr: peak learning rate; linear warm-up over ``warmup`` steps, then half a cosine to 0.
+        lr: peak learning rate. warmup: steps of linear warm-up to it; then half a cosine to 0.
         betas, eps, weight_decay: of AdamW; no decay on norms, biases and the logit scale.
         transform: BiVLC's code trains with ``evaluation``.
         best_by: ``accuracy``: in-batch, as BiVLC's code; ``group``: EqBen's group score, for validation data of twins.

@@ -27,7 +27,7 @@ class FusionSettings(RunSettings):
             (METER).
         regulariser: EqSim in the paper's form or as released. regulariser_weight: β. margin: α.
         batch, accumulate: parts of 8 examples, where no number of parts is given. The loss is the mean of the parts'.
-        lr: peak learning rate; linear warm-up over a share ``warmup`` of the steps, then linear to 0.
+        lr: peak learning rate. warmup: share of the steps of linear warm-up to it; then linear to 0.
         lr_times: factor of the rate of heads and cross-modal layers.
         validation: twins, by whose group score the best weights are chosen; without any, the last are the best.
     """

@@ -1,0 +1,1 @@
+"""Writes docs/reference from the settings, registries and docstrings of the code: ``make reference``."""

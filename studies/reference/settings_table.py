@@ -1,0 +1,163 @@
+"""Tables of settings: name, what may be written, default, and what the docstring of their class says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from studies.reference.explained import explanations
+from twinset.manifests.source import Place, Reads
+
+Rows = Sequence[Sequence[str]]
+
+_PLACES = {
+    "file": "file",
+    "folder": "folder",
+    "any": "file or folder",
+    "model": "model: folder or name",
+    "cache": "path",
+    "server": "URL",
+}
+_PLAIN = {str: "text", int: "integer", float: "number", bool: "`true` or `false`", Path: "path", Any: "any value"}
+_NO_BOUND = 10**12  # numbers from here on are technical limits
+_BOUNDS = (
+    (annotated_types.Ge, "ge", "≥"),
+    (annotated_types.Gt, "gt", ">"),
+    (annotated_types.Le, "le", "≤"),
+    (annotated_types.Lt, "lt", "<"),
+)
+
+
+def settings_table(settings: type[BaseModel]) -> str:
+    """The table of all settings of a class but its kind; a sentence where it has none."""
+    said = explanations(settings, settings.model_fields)
+    rows = [
+        (f"`{name}`", _type(field), _default(field), said.get(name, ""))
+        for name, field in settings.model_fields.items()
+        if name != "kind"
+    ]
+    return table(("setting", "type", "default", "meaning"), rows) if rows else "No settings."
+
+
+def unexplained(settings: type[BaseModel]) -> list[str]:
+    """Settings that no docstring explains."""
+    said = explanations(settings, settings.model_fields)
+    return [name for name in settings.model_fields if name != "kind" and not said.get(name)]
+
+
+def nested(settings: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Settings that are written within settings: the name of each, and every class that may stand there."""
+    for name, field in settings.model_fields.items():
+        for one in _within(field.annotation):
+            if isinstance(one, type) and issubclass(one, BaseModel):
+                yield name, one
+
+
+def kind_of(settings: type[BaseModel]) -> str:
+    """The name that settings are chosen by, of those that have a kind."""
+    field = settings.model_fields.get("kind")
+    return str(get_args(field.annotation)[0]) if field is not None and get_args(field.annotation) else ""
+
+
+def table(head: Sequence[str], rows: Rows) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def _type(field: FieldInfo) -> str:
+    marks = [*field.metadata, *(m for one in _within(field.annotation) for m in getattr(one, "__metadata__", ()))]
+    optional = " or `null`" if type(None) in get_args(field.annotation) else ""
+    place = next((mark for mark in marks if isinstance(mark, Place)), None)
+    named = "stage" if any(isinstance(mark, Reads) for mark in marks) else _PLACES[place.what] if place else ""
+    if named:
+        several = get_origin(_bare(field.annotation)) is tuple
+        return (f"list: {named}" if several else named) + optional
+    return _written(field.annotation) + optional + _bounds(marks)
+
+
+def _written(annotation: Any) -> str:
+    annotation = _bare(annotation)
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{one}`" for one in inner)
+    if origin in (Union, UnionType):
+        kinds = [one for one in map(_bare, inner) if isinstance(one, type) and issubclass(one, BaseModel)]
+        if kinds and len(kinds) == len(inner):
+            return "settings of kind " + ", ".join(f"`{kind_of(one)}`" for one in kinds)
+        return " or ".join(_written(one) for one in inner)
+    if origin is tuple:
+        return f"list: {_written(inner[0])}" if inner[-1] is ... else ", ".join(_written(one) for one in inner)
+    if origin is dict:
+        return f"mapping: {_written(inner[0])} to {_written(inner[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "settings"
+    return str(getattr(annotation, "__name__", annotation))
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what ``Annotated`` adds and without None."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType) and type(None) in get_args(annotation):
+        left = [one for one in get_args(annotation) if one is not type(None)]
+        return _bare(left[0]) if len(left) == 1 else Union[tuple(left)]  # noqa: UP007 - of a list known at run time
+    return annotation
+
+
+def _within(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for inner in get_args(annotation):
+        yield from _within(inner)
+
+
+def _bounds(marks: Sequence[Any]) -> str:
+    found = [
+        f"{sign} {as_written(getattr(mark, name))}"
+        for mark in _flat(marks)
+        for bound, name, sign in _BOUNDS
+        if isinstance(mark, bound) and abs(getattr(mark, name)) < _NO_BOUND
+    ]
+    return f", {', '.join(dict.fromkeys(found))}" if found else ""
+
+
+def _flat(marks: Sequence[Any]) -> Iterator[Any]:
+    for mark in marks:
+        yield from _flat(mark.metadata) if isinstance(mark, FieldInfo) else (mark,)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    if field.default is PydanticUndefined:
+        return "see meaning"
+    return f"`{as_written(field.default)}`"
+
+
+def as_written(value: Any) -> str:
+    """A value as a recipe has it: settings as a flow mapping, lists in brackets."""
+    if isinstance(value, BaseModel):
+        return as_written(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {as_written(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(as_written, value)) + "]"
+    if isinstance(value, Enum):
+        return as_written(value.value)
+    if isinstance(value, str | Path):
+        text = str(value)
+        return text if text and text == text.strip() and not set(text) & set(",:{}[]#&*!|>'\"%@`") else json.dumps(text)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return json.dumps(value)
