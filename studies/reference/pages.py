@@ -12,13 +12,14 @@ from pydantic import BaseModel
 
 import twinset
 from studies.reference.explained import items, plain, sections, summary
-from studies.reference.settings_table import kind_of, nested, settings_table, table
+from studies.reference.settings_table import kind_of, nested, own, settings_table, table
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.evaluation.benchmarks import READERS
 from twinset.evaluation.scorers.kinds import KINDS as MODELS
 from twinset.generators.decisions.questions import QUESTIONS
+from twinset.manifests.doors import Registry
 from twinset.manifests.recipe.models import Encoding, Recipe, Subset
-from twinset.manifests.registry import FILTERS, SOURCES, Registry
+from twinset.manifests.source import FILTERS, SOURCES
 from twinset.shards.export.formats import FORMATS
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS as SAMPLE_KINDS
@@ -69,8 +70,8 @@ def pages() -> dict[str, str]:
 
 def documented() -> list[type[BaseModel]]:
     """Every class of settings that the reference has a table of."""
-    chosen = [registry.find(kind) for registry in (SOURCES, FILTERS) for kind in _own(registry)]
-    inner = [one for settings in chosen for _, one in nested(settings) if _is_own(one)]
+    chosen = [registry.find(kind) for registry in (SOURCES, FILTERS) for kind in own(registry)]
+    inner = [one for settings in chosen for _, one in nested(settings)]
     return list(dict.fromkeys((Recipe, Subset, Encoding, *_RUNS.values(), *chosen, *inner)))
 
 
@@ -81,19 +82,10 @@ def _recipes() -> str:
         "## A stage or subset\n\n"
         + settings_table(Subset)
         + "\n\n`screening` of a subset of pairs is `true`, or settings of the source "
-        "[`pair-screening`](sources.md#pair-screening) without `pairs`: [screening](../review.md#screening).",
+        "[`pair-screening`](sources.md#pair-screening) without `pairs`: [screening](../screening.md).",
         "## encoding\n\n" + settings_table(Encoding),
     ]
     return "\n\n".join(parts)
-
-
-def _own(registry: Registry[Any]) -> list[str]:
-    """The kinds that twinset brings itself, whatever else is installed here."""
-    return [kind for kind in registry.kinds() if _is_own(registry.find(kind))]
-
-
-def _is_own(one: type) -> bool:
-    return one.__module__.startswith("twinset.")
 
 
 def _kinds(title: str, registry: Registry[Any], place: str) -> str:
@@ -101,7 +93,7 @@ def _kinds(title: str, registry: Registry[Any], place: str) -> str:
         f"# {title}\n\nThe settings of each `kind` that {place} may name. A `stage` is the name of another stage of "
         "the recipe, or the folder or URL of one that was built before. Paths count from the recipe's folder."
     ]
-    for kind in _own(registry):
+    for kind in own(registry):
         settings = registry.find(kind)
         facts = []
         if makes := getattr(settings, "makes", ""):
@@ -126,9 +118,9 @@ def _section(title: str, settings: type[BaseModel], facts: str = "") -> str:
 def _engines() -> str:
     """Settings that a source's settings choose by a kind of their own: engines, scorers, annotators."""
     found: dict[type[BaseModel], list[str]] = {}
-    for kind in _own(SOURCES):
+    for kind in own(SOURCES):
         for name, one in nested(SOURCES.find(kind)):
-            if kind_of(one) and _is_own(one):
+            if kind_of(one):
                 places = found.setdefault(one, [])
                 if f"`{kind}`: `{name}`" not in places:
                     places.append(f"`{kind}`: `{name}`")

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from studies.reference.explained import explanations
+from twinset.manifests.doors import OfKind, Registry
 from twinset.manifests.source import Place, Reads
 
 Rows = Sequence[Sequence[str]]
@@ -28,6 +29,7 @@ _PLACES = {
     "server": "URL",
 }
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "`true` or `false`", Path: "path", Any: "any value"}
+_MOST_KINDS = 8  # that a table lists
 _NO_BOUND = 10**12  # numbers from here on are technical limits
 _BOUNDS = (
     (annotated_types.Ge, "ge", "≥"),
@@ -54,12 +56,30 @@ def unexplained(settings: type[BaseModel]) -> list[str]:
     return [name for name in settings.model_fields if name != "kind" and not said.get(name)]
 
 
+def own(registry: Registry[Any]) -> list[str]:
+    """The kinds of a door that twinset brings itself, whatever else is installed here."""
+    return [kind for kind in registry.kinds() if is_own(registry.find(kind))]
+
+
+def is_own(one: type) -> bool:
+    """Whether a class is twinset's."""
+    return one.__module__.startswith("twinset.")
+
+
 def nested(settings: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Settings that are written within settings: the name of each, and every class that may stand there."""
+    """Settings that are written within settings: the name of each, and every class of twinset's that fits there."""
     for name, field in settings.model_fields.items():
-        for one in _within(field.annotation):
-            if isinstance(one, type) and issubclass(one, BaseModel):
+        door = _door(field)
+        within = map(door.find, own(door)) if door is not None else _within(field.annotation)
+        for one in within:
+            if isinstance(one, type) and issubclass(one, BaseModel) and is_own(one):
                 yield name, one
+
+
+def _door(field: FieldInfo) -> Registry[Any] | None:
+    """The door that the settings in a setting come from, if they come from one."""
+    marks = (*field.metadata, *(mark for one in _within(field.annotation) for mark in getattr(one, "__metadata__", ())))
+    return next((mark.registry for mark in marks if isinstance(mark, OfKind)), None)
 
 
 def kind_of(settings: type[BaseModel]) -> str:
@@ -82,6 +102,10 @@ def _type(field: FieldInfo) -> str:
     if named:
         several = get_origin(_bare(field.annotation)) is tuple
         return (f"list: {named}" if several else named) + optional
+    if (door := _door(field)) is not None:
+        listed = ", ".join(f"`{kind}`" for kind in own(door))
+        kinds = f"settings of a {door.what}" + (f": {listed}" if len(own(door)) <= _MOST_KINDS else "")
+        return (f"list: {kinds}" if get_origin(_bare(field.annotation)) is tuple else kinds) + optional
     return _written(field.annotation) + optional + _bounds(marks)
 
 

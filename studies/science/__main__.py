@@ -64,9 +64,7 @@ def main() -> int:
         metavar="DIR",
         help="write the best arm's CLIP, or with --gate-only the base, and its card into this folder",
     )
-    testing.add_argument(
-        "--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder of documentation"
-    )
+    testing.add_argument("--docs", type=Path, metavar="DIR", help="copy the report and its plots into this folder")
     try:
         science(testing.parse_args())
     except TwinsetError as error:

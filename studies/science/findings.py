@@ -82,7 +82,7 @@ def find(study: Study) -> Findings:
     tests = [test for test in study.tests() if any(design.tests[test].asks == design.arms[arm].asks for arm in arms)]
     if not tests or any(study.done(run) is None for run in study.bases()):
         raise WrongUse(
-            f"{study.out}: no arm is finished for all of {len(design.seeds)} seeds; run `twinset science` on"
+            f"{study.out}: no arm is finished for all of {len(design.seeds)} seeds; run `python -m studies.science` on"
         )
     figures = {
         asks: list(dict.fromkeys([*SHOWN[asks], *(c.figure for c in design.claims.values() if design.asks(c) == asks)]))

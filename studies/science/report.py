@@ -32,8 +32,8 @@ def _head(found: Findings) -> str:
     lines = [f"* **{verdict}**: {', '.join(names) or 'none'}" for verdict, names in decided.items()]
     return (
         "# The papers' claims at small scale\n\n"
-        "Written by `twinset science`: text, tables and plots come from the score files of its runs. Small CLIPs are "
-        "trained on painted scenes. What holds here need not hold for large models, nor the other way round.\n\n"
+        "Written by `python -m studies.science`: text, tables and plots come from the score files of its runs. "
+        "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the other way round.\n\n"
         f"{len(design.seeds)} seeds, {len(design.claims)} claims, design `{design.digest}`:\n\n" + "\n".join(lines)
     )
 

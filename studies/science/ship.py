@@ -43,7 +43,7 @@ def card(study: Study, run: Run, sha256: str) -> str:
     """
     design, done = study.design, study.done(run)
     if done is None:
-        raise WrongUse(f"{study.folder(run)}: not finished; run `twinset science` on")
+        raise WrongUse(f"{study.folder(run)}: not finished; run `python -m studies.science` on")
     base = run.arm == BASE
     settings = design.settings(None if base else run.arm)
     figures = SHOWN["pairs"]
@@ -60,7 +60,7 @@ def card(study: Study, run: Run, sha256: str) -> str:
         "# small-clip",
         "A CLIP for trying things out: it knows painted scenes of two or three things in six colours, nothing else. "
         "`twinset eval run --model small-clip` opens it, and `twinset eval demo` scores it.",
-        f"It is {what} of seed {run.seed} of `twinset science`, {chosen}, in float16.",
+        f"It is {what} of seed {run.seed} of `python -m studies.science`, {chosen}, in float16.",
         f"    python -m studies.science --out out/science {command} demo/twinset_demo/small_clip      # makes it again",
         "## Scores\n\nBefore rounding to float16; percent.",
         table(["test set", *figures], scores),

@@ -17,7 +17,7 @@ from studies.science.verdicts import overall
 from twinset.shards.storage.whole_file import whole_file, write_text
 
 #: What `write_report` writes into a folder.
-REPORT = "science.md"
+REPORT = "README.md"
 
 
 def carry_out_study(design: Design, data: Path, out: Path, workers: int, tell: Tell) -> Findings:
