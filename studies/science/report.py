@@ -33,7 +33,8 @@ def _head(found: Findings) -> str:
     return (
         "# The papers' claims at small scale\n\n"
         "Written by `python -m studies.science`: text, tables and plots come from the score files of its runs. "
-        "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the other way round.\n\n"
+        "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the "
+        "other way round.\n\n"
         f"{len(design.seeds)} seeds, {len(design.claims)} claims, design `{design.digest}`:\n\n" + "\n".join(lines)
     )
 
