@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.bootstrap import interval, resampled
 from twinset.evaluation.metrics.clusters import alike
+from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.measure import ALL
-from twinset.evaluation.metrics.outcomes import Codes, Floats, Question, ratio
-from twinset.evaluation.metrics.questions import group_column, question_of
+from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
+from twinset.evaluation.metrics.score_kinds import group_column, kind_of
 from twinset.evaluation.score_files.identity import Digests, Labels, digests
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
 from twinset.manifests.errors import WrongUse
@@ -93,22 +94,22 @@ def compare(
         WrongUse: a key twice in a file, no key in common, tables of different kinds, a figure that they do not have.
     """
     files = open_scores(a), open_scores(b)
-    questions = question_of(files[0]), question_of(files[1])
+    kinds = kind_of(files[0]), kind_of(files[1])
     # Figures that need a threshold are compared where both have one.
-    question = next((one for one in questions if getattr(one, "threshold", 0.0) is None), questions[0])
-    if question.events != questions[0].events or question.events != questions[1].events:
+    kind = next((one for one in kinds if isinstance(one, Matchings) and one.threshold is None), kinds[0])
+    if kind.events != kinds[0].events or kind.events != kinds[1].events:
         raise WrongUse(f"{files[0].where} and {files[1].where} have scores of different kinds; compare like with like")
     column = group_column(files[0], group)
-    first = _read(files[0], questions[0], key, by, column)
-    second = _read(files[1], questions[1], key, (), None)
+    first = _read(files[0], kinds[0], key, by, column)
+    second = _read(files[1], kinds[1], key, (), None)
     if key is None and len(first.keys) != len(second.keys):
         counts = f"{len(first.keys):,} and {len(second.keys):,} rows"
         raise WrongUse(f"{files[0].where} and {files[1].where} have {counts}, so are not in one order; name a --key")
     common, in_a, in_b = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
     if not len(common):
         raise WrongUse(f"{files[0].where} and {files[1].where} have no key in common; name its columns with --key")
-    codes, truth = _joint(question, first.codes[in_a], second.codes[in_b])
-    if (truth["a"][:, _denominators(question)] != truth["b"][:, _denominators(question)]).any():
+    codes, truth = _joint(kind, first.codes[in_a], second.codes[in_b])
+    if (truth["a"][:, _denominators(kind)] != truth["b"][:, _denominators(kind)]).any():
         raise WrongUse(f"{files[1].where}: some rows have one image, but two in {files[0].where}; score both alike")
     labels, groups = first.labels[in_a], None
     if first.groups is not None:
@@ -120,7 +121,7 @@ def compare(
         rows = slice(None) if number is None else labels == number
         if len(codes[rows]):
             chosen = None if groups is None else groups[rows]
-            lines += _lines(name, question, codes[rows], truth, chosen, figures, seed, resamples)
+            lines += _lines(name, kind, codes[rows], truth, chosen, figures, seed, resamples)
     corrected = holm([line["p"] for line in lines])
     table = tuple(Compared(**line, p_holm=p) for line, p in zip(lines, corrected, strict=True))
     only = len(first.keys) - len(common), len(second.keys) - len(common)
@@ -158,19 +159,17 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _read(
-    file: ScoreFile, question: Question, key: Sequence[str] | None, by: Sequence[str], group: str | None
-) -> _Rows:
+def _read(file: ScoreFile, kind: ScoreKind, key: Sequence[str] | None, by: Sequence[str], group: str | None) -> _Rows:
     for name in key or ():
         file.require(name, "--key")
     for name in by:
         file.require(name, "--by")
     labels, kept = Labels(by), []
-    for batch in file.batches([*question.columns, *(key or ()), *by, *([] if group is None else [group])]):
+    for batch in file.batches([*kind.columns, *(key or ()), *by, *([] if group is None else [group])]):
         numbers = labels.numbered(batch) if by else np.zeros(len(batch), np.uint16)
         grouped = np.empty(0, np.uint64) if group is None else digests(batch, [group], empty=False)
         keys = np.arange(batch.first, batch.first + len(batch), dtype=np.uint64)
-        kept.append((digests(batch, key) if key else keys, question.outcomes(batch).code, numbers, grouped))
+        kept.append((digests(batch, key) if key else keys, kind.outcomes(batch).code, numbers, grouped))
     keys, codes, numbered, groups = (np.concatenate(column) for column in zip(*kept, strict=True))
     unique, begins, counts = np.unique(keys, return_index=True, return_counts=True)
     if len(unique) < len(keys):
@@ -181,21 +180,21 @@ def _read(
     return _Rows(keys, codes, numbered, None if group is None else groups, labels.names if by else [])
 
 
-def _joint(question: Question, a: Codes, b: Codes) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int8]]]:
+def _joint(kind: ScoreKind, a: Codes, b: Codes) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int8]]]:
     """Codes of pairs of codes, and which events are true of such a pair in A and in B."""
     joint = a.astype(np.uint32) << np.uint32(16) | b
     values, codes = np.unique(joint, return_inverse=True)
     truth = {"a": values >> 16, "b": values & 0xFFFF}
-    return codes.astype(np.int64), {side: question.truth[code].astype(np.int8) for side, code in truth.items()}
+    return codes.astype(np.int64), {side: kind.truth[code].astype(np.int8) for side, code in truth.items()}
 
 
-def _denominators(question: Question) -> list[int]:
-    return [question.events.index(name) for name in ("rows", "two", "one") if name in question.events]
+def _denominators(kind: ScoreKind) -> list[int]:
+    return [kind.events.index(name) for name in ("rows", "two", "one") if name in kind.events]
 
 
 def _lines(
     name: str,
-    question: Question,
+    kind: ScoreKind,
     codes: NDArray[np.int64],
     truth: dict[str, NDArray[np.int8]],
     groups: Digests | None,
@@ -206,20 +205,20 @@ def _lines(
     """The figures of some rows, without Holm's correction."""
     counted = np.bincount(codes, minlength=len(truth["a"]))
     totals: dict[str, Floats] = {side: (counted @ events).astype(np.float64) for side, events in truth.items()}
-    able = [figure for figure in question.names(totals["a"]) if question.share(figure) is not None]
+    able = [figure for figure in kind.names(totals["a"]) if kind.share(figure) is not None]
     if unknown := [figure for figure in figures if figure not in able]:
         raise WrongUse(f"--figures {','.join(unknown)}: the files have {', '.join(able)}")
     # What a row adds: of every event, 1 where only A has it, -1 where only B has; then the denominators.
-    below = _denominators(question)
+    below = _denominators(kind)
     added = np.concatenate([truth["a"] - truth["b"], truth["a"][:, below]], axis=1)
     sums, counts = alike(codes, added, groups)
     clusters = int(counts.sum())
     again = resampled(sums, counts, resamples if clusters > 1 else 0, seed, name)
     lines = []
-    for figure in figures or question.main(totals["a"]):
-        event, denominator = (question.events.index(one) for one in question.share(figure) or ())
+    for figure in figures or kind.main(totals["a"]):
+        event, denominator = (kind.events.index(one) for one in kind.share(figure) or ())
         n = totals["a"][denominator]
-        low, high = interval(ratio(again[:, event], again[:, len(question.events) + below.index(denominator)]))
+        low, high = interval(ratio(again[:, event], again[:, len(kind.events) + below.index(denominator)]))
         right = {side: events[:, event].astype(bool) for side, events in truth.items()}
         only_a = int(counted[right["a"] & ~right["b"]].sum())
         only_b = int(counted[right["b"] & ~right["a"]].sum())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
 THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
@@ -21,16 +21,14 @@ _EVENTS = {
 }
 
 
-class Groundings:
+class Groundings(ScoreKind):
     """Percent of boundaries found within each of `THRESHOLDS`, and ``grounding``, their average."""
 
     columns: tuple[str, ...] = ("errors",)
-    means: tuple[str, ...] = ()
     events = tuple(_EVENTS)
     truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        """Of each row; raises `WrongUse` for one without errors, or with one that is not a number of seconds."""
         errors, begins = batch.lists("errors")
         gaps = np.diff([*begins, len(errors)])
         # In float32, as the table has them: an error of 0.1 s is within 0.1 s.
@@ -45,27 +43,18 @@ class Groundings:
         return Outcomes(code, expected, np.empty((len(batch), 0)))
 
     def names(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.names`."""
         return ("grounding", *_NAMES)
 
     def main(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.main`."""
         return _NAMES
 
     def share(self, name: str) -> tuple[str, str] | None:
-        """See `Question.share`."""
         return None if name == "grounding" else (name, "rows")
 
     def figure(self, name: str, sums: Floats) -> Floats:
-        """See `Question.figure`."""
         if name == "grounding":
             return np.asarray(np.mean([self.figure(one, sums) for one in _NAMES], axis=0), np.float64)
-        return ratio(sums[..., self.events.index(name)], sums[..., 0])
-
-    def has_expected(self, name: str) -> bool:
-        """See `Question.has_expected`."""
-        return True
+        return super().figure(name, sums)
 
     def tied(self, sums: Floats) -> float | None:
-        """See `Question.tied`."""
         return float(sums[self.events.index("tie")])

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.equivariance import equivariance
-from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
 Flags = NDArray[np.bool_]
@@ -57,7 +57,7 @@ _EVENTS = {
 }
 
 
-class Matchings:
+class Matchings(ScoreKind):
     """Which caption belongs to which image, from scores or from outcomes.
 
     Args:
@@ -71,10 +71,9 @@ class Matchings:
     def __init__(self, columns: tuple[str, ...], threshold: float | None = None) -> None:
         self.columns, self.threshold = columns, threshold
         self.scored = columns[0] in SCORES
-        self.means: tuple[str, ...] = ("mean_equivariance_text", "mean_equivariance_image") if columns == SCORES else ()
+        self.means = ("mean_equivariance_text", "mean_equivariance_image") if columns == SCORES else ()
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        """Of each row; raises `WrongUse` for a row that has a score too few."""
         if self.scored:
             return self._of_scores(batch)
         found = [batch.flags(name) for name in self.columns]
@@ -128,7 +127,6 @@ class Matchings:
         expected[:, at["group"]] = np.where(least > most, 1.0, np.where(least == most, chance, 0.0)) * two
 
     def names(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.names`."""
         two = ("text", "image", "group", *FINER) if sums[self.events.index("two")] else ()
         one: tuple[str, ...] = ()
         if sums[self.events.index("one")]:
@@ -136,27 +134,21 @@ class Matchings:
         return two + one
 
     def main(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.main`."""
         return tuple(name for name in self.names(sums) if name in ("text", "image", "group", "accuracy"))
 
     def share(self, name: str) -> tuple[str, str] | None:
-        """See `Question.share`."""
         if name in ("acc", "min"):
             return None
         return name, "one" if name in ("accuracy", "p_c", "p_f") else "two"
 
     def figure(self, name: str, sums: Floats) -> Floats:
-        """See `Question.figure`."""
         if name in ("acc", "min"):
             both = np.stack([self.figure("p_c", sums), self.figure("p_f", sums)])
             return np.asarray(both.mean(0) if name == "acc" else both.min(0), np.float64)
-        above, below = (sums[..., self.events.index(event)] for event in self.share(name) or ())
-        return ratio(above, below)
+        return super().figure(name, sums)
 
     def has_expected(self, name: str) -> bool:
-        """See `Question.has_expected`."""
         return self.scored and name not in ("acc", "p_c", "p_f", "min")
 
     def tied(self, sums: Floats) -> float | None:
-        """See `Question.tied`."""
         return float(sums[self.events.index("tie")]) if self.scored else None

@@ -1,22 +1,42 @@
-"""Measures a table of scores in one pass, in columns: figures, ties, and intervals clustered by group."""
+"""Measures a table of scores in columns: figures, ties, and intervals clustered by group."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.figures import Measured, Results
-from twinset.evaluation.metrics.kept import KeptRows
+from twinset.evaluation.metrics.bootstrap import interval, resampled
+from twinset.evaluation.metrics.clusters import alike, whole_clusters
+from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.matching import Matchings
-from twinset.evaluation.metrics.outcomes import Question
-from twinset.evaluation.metrics.questions import NO_THRESHOLD, group_column, question_of
-from twinset.evaluation.score_files.identity import Labels, digests
-from twinset.evaluation.score_files.opening import open_scores
+from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind
+from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, kind_of
+from twinset.evaluation.score_files.identity import MOST_LABELS, Digests, Labels, digests
+from twinset.evaluation.score_files.opening import ScoreFile, open_scores
 
 ALL = "all"
+_NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What is kept of rows, ordered by group where they have one: 12 bytes each, and 4 for each number.
+
+    expected: sums of the chances of events by label, shape (labels, events); None where they are not known.
+    """
+
+    codes: Codes
+    labels: NDArray[np.uint16]
+    groups: Digests | None
+    numbers: NDArray[np.floating[Any]]
+    expected: Floats | None
 
 
 def measure(
@@ -31,7 +51,7 @@ def measure(
     """Figures of a table of scores.
 
     Args:
-        source: a table, or the path of one: `evaluation.metrics.questions.KINDS` lists the columns.
+        source: a table, or the path of one: `evaluation.metrics.score_kinds.KINDS` lists the columns.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
@@ -41,32 +61,105 @@ def measure(
         WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
     """
     file = open_scores(source)
-    question = question_of(file, threshold)
+    kind = kind_of(file, threshold)
     column = group_column(file, group)
     for name in by:
         file.require(name, "--by")
     labels = Labels(by)
-    with KeptRows(question, column is not None) as kept:
-        for batch in file.batches([*question.columns, *by, *([] if column is None else [column])]):
-            numbers = labels.numbered(batch) if by else np.zeros(len(batch), np.uint16)
-            groups = None if column is None else digests(batch, [column], empty=False)
-            kept.add(question.outcomes(batch), numbers, groups)
-        kept.finish()
-    everything = kept.measured(None, seed, resamples, ALL)
+    rows = _read(file, kind, labels, column)
+    everything = _measured(kind, rows, None, seed, resamples, ALL)
     numbered = sorted((label, number) for number, label in enumerate(labels.names)) if by else []
-    values = {label: kept.measured(number, seed, resamples, f"by {label}") for label, number in numbered}
-    return Results(everything, values, _notes(everything, question, column, threshold is not None))
+    values = {label: _measured(kind, rows, number, seed, resamples, f"by {label}") for label, number in numbered}
+    return Results(everything, values, _notes(everything, kind, column, threshold is not None))
 
 
-def _notes(everything: Measured, question: Question, group: str | None, asked_threshold: bool) -> tuple[str, ...]:
+def _read(file: ScoreFile, kind: ScoreKind, labels: Labels, column: str | None) -> _Rows:
+    precision: Any = np.float64 if column is None else np.float32  # rows with groups need memory to be sorted
+    # Buffers that grow in place: arrays of many batches would be copied, and leave holes between what is freed.
+    kept = {"codes": bytearray(), "labels": bytearray(), "groups": bytearray(), "numbers": bytearray()}
+    expected: Floats | None = np.zeros((MOST_LABELS, len(kind.events)))
+    for batch in file.batches([*kind.columns, *labels.columns, *([] if column is None else [column])]):
+        found = kind.outcomes(batch)
+        label = labels.numbered(batch) if labels.columns else np.zeros(len(batch), np.uint16)
+        kept["codes"] += found.code.tobytes()
+        kept["labels"] += label.tobytes()
+        kept["numbers"] += found.numbers.astype(precision).tobytes()
+        if column is not None:
+            kept["groups"] += digests(batch, [column], empty=False).tobytes()
+        if expected is not None and found.expected is not None:
+            for event, chances in enumerate(found.expected.T):
+                expected[:, event] += np.bincount(label, chances, minlength=MOST_LABELS)
+        else:
+            expected = None
+    del batch, found, label
+    pa.default_memory_pool().release_unused()  # what reading the file needed
+    order: Any = slice(None)
+    if column is not None:
+        order = np.argsort(np.frombuffer(kept["groups"], np.uint64)).astype(np.uint32)
+
+    def ordered(name: str, kind: Any) -> Any:  # one after the other: all of them twice would take most of the memory
+        return np.frombuffer(kept.pop(name), kind)[order]
+
+    groups = None if column is None else ordered("groups", np.uint64)
+    codes, numbered = ordered("codes", np.uint16), ordered("labels", np.uint16)
+    numbers = np.frombuffer(kept.pop("numbers"), precision).reshape(len(codes), len(kind.means))[order]
+    return _Rows(codes, numbered, groups, numbers, expected)
+
+
+def _measured(kind: ScoreKind, rows: _Rows, label: int | None, seed: int, resamples: int, name: str) -> Measured:
+    """Figures of the rows with a label, or of all rows; name: of the random numbers."""
+    chosen: Any = slice(None) if label is None else rows.labels == label
+    codes, groups = rows.codes[chosen], None if rows.groups is None else rows.groups[chosen]
+    totals = (np.bincount(codes, minlength=len(kind.truth)) @ kind.truth.astype(np.int64)).astype(np.float64)
+    sums, counts = alike(codes, kind.truth, groups)
+    clusters = int(counts.sum())
+    again = resampled(sums, counts, resamples if clusters > 1 else 0, seed, name)
+    expected = None if rows.expected is None else rows.expected.sum(0) if label is None else rows.expected[label]
+    figures: dict[str, Figure] = {}
+    for figure in kind.names(totals):
+        chance = None
+        if expected is not None and kind.has_expected(figure):
+            chance = float(kind.figure(figure, expected))
+        figures[figure] = Figure(float(kind.figure(figure, totals)), chance, *interval(kind.figure(figure, again)))
+    for place, figure in enumerate(kind.means):
+        if (mean := _mean(rows.numbers[chosen, place], groups)) is not None:
+            figures[figure] = mean if resamples else Figure(mean.value)
+    tied = kind.tied(totals)
+    n = int(totals[0])
+    return Measured(n, clusters, None if tied is None else 100 * tied / n, figures)
+
+
+def _mean(numbers: NDArray[np.floating[Any]], groups: Digests | None) -> Figure | None:
+    """A mean of numbers with its interval; None where no row has such a number (NaN).
+
+    Its error is robust to clusters: linearised, as the mean is a ratio of sums over clusters. With n_g numbers in
+    cluster g of G, and sum S_g: error² = G / (G - 1) · Σ(S_g - mean · n_g)² / (Σn_g)².
+    """
+    has = ~np.isnan(numbers)
+    n = int(has.sum())
+    if not n:
+        return None
+    mean = float(numbers.sum(dtype=np.float64, where=has)) / n
+    clusters, squares = 0, 0.0
+    for rows, begins in whole_clusters(np.arange(len(numbers), dtype=np.uint64) if groups is None else groups):
+        deviations = np.where(has[rows], numbers[rows].astype(np.float64) - mean, 0)
+        squares += float(np.square(np.add.reduceat(deviations, begins)).sum())
+        clusters += int(np.logical_or.reduceat(has[rows], begins).sum())
+    if clusters < 2:
+        return Figure(mean)
+    error = math.sqrt(clusters / (clusters - 1) * squares) / n
+    return Figure(mean, None, mean - _NORMAL * error, mean + _NORMAL * error)
+
+
+def _notes(everything: Measured, kind: ScoreKind, group: str | None, asked_threshold: bool) -> tuple[str, ...]:
     notes = []
     if group is None:
         notes.append("every row is its own group; where rows share an image or video, name its column with --group")
     if everything.groups < 2:
         notes.append("no intervals of figures: there is only one group")
-    if isinstance(question, Matchings) and question.scored:
+    if isinstance(kind, Matchings) and kind.scored:
         one = "accuracy" in everything.figures
-        if one and question.threshold is None:
+        if one and kind.threshold is None:
             notes.append(NO_THRESHOLD)
         if not one and asked_threshold:
             notes.append("the threshold changes nothing: every row has two images, VALSE's have one")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ class Outcomes:
     numbers: Floats
 
 
-class Question(Protocol):
-    """What a kind of table asks, and the figures of it.
+class ScoreKind(ABC):
+    """What a kind of table of scores asks, and its figures.
 
     columns: that it reads. events: names of what is summed; the first, ``rows``, is true of every row.
     truth: shape (codes, events), which events are true of a row with this code.
@@ -41,28 +41,36 @@ class Question(Protocol):
     columns: tuple[str, ...]
     events: tuple[str, ...]
     truth: Truth
-    means: tuple[str, ...]
+    means: tuple[str, ...] = ()
 
+    @abstractmethod
     def outcomes(self, batch: Batch) -> Outcomes:
-        """Of each row of a batch."""
+        """Of each row of a batch; raises `WrongUse` for a row that cannot be."""
 
+    @abstractmethod
     def names(self, sums: Floats) -> tuple[str, ...]:
         """Figures that rows with these sums of events have, shape (events,); the main ones first."""
 
-    def share(self, name: str) -> tuple[str, str] | None:
-        """Events of which a figure is the ratio, or None where it is made of other figures."""
-
-    def figure(self, name: str, sums: Floats) -> Floats:
-        """A figure in percent from sums of events, shape (..., events) → (...); NaN for 0 rows."""
-
-    def has_expected(self, name: str) -> bool:
-        """Whether random breaking of ties gives the figure another value, and it is known."""
-
+    @abstractmethod
     def tied(self, sums: Floats) -> float | None:
         """Rows that a tie makes wrong in some figure, or None where it cannot be known."""
 
+    def share(self, name: str) -> tuple[str, str] | None:
+        """Events of which a figure is the ratio, or None where it is made of other figures."""
+        return name, "rows"
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        """A figure in percent from sums of events, shape (..., events) → (...); NaN for 0 rows."""
+        above, below = (sums[..., self.events.index(event)] for event in self.share(name) or ())
+        return ratio(above, below)
+
+    def has_expected(self, name: str) -> bool:
+        """Whether random breaking of ties gives the figure another value, and it is known."""
+        return True
+
     def main(self, sums: Floats) -> tuple[str, ...]:
         """Figures that are compared unless others are asked for."""
+        return self.names(sums)
 
 
 def truth_of(bits: int) -> NDArray[np.bool_]:

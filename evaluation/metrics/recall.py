@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.outcomes import Floats, Outcomes, code_of, ratio, truth_of
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
 RANKS = ("higher", "tied", "entries", "targets")
@@ -28,14 +28,13 @@ _EVENTS = {
 }
 
 
-class Queries:
+class Queries(ScoreKind):
     """Recall@K, K as is usual for galleries of that size: 1, 2, 3 where all have at most `SMALL` entries.
 
     Args:
         columns: of the table: `RANKS`, with or without `TIED_TARGETS`.
     """
 
-    means: tuple[str, ...] = ()
     events = tuple(_EVENTS)
     truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
 
@@ -43,7 +42,6 @@ class Queries:
         self.columns = columns
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        """Of each row; raises `WrongUse` for ranks that no gallery gives."""
         higher, tied, entries, targets = (batch.counts(name) for name in RANKS)
         if (none := targets == 0).any():
             raise batch.wrong("column targets", none, "0; a query has one target or more in its gallery")
@@ -65,27 +63,9 @@ class Queries:
         return Outcomes(code, expected, np.empty((len(batch), 0)))
 
     def names(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.names`."""
         return tuple(f"recall@{k}" for k in AT[self._size(sums)])
 
-    def main(self, sums: Floats) -> tuple[str, ...]:
-        """See `Question.main`."""
-        return self.names(sums)
-
-    def share(self, name: str) -> tuple[str, str] | None:
-        """See `Question.share`."""
-        return name, "rows"
-
-    def figure(self, name: str, sums: Floats) -> Floats:
-        """See `Question.figure`."""
-        return ratio(sums[..., self.events.index(name)], sums[..., 0])
-
-    def has_expected(self, name: str) -> bool:
-        """See `Question.has_expected`."""
-        return True
-
     def tied(self, sums: Floats) -> float | None:
-        """See `Question.tied`."""
         return float(sums[self.events.index(f"tie {self._size(sums)}")])
 
     def _size(self, sums: Floats) -> str:

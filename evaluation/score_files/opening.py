@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation.score_files.batch import Batch
 from twinset.manifests.errors import WrongUse
 
-ROWS = 65_536  # a batch
+ROWS = 16_384  # a batch
 _BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
 _LARGEST = 256 << 20
 _NO_WHOLE_ROW = ("straddling object", "cannot infer number of columns")  # what pyarrow says of a block without one
@@ -75,7 +75,7 @@ class ScoreFile:
         elif self._format == "parquet":
             # Buffered: a row group may hold all rows, and is not read at once.
             with pq.ParquetFile(self._source, pre_buffer=False, buffer_size=1 << 20) as opened:
-                yield from opened.iter_batches(ROWS, columns=names)
+                yield from opened.iter_batches(ROWS, columns=names, use_threads=False)
         else:
             yield from self._read_csv(names)
 

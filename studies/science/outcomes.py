@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.questions import group_column, question_of
+from twinset.evaluation.metrics.score_kinds import group_column, kind_of
 from twinset.evaluation.score_files.identity import digests
 from twinset.evaluation.score_files.opening import open_scores
 from twinset.manifests.errors import WrongUse
@@ -42,23 +42,23 @@ def read_right(path: Path, figures: Sequence[str]) -> Right:
         WrongUse: the file is broken, has no such figure, or has a key twice.
     """
     file = open_scores(path)
-    question, group = question_of(file), group_column(file, None) or "key"
+    kind, group = kind_of(file), group_column(file, None) or "key"
     keys, groups, categories, codes = [], [], list[str](), []
-    for batch in file.batches([*question.columns, "key", group, "category"]):
+    for batch in file.batches([*kind.columns, "key", group, "category"]):
         keys.append(digests(batch, ["key"]))
         groups.append(digests(batch, [group], empty=False))
         categories += batch.columns["category"].to_pylist()
-        codes.append(question.outcomes(batch).code)
+        codes.append(kind.outcomes(batch).code)
     key, code = np.concatenate(keys), np.concatenate(codes)
     order = np.argsort(key, kind="stable")
     if len(np.unique(key)) < len(key):
         raise WrongUse(f"{path}: a key occurs twice; score it again")
     flags = {}
     for figure in figures:
-        share = question.share(figure) if figure in question.events else None
+        share = kind.share(figure) if figure in kind.events else None
         if share is None:
             raise WrongUse(f"{path}: its scores have no figure {figure!r} that is a share of rows")
-        flags[figure] = question.truth[code, question.events.index(share[0])].astype(bool)[order]
+        flags[figure] = kind.truth[code, kind.events.index(share[0])].astype(bool)[order]
     return Right(str(path), key[order], np.concatenate(groups)[order], np.array(categories)[order], flags)
 
 

@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 from twinset.evaluation.examples import MATCHING_SCORES  # noqa: E402
 from twinset.evaluation.metrics.measure import measure  # noqa: E402
 
-GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 50, 2000, 100_000
+GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 300, 2000, 100_000
 
 
 def write(path: Path, rows: int, clusters: int, together: bool) -> None:
@@ -117,10 +117,12 @@ def main() -> None:
                 seconds, busy, peak = found[-1]
                 print(f"{kind}: {rows:>9,} rows in {seconds:5.1f} s ({busy:.1f} s CPU), peak {peak:.0f} MB", flush=True)
             fast = "holds" if found[0][1] < GOAL_SECONDS else "does not hold"
-            flat = "holds" if found[1][2] - found[0][2] <= GOAL_MB else "does not hold"
+            small = "holds" if found[1][2] <= GOAL_MB else "does not hold"
             peaks = [peak for _, _, peak in found]
             growth = f"{peaks[1] - peaks[0]:.0f} MB more for {asked.large / asked.small:.0f} x the rows"
-            more = f"{growth}, ratio of peaks {peaks[1] / peaks[0]:.2f}, the goal of at most {GOAL_MB} MB {flat}"
+            more = (
+                f"{growth}, ratio of peaks {peaks[1] / peaks[0]:.2f}, the goal of at most {GOAL_MB} MB in all {small}"
+            )
             print(f"    under {GOAL_SECONDS} s at {asked.small:,} rows {fast}; {more}")
         path = folder / "naive.parquet"
         write(path, asked.small, asked.small // 20, together=False)

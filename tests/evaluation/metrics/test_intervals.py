@@ -5,33 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from twinset.evaluation.metrics.bootstrap import interval, resampled
-from twinset.evaluation.metrics.clusters import alike
 from twinset.evaluation.metrics.measure import measure
-
-TRUTH = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]], np.uint8)
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=1, max_size=50))
-def test_clusters_are_summed_and_counted_like_a_loop(rows: list[tuple[int, int]]) -> None:
-    rows = sorted(rows, key=lambda row: row[1])
-    codes, groups = np.array([row[0] for row in rows]), np.array([row[1] for row in rows], np.uint64)
-    sums, counts = alike(codes, TRUTH, groups)
-    each = [tuple(TRUTH[codes[groups == group]].sum(0).tolist()) for group in np.unique(groups)]
-    found = {tuple(row): count for row, count in zip(sums.tolist(), counts.tolist(), strict=True)}
-    assert found == {row: each.count(row) for row in each}
-
-
-def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    groups, codes = np.sort(rng.integers(0, 40, 1000).astype(np.uint64)), rng.integers(0, 4, 1000)
-    whole = alike(codes, TRUTH, groups)
-    monkeypatch.setattr("twinset.evaluation.metrics.clusters._ROWS", 7)  # less than one cluster
-    for one, other in zip(alike(codes, TRUTH, groups), whole, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("counts", [[1] * 60, [400, 300, 200], [500, 20, *[1] * 30, 3]])

@@ -6,7 +6,7 @@ import math
 
 from twinset.evaluation.metrics.grounding import Groundings
 from twinset.evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
-from twinset.evaluation.metrics.outcomes import Question
+from twinset.evaluation.metrics.outcomes import ScoreKind
 from twinset.evaluation.metrics.recall import RANKS, TIED_TARGETS, Queries
 from twinset.evaluation.score_files.opening import ScoreFile
 from twinset.manifests.errors import WrongUse
@@ -19,8 +19,8 @@ NO_THRESHOLD = (
 )
 
 
-def question_of(file: ScoreFile, threshold: float | None = None) -> Question:
-    """The question whose scores a file has.
+def kind_of(file: ScoreFile, threshold: float | None = None) -> ScoreKind:
+    """The kind of scores that a file has.
 
     Args:
         threshold: see `Matchings`; None: as the file says of itself (``"threshold"`` in its metadata), else none.
