@@ -29,7 +29,7 @@ from twinset.flows.waiting import no_longer_waiting, suspend_until_decided
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import MakeShards, build_stage, finish, finish_ready
+from twinset.stages.build import RunShards, build_stage, finish, finish_ready
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.status import StageState
 
@@ -39,7 +39,7 @@ class Build:
     """What the tasks of a build share. waits: why stages wait for people, by name."""
 
     job: Job
-    make: MakeShards
+    run: RunShards
     progress: Artifacts
     waits: dict[str, DecisionsMissing] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ def build_one_stage(name: str) -> str | State[Any]:
     """Plan a stage, have its shards made and write its index; a state of failure where it waits for people."""
     build = _build.get()
     try:
-        build_stage(build.job, name, build.make, build.progress)
+        build_stage(build.job, name, build.run, build.progress)
     except DecisionsMissing as error:
         # Returned, since Prefect logs the traceback of what is raised, and this is no mistake.
         build.waits[name] = error
@@ -69,9 +69,9 @@ def finish_all(unfinished: Sequence[str] = ()) -> dict[str, Any]:
     """
     build = _build.get()
     if unfinished:
-        finish_ready(build.job, build.make, build.progress, unfinished)
+        finish_ready(build.job, build.run, build.progress, unfinished)
         return {}
-    return finish(build.job, build.make, build.progress)
+    return finish(build.job, build.run, build.progress)
 
 
 stage_task = task(name="stage", task_run_name="{name}", cache_policy=NO_CACHE, persist_result=False)(build_one_stage)
@@ -129,13 +129,13 @@ def build_loaded(
         check_devices(recipe)
     store, progress = Store(out), Artifacts()
     no_longer_waiting(store)
-    make: MakeShards = (
-        partial(_make_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
+    run: RunShards = (
+        partial(_run_in_pools, workers=workers, runner=runner, shards_a_run=shards_a_run)
         if pools
-        else partial(_make_here, workers=workers, runner=runner or "threads")
+        else partial(_run_here, workers=workers, runner=runner or "threads")
     )
     while True:
-        build = Build(Job(recipe, store), make, progress)
+        build = Build(Job(recipe, store), run, progress)
         _build.set(build)
         with store.tidied():
             counts = _run(build)
@@ -183,7 +183,7 @@ def _problem(future: PrefectFuture[Any]) -> str:
 _one_ray = threading.Lock()
 
 
-def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Runner) -> list[str]:
+def _run_here(job: Job, name: str, state: StageState, workers: int, runner: Runner) -> list[str]:
     """Make what is not done in subflows of this run; returns what failed."""
     failures = []
     for start in range(0, len(state.todo), SHARDS_A_RUN):
@@ -196,7 +196,7 @@ def _make_here(job: Job, name: str, state: StageState, workers: int, runner: Run
     return failures
 
 
-def _make_in_pools(
+def _run_in_pools(
     job: Job, name: str, state: StageState, workers: int, runner: Runner | None, shards_a_run: int
 ) -> list[str]:
     """Make what is not done in the work pool that the stage asks for; returns what failed."""

@@ -14,9 +14,9 @@ from twinset.flows.runners import Runner, task_runner
 from twinset.manifests.errors import BuildFailed, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import close_children, make_in_child
-from twinset.stages.job import forget_makers, job_of
-from twinset.stages.making.make import make_one
+from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.job import forget_workers, job_of
+from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import HOPELESS, RETRIES
 from twinset.stages.status import state_of
 
@@ -40,7 +40,7 @@ def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bo
 )
 def make_shard_task(out: str, home: str, shard: int, isolated: bool) -> None:
     """Make one shard, in a child process where its libraries need one."""
-    (make_in_child if isolated else make_one)(out, home, shard)
+    (run_in_child if isolated else make_shard)(out, home, shard)
 
 
 @flow(name="build-shards", flow_run_name="{subset}-{first}-{last}", persist_result=False)
@@ -55,13 +55,13 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
-    forget_makers()
+    forget_workers()
     store = Store(out)
     job, name = job_of(store, subset)
-    maker = job.maker(name)
+    worker = job.worker(name)
     planned = len(read_planned(store, subset))
     wanted = range(first, planned if last is None else min(last + 1, planned))
-    state = state_of(store, subset, maker.source.media_files(), wanted)
+    state = state_of(store, subset, worker.source.media_files(), wanted)
     todo = state.todo
     if not todo:
         return 0
@@ -70,8 +70,8 @@ def build_shards(
     bar = ProgressArtifact(f"{name}-shards", len(wanted), len(wanted) - len(todo))
     failures: list[str] = []
     try:
-        with task_runner(runner, workers or maker.source.shards_at_a_time) as pool:
-            given = {"out": out, "home": subset, "isolated": maker.isolated}
+        with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
+            given = {"out": out, "home": subset, "isolated": worker.isolated}
             futures = [(shard, pool.submit(make_shard_task, {**given, "shard": shard})) for shard in todo]
             for shard, future in futures:
                 future.wait()

@@ -42,7 +42,7 @@ def suspend_until_decided(job: Job, missing: DecisionsMissing, days: float) -> N
     job.store.write(WAITING, waiting.to_bytes())
     # Whoever answers from now on finds the record; an answer of just before is seen here.
     now = Job(job.recipe, job.store)
-    if any(now.maker(name).generator.waiting() is None for name in missing.missing):
+    if any(now.worker(name).generator.waiting() is None for name in missing.missing):
         no_longer_waiting(job.store)
         return
     get_run_logger().warning("%s", missing)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from twinset.shards.kinds.samples import Frame, Pixels, Rejected, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS
 from twinset.shards.media.image_folder import ImageFolder, StoredImage
 from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot
@@ -97,7 +97,7 @@ class ImageFiles:
         if stored.size > MEMBER_LIMIT:
             return _broken(stored, f"{stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read")
         content = stored.read()
-        source = Source(stored.name, len(content), hashlib.sha256(content).hexdigest())
+        source = MediaFile(stored.name, len(content), hashlib.sha256(content).hexdigest())
         try:
             # From memory, so that an OSError of Pillow's is about the picture, never about the disk.
             with Image.open(io.BytesIO(content), formats=FORMATS) as picture:

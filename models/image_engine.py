@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from twinset.manifests.source import Reference
 from twinset.models.engines import EngineSettings
 from twinset.shards.contracts import Component
-from twinset.shards.kinds.samples import Json, Pixels, Rejected, Source
+from twinset.shards.kinds.samples import Json, MediaFile, Pixels, Rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Drawn:
     pixels: Pixels
     provenance: Mapping[str, Json]
     masks: NDArray[np.uint8] | None = None
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MediaFile, ...] = ()
 
 
 class ImageGenerator(Component):

@@ -15,13 +15,13 @@ from typing import Any
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.question import Question
+from twinset.generators.decisions.question import ReviewQuestion
 from twinset.generators.decisions.questions import QUESTIONS
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.decisions.task_plans import planned_tasks
 from twinset.manifests.errors import TwinsetError, WrongUse
-from twinset.review.alike import alike
+from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked
 from twinset.shards.contracts import LeftOut
 from twinset.shards.records import planned_stage, stages_in
@@ -59,7 +59,7 @@ class ReviewTask:
         object.__setattr__(self, "asked", (self.stage, self.candidate.key, self.binding))
 
     @property
-    def question(self) -> Question:
+    def question(self) -> ReviewQuestion:
         """Its kind."""
         return QUESTIONS[self.candidate.question]
 
@@ -163,7 +163,7 @@ class ReviewTasks:
             if stage is None:
                 raise WrongUse(f"{self.store.root}: {task.stage} is being planned again; reload the page")
             read = [stage.generator.picture(task.candidate, each) for each in range(len(task.candidate.images))]
-            pictures = alike(read, len({bool(tar) for tar in task.candidate.image_tars}) == 1)
+            pictures = in_one_form(read, len({bool(tar) for tar in task.candidate.image_tars}) == 1)
             with self._lock:
                 self._pictures[task.asked] = pictures
                 if len(self._pictures) > PICTURED:
@@ -206,7 +206,7 @@ class ReviewTasks:
         if source is None:
             return None
         record = planned_stage(self.store, home)
-        generator = job_of(self.store, home)[0].maker(name).generator
+        generator = job_of(self.store, home)[0].worker(name).generator
         assert isinstance(generator, DecisionGenerator), f"{name}: a decision stage is made by a DecisionGenerator"
         place = generator.answers_place
         self.answers = self.answers or place

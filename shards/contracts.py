@@ -19,7 +19,7 @@ import pyarrow as pa
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import FilterSettings, Need, SourceSettings
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
@@ -58,7 +58,7 @@ class Waiting:
     needed: int
 
 
-def _no_stage(name: str) -> Earlier:
+def _no_stage(name: str) -> FinishedStage:
     raise WrongUse(f"stage {name!r} is read where no stage is at hand; build it first")
 
 
@@ -74,7 +74,7 @@ class Context:
     name: str
     split: str = "test"
     seed: int = 0
-    earlier: Callable[[str], Earlier] = field(default=_no_stage)
+    earlier: Callable[[str], FinishedStage] = field(default=_no_stage)
     out: Store | None = None
 
 

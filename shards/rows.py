@@ -14,7 +14,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.parquet import read_parquet
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Rejected, Source, TableRows
+from twinset.shards.kinds.samples import MediaFile, Rejected, TableRows
 
 KEPT, REJECTED = "kept", "rejected"
 DUPLICATE = "duplicate"
@@ -63,7 +63,7 @@ class Row:
     numbers: dict[str, float] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     content: str = ""
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MediaFile, ...] = ()
 
 
 def schema_of(kind: SampleKind) -> pa.Schema:
@@ -145,7 +145,7 @@ def read_rows(stream: BinaryIO) -> list[Row]:
             words={name: values[name] for name in kind.described},
             numbers={name: values[name] for name in kind.numbers if values[name] is not None},
             images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
-            sources=tuple(Source(**one) for one in values["sources"]),
+            sources=tuple(MediaFile(**one) for one in values["sources"]),
         )
         for values in table.to_pylist()
     ]

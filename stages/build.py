@@ -16,14 +16,14 @@ from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.shards.ledger import LEDGER
 from twinset.shards.records import subsets_in
 from twinset.shards.storage import layout
-from twinset.stages.described import is_described, keep_description
+from twinset.stages.description_record import is_described, keep_description
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
 from twinset.stages.job import Job, job_of
-from twinset.stages.maker import refuse_mixed_runtimes
 from twinset.stages.plan import prepare
 from twinset.stages.progress import Progress
+from twinset.stages.stage_worker import refuse_mixed_runtimes
 from twinset.stages.status import StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
@@ -31,10 +31,10 @@ logger = logging.getLogger("twinset")
 ROUNDS = 3  # make, find what does not agree, make that again
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
-MakeShards = Callable[[Job, str, StageState], Sequence[str]]
+RunShards = Callable[[Job, str, StageState], Sequence[str]]
 
 
-def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
+def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """Build all stages of a recipe; whatever is done already stays.
 
     Returns:
@@ -54,7 +54,7 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
         running: dict[Future[None], str] = {}
         while sorter.is_active():
             for name in sorter.get_ready():
-                running[pool.submit(build_stage, job, name, make, progress)] = name
+                running[pool.submit(build_stage, job, name, run, progress)] = name
             if not running:
                 break  # what is left reads a stage that failed or waits
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -71,9 +71,9 @@ def build(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
         waits = [error for name in job.recipe.all if isinstance(error := failures.get(name), DecisionsMissing)]
         if len(waits) < len(failures):
             raise _failure(failures, not_begun)
-        finish_ready(job, make, progress, unfinished)
+        finish_ready(job, run, progress, unfinished)
         raise DecisionsMissing.of_all(waits)
-    return finish(job, make, progress)
+    return finish(job, run, progress)
 
 
 def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) -> BaseException:
@@ -92,54 +92,54 @@ def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) ->
     return kind("\n".join(said))
 
 
-def build_stage(job: Job, name: str, make: MakeShards, progress: Progress) -> None:
+def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     """Plan a stage, make the shards that are not done, and write its index; every stage that it reads is finished.
 
     Raises `DecisionsMissing` where it is planned, but people have not decided enough to make its shards.
     """
     progress.phase(name, "planning")
     prepare(job, name)
-    if (waiting := job.maker(name).generator.waiting()) is not None:
+    if (waiting := job.worker(name).generator.waiting()) is not None:
         progress.phase(name, "")
         raise DecisionsMissing(job.store.root, {name: (waiting.missing, waiting.needed)})
-    make_until_settled(job, name, make, progress)
+    settle(job, name, run, progress)
     progress.phase(name, "")
 
 
-def make_until_settled(job: Job, name: str, make: MakeShards, progress: Progress) -> None:
+def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     """Make shards until all are done and agree with their receipts, then write the index."""
-    maker, store = job.maker(name), job.store
-    media = maker.source.media_files()
+    worker, store = job.worker(name), job.store
+    media = worker.source.media_files()
     for _ in range(ROUNDS):
-        state = state_of(store, maker.home, media)
+        state = state_of(store, worker.home, media)
         if state.todo:
             progress.begin(name, len(state.planned), len(state.done))
-            failures = make(job, name, state)
+            failures = run(job, name, state)
             if failures:
                 raise BuildFailed("\n".join(failures))
-            state = state_of(store, maker.home, media)
+            state = state_of(store, worker.home, media)
         progress.phase(name, "checking")
         state, wrong = disagreeing(store, state)
-        forget(store, maker.home, wrong)
+        forget(store, worker.home, wrong)
         if not wrong and not state.todo:
             break
     else:
-        ledger = f"{store.root}/{layout.meta(maker.home, LEDGER)}"
+        ledger = f"{store.root}/{layout.meta(worker.home, LEDGER)}"
         raise BuildFailed(
             f"{name}: shards do not stay what their receipts say; remove {ledger} and run the same build again, and if "
             "that does not help have the disk checked"
         )
     if not job.recipe.allow_mixed_runtimes:
         runtimes = {asked or own for _, asked, own in state.done.columns("requested_runtime", "runtime")}
-        refuse_mixed_runtimes(f"{store.root}/{maker.home}", runtimes)
+        refuse_mixed_runtimes(f"{store.root}/{worker.home}", runtimes)
     if not is_indexed(store, state):
         remove_leftovers(store, state)
         progress.phase(name, "writing the index")
-        write_index(store, state, maker.source.makes, maker.generator.columns)
+        write_index(store, state, worker.source.makes, worker.generator.columns)
     job.settled[name] = state
 
 
-def finish_ready(job: Job, make: MakeShards, progress: Progress, unfinished: Collection[str]) -> None:
+def finish_ready(job: Job, run: RunShards, progress: Progress, unfinished: Collection[str]) -> None:
     """`finish` for the subsets that do not depend on people who have not decided yet.
 
     unfinished: the stages that wait for people, and those that read them. Raises `BuildFailed` when media are missing:
@@ -149,16 +149,16 @@ def finish_ready(job: Job, make: MakeShards, progress: Progress, unfinished: Col
         if problem := missing_problem(job.recipe, name, state):
             raise BuildFailed(problem)
     if ready := [name for name in job.recipe.subsets if name not in unfinished]:
-        finish(job.only(ready), make, progress)
+        finish(job.only(ready), run, progress)
 
 
-def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
+def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
     states = {name: _state(job, name) for name in job.recipe.all}
     published = _published(job, states)
     if not is_described(job.store, published):
         progress.phase("dataset", "looking for duplicates")
-        for home in _take_out_duplicates(job, published, make, progress):
+        for home in _take_out_duplicates(job, published, run, progress):
             states |= {home: _state(job, home)} if home in states else {}
         published = _published(job, states)
     for name, state in states.items():
@@ -179,7 +179,7 @@ def finish(job: Job, make: MakeShards, progress: Progress) -> dict[str, Any]:
 def _state(job: Job, name: str) -> StageState:
     if name in job.settled:
         return job.settled[name]
-    return state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
+    return state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
 
 
 def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageState]:
@@ -197,7 +197,7 @@ def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageSta
 
 
 def _take_out_duplicates(
-    job: Job, published: Mapping[str, StageState], make: MakeShards, progress: Progress
+    job: Job, published: Mapping[str, StageState], run: RunShards, progress: Progress
 ) -> list[str]:
     """Drop duplicates and bring the indices of the subsets that changed up to date; returns their homes."""
     touched: set[str] = set()
@@ -205,14 +205,14 @@ def _take_out_duplicates(
     for home, state in states.items():
         if not is_indexed(job.store, state, hashed=True):  # of another build that was killed, or it was damaged since
             job.store.remove(layout.meta(home, "index.json"))
-            _settle_again(job, home, make, progress)
+            _settle_again(job, home, run, progress)
             states[home] = state_of(job.store, home)
             touched.add(home)
     for _ in range(ROUNDS):
         changed, again = drop_duplicates(job.store, states)
         for home in {*changed, *again}:
             forget(job.store, home, again.get(home, ()))
-            _settle_again(job, home, make, progress)
+            _settle_again(job, home, run, progress)
             states[home] = state_of(job.store, home)
         touched |= {*changed, *again}
         if not again:
@@ -220,7 +220,7 @@ def _take_out_duplicates(
     raise BuildFailed(f"duplicates in {', '.join(sorted(again))} change with every look; run the same build again")
 
 
-def _settle_again(job: Job, home: str, make: MakeShards, progress: Progress) -> None:
+def _settle_again(job: Job, home: str, run: RunShards, progress: Progress) -> None:
     """Bring a subset below OUT, of this build or an earlier one, to its end once more."""
     owner, name = (job, home) if home in job.recipe.subsets else job_of(job.store, home)
-    make_until_settled(owner, name, make, progress)
+    settle(owner, name, run, progress)

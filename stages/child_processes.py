@@ -54,10 +54,10 @@ class Children:
         self._closed = threading.Event()
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
-    def make(self, root: str, home: str, number: int) -> dict[str, Any]:
-        """Make one shard; returns its receipt, or raises what `stages.making.make.make_one` raised."""
+    def run(self, root: str, home: str, number: int) -> dict[str, Any]:
+        """Make one shard; returns its receipt, or raises what `stages.making.make.make_shard` raised."""
         try:
-            future = self._pool.schedule(_make, args=[root, home, number])
+            future = self._pool.schedule(_run, args=[root, home, number])
             # A pool that is stopped just then forgets the shard, and nobody would be told.
             while not wait([future], CLOSED_CHECK_SECONDS).done:
                 if self._closed.is_set():
@@ -81,7 +81,7 @@ class Children:
 
 
 def close_children() -> None:
-    """End the children of `make_in_child` that are idle; used at the end of a run."""
+    """End the children of `run_in_child` that are idle; used at the end of a run."""
     with _lock:
         while _alone:
             _alone.pop().close()
@@ -92,12 +92,12 @@ _alone: list[Children] = []
 _lock = threading.Lock()
 
 
-def make_in_child(root: str, home: str, number: int) -> dict[str, Any]:
+def run_in_child(root: str, home: str, number: int) -> dict[str, Any]:
     """Make one shard in a child of this process, kept for the next one; as many at a time as threads call it."""
     with _lock:
         children = _alone.pop() if _alone else Children(1)
     try:
-        return children.make(root, home, number)
+        return children.run(root, home, number)
     finally:
         with _lock:
             _alone.append(children)
@@ -109,11 +109,11 @@ def remove_scratch() -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _make(root: str, home: str, number: int) -> dict[str, Any]:
-    from twinset.stages.making.make import make_one
+def _run(root: str, home: str, number: int) -> dict[str, Any]:
+    from twinset.stages.making.make import make_shard
 
     try:
-        return make_one(root, home, number).model_dump(mode="json")
+        return make_shard(root, home, number).model_dump(mode="json")
     except (TwinsetError, OSError):
         raise
     except Exception as error:

@@ -13,11 +13,11 @@ from twinset.manifests.recipe import Recipe, recipe_from_json
 from twinset.manifests.source import Need
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Filter, Source
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.maker import Maker, open_maker, refuse_other_versions
+from twinset.stages.stage_worker import StageWorker, open_worker, refuse_other_versions
 from twinset.stages.status import StageState
 
 
@@ -27,32 +27,32 @@ class Job:
     def __init__(self, recipe: Recipe, store: Store) -> None:
         self.recipe, self.store = recipe, store
         self.settled: dict[str, StageState] = {}  # stages that this process has brought to their end
-        self._makers: dict[str, Maker] = {}
+        self._workers: dict[str, StageWorker] = {}
         self._lock = threading.Lock()  # stages run side by side
 
     def only(self, names: Collection[str]) -> Job:
         """The same job for some subsets and the stages that they read."""
         part = Job(self.recipe.only(names), self.store)
-        part.settled, part._makers, part._lock = self.settled, self._makers, self._lock
+        part.settled, part._workers, part._lock = self.settled, self._workers, self._lock
         return part
 
-    def maker(self, name: str) -> Maker:
+    def worker(self, name: str) -> StageWorker:
         """Generator and filters of a stage, opened once."""
         with self._lock:
-            if name not in self._makers:
+            if name not in self._workers:
                 known_as = self.recipe[name].known_as or name
                 context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier, self.store)
-                self._makers[name] = open_maker(self.recipe, name, context)
-            return self._makers[name]
+                self._workers[name] = open_worker(self.recipe, name, context)
+            return self._workers[name]
 
-    def earlier(self, stage: str) -> Earlier:
+    def earlier(self, stage: str) -> FinishedStage:
         """A finished stage that a source reads: of this recipe by name, or below another OUT by folder or URL."""
         if "/" not in stage:
-            return Earlier(self.store, self.recipe.home(stage))
+            return FinishedStage(self.store, self.recipe.home(stage))
         root, _, home = stage.rstrip("/").rpartition("/")
         if "\0" in stage or root.endswith(":/"):
             raise WrongUse(f"{stage!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
-        return Earlier(Store(root or "/"), home)
+        return FinishedStage(Store(root or "/"), home)
 
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
@@ -107,30 +107,30 @@ def job_of(store: Store, home: str) -> tuple[Job, str]:
     return Job(recorded_recipe(store, home), store), home.rsplit("/", 1)[-1]
 
 
-def worker_maker(store: Store, home: str, stage: Stage) -> Maker:
-    """The maker of a planned stage on a worker, which knows nothing but OUT; opened once a process.
+def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
+    """The worker of a planned stage on a machine that knows nothing but OUT; opened once a process.
 
     Raises `BuildFailed` when this machine would make other bytes than planned.
     """
     recipe = store.read(layout.meta(home, "recipe.json"))
     with _opening:  # two threads would open it twice
-        return _worker_maker(store.root, home, recipe, stage.content)
+        return _worker_of(store.root, home, recipe, stage.content)
 
 
-def forget_makers() -> None:
-    """Have this process open its makers again: what they remember of folders of media may no longer hold."""
+def forget_workers() -> None:
+    """Have this process open its workers again: what they remember of folders of media may no longer hold."""
     with _opening:
-        _worker_maker.cache_clear()
+        _worker_of.cache_clear()
 
 
 _opening = threading.Lock()
 
 
 @lru_cache(maxsize=8)
-def _worker_maker(root: str, home: str, _recipe: bytes, _content: str) -> Maker:
+def _worker_of(root: str, home: str, _recipe: bytes, _content: str) -> StageWorker:
     store = Store(root)
     job, name = job_of(store, home)
     check_inputs(job.recipe, ("media", "models"), [name])
-    maker = job.maker(name)
-    refuse_other_versions(planned_stage(store, home), maker, job.recipe.seed)
-    return maker.on_this_machine()
+    worker = job.worker(name)
+    refuse_other_versions(planned_stage(store, home), worker, job.recipe.seed)
+    return worker.on_this_machine()

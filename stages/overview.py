@@ -40,9 +40,9 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
             counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
             return {**counts, "kinds": {}, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
     if not write:
-        return {**count_plan(job.maker(name)), "state": "counted"}
+        return {**count_plan(job.worker(name)), "state": "counted"}
     stage = prepare(job, name)
-    state = state_of(job.store, job.recipe.home(name), job.maker(name).source.media_files())
+    state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
     left_out = {"excluded": stage.excluded, "examples": stage.examples}
     waiting = _waiting(job, name, state)
     words = missing_words(**waiting) if waiting else _in_words(state)
@@ -51,10 +51,10 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
     """Counts of a built stage, its shards by state, and what to do where something is wrong."""
-    home, maker = job.recipe.home(name), job.maker(name)
-    state = state_of(job.store, home, maker.source.media_files())
-    tally = spent(job.store, home) if maker.source.metered else None
-    took = {} if tally is None else {"spent": {**tally._asdict(), "cost": maker.source.cost(tally)}}
+    home, worker = job.recipe.home(name), job.worker(name)
+    state = state_of(job.store, home, worker.source.media_files())
+    tally = spent(job.store, home) if worker.source.metered else None
+    took = {} if tally is None else {"spent": {**tally._asdict(), "cost": worker.source.cost(tally)}}
     return {
         **state.counts(),
         **took,
@@ -71,16 +71,16 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
 
 def _waiting(job: Job, name: str, state: StageState) -> dict[str, int]:
     """How many decisions of people a stage waits for, of how many; empty where it does not wait."""
-    waiting = job.maker(name).generator.waiting() if state.todo else None
+    waiting = job.worker(name).generator.waiting() if state.todo else None
     return {} if waiting is None else {"missing": waiting.missing, "needed": waiting.needed}
 
 
 def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
     """Counts of a stage and everything that is wrong with it, after all was hashed again."""
-    home, maker = job.recipe.home(name), job.maker(name)
-    files = maker.source.media_files()
+    home, worker = job.recipe.home(name), job.worker(name)
+    files = worker.source.media_files()
     state = state_of(job.store, home, files, trusting=False)
-    problems = list(verify_stage(job.store, state, maker, files if media else None))
+    problems = list(verify_stage(job.store, state, worker, files if media else None))
     return {**state.counts(), "problems": problems + _problems(job, name, state)}
 
 

@@ -19,7 +19,7 @@ from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset.stages.maker import Maker, facts_of
+from twinset.stages.stage_worker import StageWorker, facts_of
 
 logger = logging.getLogger("twinset")
 
@@ -29,61 +29,61 @@ DESCRIBED = "log/described.json"
 DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "flagged.parquet", "sizes.json", "croissant.json")
 
 
-def count_plan(maker: Maker) -> dict[str, Any]:
+def count_plan(worker: StageWorker) -> dict[str, Any]:
     """Plan a stage without writing anything: its counts, and what planning left out."""
-    origin, check = maker.source.planned_from, PlanCheck()
-    shards = shards_of(check.watch(_candidates(maker)), maker.subset.shard_size, origin)
+    origin, check = worker.source.planned_from, PlanCheck()
+    shards = shards_of(check.watch(_candidates(worker)), worker.subset.shard_size, origin)
     sizes = [len(shard) for shard in shards]
-    check.finish(origin, lambda: _candidates(maker))
+    check.finish(origin, lambda: _candidates(worker))
     counts = {"planned": sum(sizes), "kept": 0, "rejected": {}, "shards": len(sizes)}
-    left_out = maker.generator.excluded
+    left_out = worker.generator.excluded
     counts["kinds"] = dict(check.kinds)
     return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
 
 
 def prepare(job: Job, name: str) -> Stage:
     """Plan a stage below OUT, unless the plan that lies there is of this very recipe, inputs and versions."""
-    store, maker = job.store, job.maker(name)
-    facts = facts_of(maker, job.recipe.seed, maker.generator.inputs())
+    store, worker = job.store, job.worker(name)
+    facts = facts_of(worker, job.recipe.seed, worker.generator.inputs())
     content = digest(facts)
-    plan_inputs, before = maker.generator.plan_inputs(), _planned_before(store, maker.home)
-    asked = (content, maker.subset.count, plan_inputs)
+    plan_inputs, before = worker.generator.plan_inputs(), _planned_before(store, worker.home)
+    asked = (content, worker.subset.count, plan_inputs)
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count, before.plan_inputs) == asked:
-        _record(store, maker.home, "recipe.json", recorded)
+        _record(store, worker.home, "recipe.json", recorded)
         return before
     if before is not None and before.content != content:
         logger.warning(
             "%s: the recipe, its inputs or a version changed; it is planned again, %s, and the card, README.md, is "
             "removed until the build ends",
             name,
-            _made_again(len(store.names(layout.meta(maker.home, "receipts")))),
+            _made_again(len(store.names(layout.meta(worker.home, "receipts")))),
         )
-    elif before is not None and before.count != maker.subset.count:
+    elif before is not None and before.count != worker.subset.count:
         logger.warning(
             "%s: %s candidates are asked for instead of %s; shards with the same candidates stay, and the card, "
             "README.md, is removed until the build ends",
             name,
-            *(f"{count:,}" if count is not None else "all" for count in (maker.subset.count, before.count)),
+            *(f"{count:,}" if count is not None else "all" for count in (worker.subset.count, before.count)),
         )
-    summary, kinds = _write_plan(store, maker, content)
+    summary, kinds = _write_plan(store, worker, content)
     stage = Stage(
         name=name,
         facts=facts,
         content=content,
         plan=summary.digest,
-        count=maker.subset.count,
+        count=worker.subset.count,
         plan_inputs=plan_inputs,
         planned=summary.planned,
         shards=len(summary.shards),
         kinds=kinds,
-        excluded=dict(sorted((+maker.generator.excluded).items())),
-        examples=maker.generator.excluded.examples,
+        excluded=dict(sorted((+worker.generator.excluded).items())),
+        examples=worker.generator.excluded.examples,
     )
-    _record(store, maker.home, "recipe.json", recorded)
+    _record(store, worker.home, "recipe.json", recorded)
     # Last: what has a stage record can be resumed, whatever dies in between.
-    _record(store, maker.home, "stage.json", stage.to_bytes())
+    _record(store, worker.home, "stage.json", stage.to_bytes())
     return stage
 
 
@@ -102,15 +102,15 @@ def _made_again(shards: int) -> str:
     return f"its {shards:,} finished shard{'' if shards == 1 else 's'} will be made again"
 
 
-def _candidates(maker: Maker) -> Iterator[Candidate]:
+def _candidates(worker: StageWorker) -> Iterator[Candidate]:
     try:
-        yield from islice(maker.generator.plan(), maker.subset.count)
+        yield from islice(worker.generator.plan(), worker.subset.count)
     except (TwinsetError, OSError):
         raise
     except Exception as error:
-        named = SOURCES.named(maker.source.kind)
+        named = SOURCES.named(worker.source.kind)
         raise BuildFailed(
-            f"{maker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
+            f"{worker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
             "input (--verbose shows the traceback)"
         ) from error
 
@@ -135,28 +135,28 @@ def _planned_before(store: Store, home: str) -> Stage | None:
     return None
 
 
-def _write_plan(store: Store, maker: Maker, content: str) -> tuple[PlanSummary, dict[str, int]]:
+def _write_plan(store: Store, worker: StageWorker, content: str) -> tuple[PlanSummary, dict[str, int]]:
     """Write the candidates; nothing below OUT changes before all of them are in the spool and have been checked.
 
     Returns:
         The summary, and candidates by what they are counted as.
     """
-    origin, check = maker.source.planned_from, PlanCheck()
+    origin, check = worker.source.planned_from, PlanCheck()
     with store.spool() as spool:
-        candidates = check.watch(_candidates(maker))
-        summary = write_plan(candidates, maker.generator.candidate, maker.subset.shard_size, spool, origin)
-        check.finish(origin, lambda: _candidates(maker))
-        now, planned = _planned_before(store, maker.home), (content, maker.subset.count, summary.digest)
+        candidates = check.watch(_candidates(worker))
+        summary = write_plan(candidates, worker.generator.candidate, worker.subset.shard_size, spool, origin)
+        check.finish(origin, lambda: _candidates(worker))
+        now, planned = _planned_before(store, worker.home), (content, worker.subset.count, summary.digest)
         if now is not None and (now.content, now.count, now.plan) == planned:
             return summary, dict(check.kinds)  # another build of the same planned it meanwhile, and may read it
-        reports = maker.generator.reports()
+        reports = worker.generator.reports()
         # Until the new stage record is written, the old one must not vouch for new candidates.
-        store.remove(layout.meta(maker.home, "stage.json"))
-        withdraw(store, maker.home, maker.source.reports)
+        store.remove(layout.meta(worker.home, "stage.json"))
+        withdraw(store, worker.home, worker.source.reports)
         for name, report in reports.items():
-            store.write(layout.meta(maker.home, name), report)
+            store.write(layout.meta(worker.home, name), report)
         for file in [*dict.fromkeys(plan_file(shard.shard)[0] for shard in summary.shards), "shards.parquet"]:
-            store.move_in(spool / file, layout.plan(maker.home, file))
+            store.move_in(spool / file, layout.plan(worker.home, file))
     return summary, dict(check.kinds)
 
 

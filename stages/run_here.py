@@ -16,7 +16,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.build import build
 from twinset.stages.child_processes import Children
 from twinset.stages.job import Job, check_devices, check_inputs
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.progress import Progress, Silent
 from twinset.stages.status import StageState
 
@@ -50,11 +50,11 @@ def build_here(
     check_inputs(recipe, ("annotations", "media", "models"))
     check_devices(recipe)
     progress = progress or Silent()
-    here = Here(workers or os.cpu_count() or 1, runner, progress)
+    here = LocalRunner(workers or os.cpu_count() or 1, runner, progress)
     try:
         job = Job(recipe, Store(out))
         with job.store.tidied():
-            return build(job, here.make, progress)
+            return build(job, here.run, progress)
     except FileNotFoundError as error:
         error.add_note("another process may have removed it, such as a second build; run the same command again")
         raise
@@ -62,7 +62,7 @@ def build_here(
         here.close()
 
 
-class Here:
+class LocalRunner:
     """Threads and child processes that together make at most ``workers`` shards at a time, whatever their stage."""
 
     def __init__(self, workers: int, runner: Runner, progress: Progress) -> None:
@@ -72,17 +72,17 @@ class Here:
         self._children: list[Children] = []
         self._closed = threading.Event()
 
-    def make(self, job: Job, name: str, state: StageState) -> Sequence[str]:
-        """Make the shards of a stage that are not done; returns what failed (`stages.build.MakeShards`)."""
-        maker, root, home = job.maker(name), job.store.root, state.home
+    def run(self, job: Job, name: str, state: StageState) -> Sequence[str]:
+        """Make the shards of a stage that are not done; returns what failed (`stages.build.RunShards`)."""
+        worker, root, home = job.worker(name), job.store.root, state.home
         # Each stage has children of its own: two that use Blender cannot share one, and memory is freed when it ends.
-        isolated = self._runner == "processes" or maker.isolated
+        isolated = self._runner == "processes" or worker.isolated
         children = Children(min(self._workers, len(state.todo))) if isolated else None
         if children is not None:
             self._children.append(children)
-        here = partial(make_one, maker=maker.on_this_machine(), stage=state.stage)
-        make = children.make if children is not None else here
-        own = threading.BoundedSemaphore(maker.source.shards_at_a_time or self._workers)
+        here = partial(make_shard, worker=worker.on_this_machine(), stage=state.stage)
+        make = children.run if children is not None else here
+        own = threading.BoundedSemaphore(worker.source.shards_at_a_time or self._workers)
         failures: list[str] = []
 
         def work(number: int) -> None:

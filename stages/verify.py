@@ -17,7 +17,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.parquet import parquet_rows, read_parquet
 from twinset.manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
 from twinset.manifests.receipt import Receipt
-from twinset.shards.kinds.samples import Source
+from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.ledger import LEDGER, damaged_receipts
 from twinset.shards.media.media_folder import Media
 from twinset.shards.records import read_index_record
@@ -25,18 +25,18 @@ from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, read_members
-from twinset.stages.described import changed_descriptions
+from twinset.stages.description_record import changed_descriptions
 from twinset.stages.index import receipts_digest
-from twinset.stages.maker import Maker
+from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState
 
 
-def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | None = None) -> Iterator[str]:
+def verify_stage(store: Store, state: StageState, worker: StageWorker, media: Media | None = None) -> Iterator[str]:
     """Problems of one stage, each a sentence with file, shard and remedy; none when all is well.
 
     media: where the sources lie, to hash them too.
     """
-    home, stage, is_table = state.home, state.stage, maker.generator.columns is not None
+    home, stage, is_table = state.home, state.stage, worker.generator.columns is not None
     if digest(stage.facts) != stage.content:
         yield f"{layout.meta(home, 'stage.json')}: its digest is not that of its facts; {_plan_again(home)}"
     counts = sum(shard.planned for shard in state.planned), len(state.planned)
@@ -52,12 +52,12 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
     for number, why in state.stale.items():
         if number not in damaged:
             yield f"{home} shard {number:05d}: stale, {why}; run the same build again"
-    sources: defaultdict[Source, list[int]] = defaultdict(list)
+    sources: defaultdict[MediaFile, list[int]] = defaultdict(list)
     kept = _hashes()
     whole = 0
     for receipt in state.done.receipts():
         planned = state.planned[receipt.shard]
-        yield from _plan_problems(store, home, planned, maker.generator.candidate)
+        yield from _plan_problems(store, home, planned, worker.generator.candidate)
         table = yield from _row_problems(store, home, receipt)
         if table is None:
             continue
@@ -67,7 +67,7 @@ def verify_stage(store: Store, state: StageState, maker: Maker, media: Media | N
         for key in keys:
             kept[_tar_named(receipt)].update(f"{key}\n".encode())
         if not is_table:
-            for source in {Source(**one) for listed in table["sources"].to_pylist() for one in listed or ()}:
+            for source in {MediaFile(**one) for listed in table["sources"].to_pylist() for one in listed or ()}:
                 if "://" not in source.path:  # what lies in a bucket is in no media folder
                     sources[source].append(receipt.shard)
     # Of a stage that is not finished, or whose rows are broken, the index is not asked to be right.
@@ -212,7 +212,7 @@ def _index_again(home: str) -> str:
     return f"remove {layout.meta(home, 'index.json')} and run the same build again"
 
 
-def _source_problems(media: Media, home: str, source: Source, numbers: Sequence[int]) -> Iterator[str]:
+def _source_problems(media: Media, home: str, source: MediaFile, numbers: Sequence[int]) -> Iterator[str]:
     found = media.sha256(source.path)
     receipts = ", ".join(layout.receipt(home, number) for number in numbers)
     if found is None:

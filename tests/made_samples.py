@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from twinset.manifests.canonical import digest, identity_of, sample_key
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.kinds.template import Template
 from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.kinds.triplet import PARTS, Triplet
@@ -49,7 +49,7 @@ def draw(number: int, video: str = "") -> Frame:
     if not video:
         pen.rectangle((width - 24, height - 20, width - 8, height - 8), fill=(number % 256, 220, 20))
         pen.text((width - 30, 4), str(number), "white")
-    source = Source(f"{video or number}.jpg", 1000 + number, digest([video, number]) * 2)
+    source = MediaFile(f"{video or number}.jpg", 1000 + number, digest([video, number]) * 2)
     return Frame(f"{video}#{number}", np.asarray(picture, np.uint8), float(number) if video else -1.0, source)
 
 

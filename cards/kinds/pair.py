@@ -11,7 +11,7 @@ from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, 
 from twinset.cards.word_balance import WordUse, fewest, lopsided
 from twinset.cards.word_diff import mark_difference, words_of
 from twinset.generators.blind_attacks import length_gaps
-from twinset.generators.given_away import Tally, same_bag
+from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
@@ -52,7 +52,7 @@ class PairStatistics:
     distinct_captions: int
     distinct_images: int
     same_bag: int
-    given_away: Tally
+    given_away: GuessCounts
     sampled: int
     image_sizes: Mapping[tuple[int, int], int]
     changes: Counts
@@ -76,7 +76,7 @@ def statistics(store: Store, subset: str) -> PairStatistics:
         captions |= {hash(row[name]) for name in PAIR.texts}
         images |= {hash(row[name]) for name in PAIR.hashed}
         same_bags += same_bag(words0, words1)
-    given_away = Tally()
+    given_away = GuessCounts()
     for batch in index_batches(store, subset, ("group", *PAIR.texts)):
         given_away.add(length_gaps(*(batch[name] for name in PAIR.texts)), batch["group"])
     uses = [WordUse(word, only0[word], only1[word], seen) for word, seen in either.items()]

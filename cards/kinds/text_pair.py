@@ -10,7 +10,7 @@ from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
 from twinset.cards.word_diff import mark_difference, words_of
 from twinset.generators.blind_attacks import COLUMNS, gaps_of, kinds_of
-from twinset.generators.given_away import Tally, same_bag
+from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
 from twinset.manifests.markdown import ranked
 from twinset.manifests.panels import Counts
@@ -34,7 +34,7 @@ class TextPairStatistics:
     negative_words: Counts
     group_pairs: Counts
     kinds: Counts
-    given_away: Tally
+    given_away: GuessCounts
     kinds_in_order: Sequence[str]
     same_bag: int
     distinct_images: int
@@ -57,7 +57,7 @@ def statistics(store: Store, subset: str) -> TextPairStatistics:
         kinds[f"{row['type']} {row['subtype']}".strip() or "unknown"] += 1
         captions |= {hash(row["caption"]), hash(row["negative_caption"])}
         images.add(hash(row["image_sha256"] or row["image_id"]))
-    given_away = Tally()
+    given_away = GuessCounts()
     for batch in index_batches(store, subset, ("group", *COLUMNS)):
         given_away.add(gaps_of(batch), batch["group"], kinds_of(batch["type"], batch["subtype"]))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)

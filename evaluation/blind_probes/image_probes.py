@@ -18,7 +18,7 @@ from twinset.evaluation.blind_probes.detectors import (
 from twinset.evaluation.blind_probes.pairs import Pairs
 from twinset.evaluation.blind_probes.pictures import measure, standardised
 from twinset.evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
-from twinset.generators.given_away import MISSING
+from twinset.generators.blind_guesses import MISSING
 
 BOTH = "captions and images, each by a classifier of its own"
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from twinset.cards.word_diff import words_of
 from twinset.evaluation.blind_probes.classifier import cross_validated, text_differences
 from twinset.evaluation.blind_probes.pairs import Pairs
-from twinset.generators.given_away import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
+from twinset.generators.blind_guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
 
 Signs = NDArray[np.int8]
 Sees = Literal["captions", "images", "both"]
@@ -25,7 +25,7 @@ class Probe:
     """One blind guess of every pair.
 
     sees: what it looks at. guesses: what it says, by the sign that is then right, such as ``{-1: "shorter"}``.
-    signs: (n,), the sign of the first half's number less the second's; `generators.given_away.MISSING` without one.
+    signs: (n,), the sign of the first half's number less the second's; `generators.blind_guesses.MISSING` without one.
     """
 
     name: str
@@ -194,6 +194,6 @@ def classify(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -
 
 
 def signs_of(gaps: NDArray[Any]) -> Signs:
-    """Signs of gaps; `generators.given_away.MISSING` for NaN."""
+    """Signs of gaps; `generators.blind_guesses.MISSING` for NaN."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isnan(gaps), MISSING, np.sign(gaps)).astype(np.int8)

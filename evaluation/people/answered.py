@@ -12,7 +12,7 @@ from twinset.evaluation.examples import IDENTITY, MATCHING_OUTCOMES
 from twinset.generators.decisions.report import read_report
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import STAGES
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 
 OUTCOMES = MATCHING_OUTCOMES.names[len(IDENTITY) :]  # in the order in which the report has the four answers
@@ -81,7 +81,7 @@ def read_answered(place: str) -> Answered:
     """
     root, _, name = place.rstrip("/").rpartition("/")
     store = Store(root or ("/" if place.startswith("/") else "."))
-    stage = Earlier(store, name)
+    stage = FinishedStage(store, name)
     try:
         report = read_report(stage)
     except FileNotFoundError:

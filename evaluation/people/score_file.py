@@ -18,7 +18,7 @@ from twinset.evaluation.report.scored import Scored, score_files
 from twinset.evaluation.run import scores_path
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import whole_file
 
@@ -49,7 +49,7 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
     """
     root = data or answered.root
     try:
-        now = Earlier(Store(root), answered.stage)
+        now = FinishedStage(Store(root), answered.stage)
     except WrongUse as error:
         where = "name the dataset that holds these pairs with --data DIR" if data is None else "--data names another"
         raise WrongUse(

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 ROWS_HELD = 400_000  # of a table whose captions are scattered; it is read once for so many rows
 SLICE = 4096  # rows that are Python objects at a time
@@ -17,7 +17,7 @@ CAPTION = "caption"
 
 
 def rows_by_caption(
-    table: Earlier, columns: Sequence[str], held: int = ROWS_HELD
+    table: FinishedStage, columns: Sequence[str], held: int = ROWS_HELD
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Rows of a table, those of one caption one after the other, with a name of the caption for each.
 
@@ -48,7 +48,7 @@ def rows_by_caption(
         yield from _collected(table, columns, hashes, ranks, turn[ranks] == number)
 
 
-def _hashes(table: Earlier) -> NDArray[np.uint64]:
+def _hashes(table: FinishedStage) -> NDArray[np.uint64]:
     """A hash of each row's caption. That two captions share one is harmless: their rows come together."""
     found = [np.empty(0, dtype=np.uint64)]
     for batch in table.batches([CAPTION]):
@@ -79,7 +79,7 @@ def _ranks(hashes: NDArray[np.uint64]) -> NDArray[np.int32] | None:
 
 
 def _collected(
-    table: Earlier,
+    table: FinishedStage,
     columns: Sequence[str],
     hashes: NDArray[np.uint64],
     ranks: NDArray[np.int32],

@@ -101,7 +101,7 @@ def by_pair(answers: Iterable[Answer], categories: Mapping[str, str]) -> list[Pa
 
     Args:
         answers: of one stage.
-        categories: by value, what agreement is measured on (`generators.decisions.question.Question.compared`).
+        categories: by value, what agreement is measured on (`generators.decisions.question.ReviewQuestion.compared`).
     """
     said: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for one in answers:

@@ -25,7 +25,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator, LeftOut, Waiting
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.image_folder import ImageFolder
 
@@ -67,7 +67,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     @property
     @abstractmethod
-    def pictured(self) -> Earlier:
+    def pictured(self) -> FinishedStage:
         """The stage whose images are shown."""
 
     @property

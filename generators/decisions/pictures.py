@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.image_folder import ImageFolder
 from twinset.shards.storage.tar_reader import BrokenTar
 
@@ -20,7 +20,7 @@ class Picture:
     media_type: str
 
 
-def picture_of_stage(stage: Earlier, name: str, tar: str, sha256: str) -> Picture:
+def picture_of_stage(stage: FinishedStage, name: str, tar: str, sha256: str) -> Picture:
     """An image of an earlier stage.
 
     Args:

@@ -37,8 +37,8 @@ class Layout:
     """How a task is shown.
 
     texts, images: numbers of the task's texts and images that are the question itself, in order. options: shown in an
-    order that is random by task and annotator where the question is `Question.shuffled`. extra: options that follow
-    them, never shuffled: none, both, drop.
+    order that is random by task and annotator where `ReviewQuestion.shuffled` is set. extra: options that follow them,
+    never shuffled: none, both, drop.
     """
 
     texts: tuple[int, ...]
@@ -76,7 +76,7 @@ class Decision:
         return not self.reason
 
 
-class Question(ABC):
+class ReviewQuestion(ABC):
     """A kind of question. The page knows nothing else of it; a new kind is a module and a line in `QUESTIONS`.
 
     shuffled: whether the order of options is random. drops: values of options that drop the subject, and the reason

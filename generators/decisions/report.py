@@ -14,7 +14,7 @@ from twinset.generators.decisions.question import Decision
 from twinset.generators.decisions.source import REPORT, Annotators, Simulated
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.shards.contracts import LeftOut, Waiting
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
 
 
@@ -63,7 +63,7 @@ def report_of(now: Gathered, annotators: Annotators) -> dict[str, Any]:
     }
 
 
-def read_report(earlier: Earlier) -> dict[str, Any]:
+def read_report(earlier: FinishedStage) -> dict[str, Any]:
     """The report of a finished stage of decisions."""
     found: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
     return found

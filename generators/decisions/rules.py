@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, Question
+from twinset.generators.decisions.question import Decision, ReviewQuestion
 from twinset.generators.decisions.questions import QUESTIONS
 from twinset.generators.decisions.task import TaskCandidate
 
@@ -23,7 +23,7 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
     """The decision on a task.
 
     An adjudicated answer alone decides; where it gives no reason, the reason is that of the others who chose the same.
-    Otherwise the majority decides, as `Question.decide` has it; a tie on a gold task, its known answer.
+    Otherwise the majority decides, as `ReviewQuestion.decide` has it; a tie on a gold task, its known answer.
 
     Args:
         answers: of the stage; those that do not count for this task are ignored.
@@ -58,7 +58,7 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
     return question.decide(votes) or (_as_known(question, votes, gold) if gold else None)
 
 
-def _as_known(question: Question, votes: Sequence[Answer], gold: str) -> Decision:
+def _as_known(question: ReviewQuestion, votes: Sequence[Answer], gold: str) -> Decision:
     """The decision on a gold task whose votes are a tie: nobody need settle what is known."""
     return Decision(
         choice=gold,

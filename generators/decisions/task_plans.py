@@ -6,13 +6,13 @@ from typing import cast
 
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.plan import plan_file, read_slice
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
 
-def tasks_of(earlier: Earlier) -> list[TaskCandidate]:
+def tasks_of(earlier: FinishedStage) -> list[TaskCandidate]:
     """All tasks of a finished stage in plan order."""
     return planned_tasks(earlier.store, earlier.home)
 

@@ -33,10 +33,10 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import decode
 
 UNSCORED = -1.0
@@ -205,7 +205,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
                 content = stored.images["image"]
                 # A URL: the stage vouches for its images, which lie in no folder of media.
                 path = f"stage://{self._images.stage.name}/{tar}/{key}.{stored.extension}"
-                source = Source(path, len(content), hashlib.sha256(content).hexdigest())
+                source = MediaFile(path, len(content), hashlib.sha256(content).hexdigest())
                 found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
         return found
 
@@ -244,7 +244,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         return images, first_images(images, len(negatives))
 
     @cached_property
-    def _images(self) -> Earlier:
+    def _images(self) -> FinishedStage:
         return self.context.earlier(self.source.images)
 
     @cached_property

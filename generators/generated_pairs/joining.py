@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from twinset.generators.generated_pairs.choosing import Bools, Floats, Ints, best_of, choose
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 NONE = -1
 BLOCK = 250_000  # images that are looked at together
@@ -53,7 +53,7 @@ class Chosen:
     original: Floats
 
 
-def images_of(earlier: Earlier, negatives: pa.Table, side: str) -> Images:
+def images_of(earlier: FinishedStage, negatives: pa.Table, side: str) -> Images:
     """Images that were generated from the captions of a side; those of other captions are left out.
 
     Args:
@@ -97,7 +97,7 @@ def first_images(images: Images, negatives: int) -> Ints:
 
 
 def best_images(
-    images: Images, negatives: int, verified: Earlier | None, limit: float | None, compared: bool
+    images: Images, negatives: int, verified: FinishedStage | None, limit: float | None, compared: bool
 ) -> Chosen:
     """As `generators.generated_pairs.choosing.choose`; the first image of each where nothing was verified."""
     ambiguous = np.zeros(negatives, np.bool_)
@@ -112,7 +112,7 @@ def best_images(
     return Chosen(image, ambiguous, score, original)
 
 
-def decided_images(images: Images, negatives: pa.Table, decisions: Earlier) -> tuple[Ints, Bools]:
+def decided_images(images: Images, negatives: pa.Table, decisions: FinishedStage) -> tuple[Ints, Bools]:
     """The image of each negative caption by people's decisions; `NONE` where they dropped it or were not asked.
 
     Args:
@@ -143,7 +143,7 @@ def decided_images(images: Images, negatives: pa.Table, decisions: Earlier) -> t
     return found, simulated
 
 
-def scores_of(images: Images, verified: Earlier | None) -> tuple[Floats, Floats, Ints]:
+def scores_of(images: Images, verified: FinishedStage | None) -> tuple[Floats, Floats, Ints]:
     """How well each image shows the caption that it was generated from, and the other one.
 
     Returns:

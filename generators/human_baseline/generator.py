@@ -17,7 +17,7 @@ from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.human_baseline.source import HumanBaseline
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
 QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
@@ -86,7 +86,7 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
         return {"pairs": {"stage": stage, "digest": self.pictured.digest, "sampled": len(kinds)}, "outcomes": rows}
 
     @cached_property
-    def pictured(self) -> Earlier:
+    def pictured(self) -> FinishedStage:
         """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.pairs)
 

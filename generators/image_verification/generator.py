@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 
-from twinset.generators.image_verification.questions.asking import Question, prepared, questions_of
+from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
 from twinset.generators.image_verification.scoring import asked, counted
 from twinset.generators.image_verification.source import ImageVerification
@@ -24,7 +24,7 @@ from twinset.models.engines import EngineGenerator
 from twinset.models.spacy_pipelines import Pipeline, find_pipeline
 from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswerer
 from twinset.shards.contracts import Context, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -123,7 +123,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
             else:
                 yield TableRows(one.key, [row])
 
-    def _questions(self, planned: Sequence[VerificationCandidate]) -> dict[str, list[Question]]:
+    def _questions(self, planned: Sequence[VerificationCandidate]) -> dict[str, list[ImageQuestion]]:
         texts = list(dict.fromkeys(text for one in planned for text in (one.caption, one.negative_caption)))
         nlp = parser_of(self._pipeline).nlp
         with nlp.memory_zone():
@@ -136,7 +136,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         return {key: found for tar, some in keys.items() for key, found in self._images.samples(tar, some).items()}
 
     def _inquiry(
-        self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[Question]]
+        self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
     ) -> Inquiry:
         image = stored.images["image"]
         if hashlib.sha256(image).hexdigest() != one.image_sha256:
@@ -149,7 +149,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         return Inquiry(one.image_key, image, media_type, tuple(dict.fromkeys(each.question for each in both)))
 
     @cached_property
-    def _images(self) -> Earlier:
+    def _images(self) -> FinishedStage:
         return self.context.earlier(self.source.images)
 
     @cached_property
@@ -158,7 +158,10 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
 
 
 def _row(
-    one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[Question]], found: Mapping[str, float]
+    one: VerificationCandidate,
+    stored: Stored[Any],
+    questions: Mapping[str, list[ImageQuestion]],
+    found: Mapping[str, float],
 ) -> dict[str, Any]:
     told, score = _scored(questions[one.caption], found)
     _, original = _scored(questions[one.negative_caption], found)
@@ -177,7 +180,9 @@ def _row(
     }
 
 
-def _scored(questions: Sequence[Question], found: Mapping[str, float]) -> tuple[list[dict[str, Any]], float | None]:
+def _scored(
+    questions: Sequence[ImageQuestion], found: Mapping[str, float]
+) -> tuple[list[dict[str, Any]], float | None]:
     """Questions with their answers, and the share that counts; None without questions."""
     if not questions:
         return [], None

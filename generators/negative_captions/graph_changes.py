@@ -34,7 +34,7 @@ _PLACES = frozenset(
 )
 
 
-class Thing(NamedTuple):
+class GraphPart(NamedTuple):
     """What a word is a part of.
 
     role: one of `_ROLES`. lemma: of its head. place: of its head in the caption. tells: whether it only tells where
@@ -52,7 +52,7 @@ class Graph:
     """The words of a caption without articles and punctuation, and what each is a part of in its scene graph."""
 
     tokens: tuple[str, ...]
-    things: tuple[Thing | None, ...]
+    things: tuple[GraphPart | None, ...]
 
 
 def graph_of(doc: Doc, parsed: Mapping[str, Any]) -> Graph:
@@ -68,21 +68,21 @@ def graph_of(doc: Doc, parsed: Mapping[str, Any]) -> Graph:
     return Graph(tuple(token.lower_ for token in kept), tuple(_things(kept, heads)))
 
 
-def _things(tokens: Sequence[Token], heads: Collection[int]) -> Iterator[Thing | None]:
-    relation: Thing | None = None  # that goes on: "standing right next to" is one
+def _things(tokens: Sequence[Token], heads: Collection[int]) -> Iterator[GraphPart | None]:
+    relation: GraphPart | None = None  # that goes on: "standing right next to" is one
     for token in tokens:
         thing = None
         noun = token.head if token.dep_ == "compound" else token
         if noun.i in heads:
             noun, relation = _whole(noun, heads), None
-            thing = Thing("object", noun.lemma_.lower(), noun.i, _tells(noun))
+            thing = GraphPart("object", noun.lemma_.lower(), noun.i, _tells(noun))
             thing = None if noun.lemma_.lower() in _PLACES else thing
         elif token.pos_ in ("ADJ", "NUM"):
-            thing, relation = Thing("attribute", token.lower_, token.i), None
+            thing, relation = GraphPart("attribute", token.lower_, token.i), None
         elif token.pos_ == "VERB":
-            thing = relation = Thing("relation", token.lemma_.lower(), token.i)
+            thing = relation = GraphPart("relation", token.lemma_.lower(), token.i)
         elif token.pos_ == "ADP" and token.lower_ not in _WITHIN:
-            thing = relation = relation or Thing("relation", token.lower_, token.i)
+            thing = relation = relation or GraphPart("relation", token.lower_, token.i)
         yield thing
 
 
@@ -118,7 +118,7 @@ def things_changed(kind: NegativeKind, caption: Graph, negative: Graph) -> int:
     return found
 
 
-def _lemmas(things: Iterable[Thing | None]) -> dict[str, Counter[str]]:
+def _lemmas(things: Iterable[GraphPart | None]) -> dict[str, Counter[str]]:
     """Lemmas of things by role, each thing once."""
     each = {one for one in things if one is not None}
     return {role: Counter(one.lemma for one in each if one.role == role) for role in _ROLES}

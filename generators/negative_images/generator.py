@@ -14,7 +14,7 @@ from twinset.manifests.canonical import digest, generator_for, identity_of, samp
 from twinset.models.engines import EngineGenerator
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.shards.contracts import Context, LeftOut
-from twinset.shards.kinds.samples import Frame, Json, Rejected, Source
+from twinset.shards.kinds.samples import Frame, Json, MediaFile, Rejected
 from twinset.shards.kinds.text_pair import TextPair
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
@@ -101,7 +101,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
         return int(generator_for(self.seed, self.name, candidate.scene).integers(2**63))
 
     def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
-        nothing = Source(f"drawn by {self.source.engine.kind}", 0, "")
+        nothing = MediaFile(f"drawn by {self.source.engine.kind}", 0, "")
         first, *others = drawn.sources or (nothing,)
         return TextPair(
             key=candidate.key,

@@ -17,10 +17,10 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Copy, Stored
 from twinset.shards.kinds.pair import CopiedPair, PairRecord
-from twinset.shards.kinds.samples import Rejected, Source
+from twinset.shards.kinds.samples import MediaFile, Rejected
 from twinset.shards.storage.tar_reader import BrokenTar
 
 UNDECIDED = "undecided"
@@ -135,7 +135,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             split=one.split,
             provenance=stored.json.provenance,
             scores=dict(stored.json.scores),
-            sources=tuple(Source(**json.loads(file)) for file in one.sources),
+            sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
             record=stored.json,
             captions=(stored.texts["caption0"], stored.texts["caption1"]),
             copy=Copy(stored.fields, dict(zip(IMAGES, hashed, strict=True))),
@@ -154,9 +154,9 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         return twins(self._pairs.read(["key", "identity", "content"]))
 
     @cached_property
-    def _pairs(self) -> Earlier:
+    def _pairs(self) -> FinishedStage:
         return self.context.earlier(self.source.pairs)
 
     @cached_property
-    def _decisions(self) -> Earlier:
+    def _decisions(self) -> FinishedStage:
         return self.context.earlier(self.source.decisions)

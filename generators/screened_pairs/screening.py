@@ -13,7 +13,7 @@ from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.screened_pairs.asking import PairScreening
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 IMAGES = ("image0", "image1")
 PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
@@ -62,6 +62,6 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
             )
 
     @cached_property
-    def pictured(self) -> Earlier:
+    def pictured(self) -> FinishedStage:
         """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.pairs)

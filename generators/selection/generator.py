@@ -21,7 +21,7 @@ from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, F
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.shards.contracts import EXAMPLES, Generator, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import TableRows
 
 BINS = 100  # of a histogram of gaps
@@ -61,7 +61,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
             yield TableRows(one.key, [{**one.row(), "prompt": prompt_of(one.negative_caption, self.source.suffix)}])
 
     @cached_property
-    def _scores(self) -> Earlier:
+    def _scores(self) -> FinishedStage:
         return self.context.earlier(self.source.scores)
 
     @cached_property

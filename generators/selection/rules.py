@@ -24,7 +24,7 @@ from twinset.generators.selection.refinement import AXES, Bools, Floats, ranks_o
 from twinset.generators.selection.scored import Scored
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Step:
     kept: Bools
 
 
-def select(scored: Scored, earlier: Earlier, source: SelectedNegatives, seed: int, stage: str) -> list[Step]:
+def select(scored: Scored, earlier: FinishedStage, source: SelectedNegatives, seed: int, stage: str) -> list[Step]:
     """All steps in order; the rows that the last one keeps are selected.
 
     How the stage of scores was cut into shards makes no difference: equal prompts are ordered as that stage was
@@ -97,7 +97,7 @@ def _reach_quantiles(scored: Scored, kept: Bools, qualities: Sequence[Floats], q
     return passed
 
 
-def _first_of_equal(scored: Scored, kept: Bools, earlier: Earlier, without_stops: bool) -> Bools:
+def _first_of_equal(scored: Scored, kept: Bools, earlier: FinishedStage, without_stops: bool) -> Bools:
     """Whether a row is the first of those with its negative caption: kind by kind, in the order of the stage.
 
     without_stops: compare captions without full stops, as prompts are.

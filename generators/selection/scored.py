@@ -16,7 +16,7 @@ from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.refinement import Bools, Floats
 from twinset.generators.selection.source import SelectedNegatives, remedy
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)
 
@@ -54,7 +54,7 @@ class Scored:
         return dict(zip(self.kinds, np.bincount(self.kind[chosen], minlength=len(self.kinds)).tolist(), strict=True))
 
 
-def load_scored(earlier: Earlier, source: SelectedNegatives, name: str) -> Scored:
+def load_scored(earlier: FinishedStage, source: SelectedNegatives, name: str) -> Scored:
     """Read what a selection needs of a stage of scores, as a stream; memory: some 80 bytes a row.
 
     Args:
@@ -90,7 +90,7 @@ def load_scored(earlier: Earlier, source: SelectedNegatives, name: str) -> Score
     return found
 
 
-def _batches(earlier: Earlier, codes: dict[str, int]) -> Iterator[dict[str, NDArray[Any]]]:
+def _batches(earlier: FinishedStage, codes: dict[str, int]) -> Iterator[dict[str, NDArray[Any]]]:
     """Arrays of each batch by name; names of kinds that are new get the next of ``codes``."""
     for batch in earlier.batches((*COLUMNS, "similarity")):
         negatives, kinds = batch["negative_caption"], kinds_of(batch["type"], batch["subtype"]).dictionary_encode()

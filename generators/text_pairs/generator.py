@@ -21,7 +21,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 
@@ -96,7 +96,7 @@ class TextPairGenerator(Generator[TextPairs]):
         return TRAIN if int.from_bytes(hashed, "big") < self.source.train * 2**64 else self.split
 
     @cached_property
-    def _negatives(self) -> Earlier:
+    def _negatives(self) -> FinishedStage:
         return self.context.earlier(self.source.negatives)
 
     def _rows(self) -> Iterator[dict[str, Any]]:

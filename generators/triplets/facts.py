@@ -14,7 +14,7 @@ from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR
 from twinset.generators.triplets.captions.spoken import Spoken
 from twinset.generators.triplets.columns import Bools, Codes
 from twinset.generators.triplets.predicates import PLACING
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
 PREDICATE = "predicate"
@@ -74,7 +74,7 @@ class FactColumns:
 
     def finish(
         self,
-        graphs: Earlier,
+        graphs: FinishedStage,
         caption: Codes,
         captions: pa.Array,
         words: Sequence[str],

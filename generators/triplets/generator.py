@@ -25,7 +25,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Json, Rejected
 from twinset.shards.kinds.triplet import PARTS, Triplet
 
@@ -92,7 +92,7 @@ class TripletGenerator(Generator[Triplets]):
         yield from candidates
 
     @cached_property
-    def _graphs(self) -> Earlier:
+    def _graphs(self) -> FinishedStage:
         return self.context.earlier(self.source.graphs)
 
     @cached_property

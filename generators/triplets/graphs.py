@@ -13,7 +13,7 @@ from twinset.generators.scene_graphs.generator import TEXTS
 from twinset.generators.triplets.columns import NONE, Codes, distinct
 from twinset.generators.triplets.facts import COLUMNS, FactColumns, Facts
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate", "predicate_lemma")
 
@@ -60,7 +60,7 @@ class Relations:
         return columns
 
 
-def load_relations(graphs: Earlier) -> Relations:
+def load_relations(graphs: FinishedStage) -> Relations:
     """The relations of a stage of scene graphs.
 
     Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places. Raises

@@ -19,7 +19,7 @@ from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
 from twinset.generators.video.frames import read_frames
 from twinset.manifests.canonical import sha256_of_file
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
 # A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
@@ -83,7 +83,7 @@ def _look_up(
     try:
         size = found.stat().st_size
         digest, size = sha256_of_file(found)
-        source = Source(media.relative(found), size, digest)
+        source = MediaFile(media.relative(found), size, digest)
         try:
             read = read_frames(found, addresses, addressing)
         except BrokenMedia as error:
@@ -127,7 +127,7 @@ def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
         # Pillow's own words can hold a memory address, which would make rows differ from run to run.
         problem = f"{place}: not a readable PNG ({type(error).__name__}); dump it anew"
         return UnusableImage("broken-media", problem, name, size)
-    source = Source(media.relative(found), size, hashlib.sha256(content).hexdigest())
+    source = MediaFile(media.relative(found), size, hashlib.sha256(content).hexdigest())
     return Frame(f"{video}#{int(number)}", pixels, -1.0, source), -1
 
 

@@ -20,7 +20,7 @@ from twinset.models.files import (
     read_json,
     sha256_once,
 )
-from twinset.shards.kinds.samples import Source
+from twinset.shards.kinds.samples import MediaFile
 
 WEIGHTS = {
     "unet": "diffusion_pytorch_model",
@@ -90,11 +90,11 @@ def model_digest(name: str, unet: str | None = None) -> str:
     return digest(weights_digest(name, unet))
 
 
-def weight_files(name: str, unet: str | None = None) -> tuple[Source, ...]:
+def weight_files(name: str, unet: str | None = None) -> tuple[MediaFile, ...]:
     """The weights alone, the UNet's first, as sources of what is drawn with them."""
     files = {file: path for file, path in used_files(name, unet).items() if file.endswith(".safetensors")}
     ordered = sorted(files, key=lambda file: (not file.startswith("unet/"), file))
-    return tuple(Source(file, files[file].stat().st_size, sha256_once(files[file])) for file in ordered)
+    return tuple(MediaFile(file, files[file].stat().st_size, sha256_once(files[file])) for file in ordered)
 
 
 def _missing(folder: Path, other_unet: bool) -> list[str]:

@@ -14,7 +14,7 @@ from twinset.manifests.locations import SMALL_RELATIONS, is_model_folder, model_
 from twinset.models.diffusion.model_files import model_digest
 from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
-from twinset.shards.kinds.samples import Json, Pixels, Rejected, Source
+from twinset.shards.kinds.samples import Json, MediaFile, Pixels, Rejected
 from twinset_demo.small_diffusion.relations import read_arrangement
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class DiffusionPainter(ImageGenerator):
                 yield Drawn(one.key, pixels, self._provenance(texts[one.prompt]), sources=self.files)
 
     @property
-    def files(self) -> tuple[Source, ...]:
+    def files(self) -> tuple[MediaFile, ...]:
         """The weights that draw."""
         return self._model.files
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
 from twinset.shards.storage.json_array import as_json
 from twinset.shards.storage.store import Store
@@ -39,7 +39,7 @@ def export_trohn(store: Store, subsets: Sequence[str], folder: Path) -> int:
     with ExitStack() as files:
         writers: dict[str, pq.ParquetWriter] = {}
         for subset in subsets:
-            for batch in Earlier(store, subset).batches(("split", *WORDS)):
+            for batch in FinishedStage(store, subset).batches(("split", *WORDS)):
                 for split in sorted(pc.unique(batch["split"]).to_pylist()):
                     rows = pa.Table.from_batches([batch]).filter(pc.equal(batch["split"], split)).select(WORDS)
                     if split not in writers:
@@ -56,7 +56,7 @@ def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int
 
     Raises `WrongUse` for pairs of no known kind, and for those whose image is in no file that could be named.
     """
-    found = [Earlier(store, subset) for subset in subsets]
+    found = [FinishedStage(store, subset) for subset in subsets]
     splits = {row["split"] for one in found for row in _rows(one, ("split",))}
     counts: dict[Path, int] = {}
     with ExitStack() as files:
@@ -98,6 +98,6 @@ def _file_of(row: Row, where: str) -> str:
     return name if name.lower().endswith(IMAGE_SUFFIXES) else f"{name}.jpg"
 
 
-def _rows(subset: Earlier, columns: Sequence[str]) -> Iterator[Row]:
+def _rows(subset: FinishedStage, columns: Sequence[str]) -> Iterator[Row]:
     for batch in subset.batches(columns):
         yield from batch.to_pylist()

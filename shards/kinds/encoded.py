@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 
 from twinset.manifests.recipe import Encoding
-from twinset.shards.kinds.samples import Frame, Pixels, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels
 
 EXTENSIONS = ("jpg", "png", "webp")
 LONGEST_SIDE = 16_383  # pixels
@@ -21,7 +21,7 @@ class EncodedImage:
     sha256: str
     size: tuple[int, int]
     pts: float
-    source: Source
+    source: MediaFile
 
 
 def encodable(frame: Frame) -> bool:

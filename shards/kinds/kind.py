@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from twinset.shards.kinds.samples import Frame, Json, Source
+from twinset.shards.kinds.samples import Frame, Json, MediaFile
 
 SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
 
@@ -34,7 +34,7 @@ class SourcesRecord(Described):
     """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
 
     dataset: str
-    files: dict[str, Source]
+    files: dict[str, MediaFile]
 
 
 class Record(Described):
@@ -102,7 +102,7 @@ class Sample(ABC):
     split: str
     provenance: Mapping[str, Json]
     scores: dict[str, float] = field(default_factory=dict)
-    sources: tuple[Source, ...] = ()
+    sources: tuple[MediaFile, ...] = ()
     flags: tuple[str, ...] = ()
 
     @abstractmethod

@@ -10,15 +10,15 @@ from pydantic import Field
 
 from twinset.shards.kinds.encoded import encode_mask
 from twinset.shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
-from twinset.shards.kinds.samples import Frame, Pixels, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels
 
 
 class PairSources(Described):
     """Where the two images come from. dataset: kind of the source, such as ``gebc``."""
 
     dataset: str
-    image0: Source
-    image1: Source
+    image0: MediaFile
+    image1: MediaFile
 
 
 class PairCaptions(Described):

@@ -15,7 +15,7 @@ Json = str | int | float | bool | Sequence["Json"] | Mapping[str, "Json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MediaFile:
     """A media file that pixels came from: path relative to the media folder ('/' separators), bytes, sha256."""
 
     path: str
@@ -35,7 +35,7 @@ class Frame:
     id: str
     pixels: Pixels
     pts: float
-    source: Source
+    source: MediaFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_writer import TarWriter
-from twinset.stages.job import recorded_recipe, worker_maker
-from twinset.stages.maker import Maker, refuse_mixed_runtimes
+from twinset.stages.job import recorded_recipe, worker_of
 from twinset.stages.making.payload import Shard, write_samples, write_table
+from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
 
 logger = logging.getLogger("twinset")
@@ -40,11 +40,13 @@ logger = logging.getLogger("twinset")
 KEPT_PLAN = 16 << 20  # bytes of a plan's file that a worker keeps from shard to shard
 
 
-def make_one(root: str, home: str, number: int, maker: Maker | None = None, stage: Stage | None = None) -> Receipt:
+def make_shard(
+    root: str, home: str, number: int, worker: StageWorker | None = None, stage: Stage | None = None
+) -> Receipt:
     """Make one shard of a planned stage. Everything is read from OUT: any worker can do it.
 
     Args:
-        maker, stage: of the build that planned the stage, where they are at hand; else they are read from OUT.
+        worker, stage: of the build that planned the stage, where they are at hand; else they are read from OUT.
 
     Raises:
         BuildFailed: this machine would make other bytes, or the stage was planned again meanwhile.
@@ -52,36 +54,36 @@ def make_one(root: str, home: str, number: int, maker: Maker | None = None, stag
     """
     store = Store(root)
     stage = stage or planned_stage(store, home)
-    maker = maker or worker_maker(store, home, stage)
+    worker = worker or worker_of(store, home, stage)
     planned = _planned(root, home, stage.plan)[number]
-    if maker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
+    if worker.runtime != ANY_RUNTIME and number and not recorded_recipe(store, home).allow_mixed_runtimes:
         # Found out before the work rather than after it; finalising looks at all receipts.
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
-        refuse_mixed_runtimes(f"{store.root}/{home}", {maker.runtime} | machines)
-    candidates = _candidates(store, maker, stage.plan, number)
+        refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
+    candidates = _candidates(store, worker, stage.plan, number)
     try:
-        return make_shard(store, stage, planned, candidates, maker)
+        return write_shard(store, stage, planned, candidates, worker)
     except OSError as error:
         error.add_note(f"while making {home} shard {number:05d}")
         raise
 
 
-def _candidates(store: Store, maker: Maker, plan: str, number: int) -> list[Candidate]:
+def _candidates(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
     file, row_group = plan_file(number)
-    path = layout.plan(maker.home, file)
+    path = layout.plan(worker.home, file)
     try:
         kept = _plan_file(store.root, path, plan) if store.is_remote else None
         with store.open(path) if kept is None else io.BytesIO(kept) as stream:
-            return read_slice(stream, row_group, maker.generator.candidate)
+            return read_slice(stream, row_group, worker.generator.candidate)
     except (FileNotFoundError, IsADirectoryError, TypeError, pa.ArrowException) as error:
-        remedy = f"remove {layout.meta(maker.home, 'stage.json')} and run the same build again"
+        remedy = f"remove {layout.meta(worker.home, 'stage.json')} and run the same build again"
         problem = f"{store.root}/{path}: not the candidates of shard {number:05d} ({error})"
         raise BuildFailed(f"{problem}; {remedy}") from error
 
 
-def make_shard(
-    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker
+def write_shard(
+    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
 ) -> Receipt:
     """Make a shard and move tar, rows and receipt to their places, in this order; returns the receipt.
 
@@ -91,38 +93,42 @@ def make_shard(
     not those that were planned, or the stage was planned again meanwhile.
     """
     if slice_digest(candidates) != planned.slice:
-        record = layout.meta(maker.home, "stage.json")
+        record = layout.meta(worker.home, "stage.json")
         raise BuildFailed(
-            f"{store.root}/{layout.plan(maker.home, plan_file(planned.shard)[0])}: the candidates of shard "
+            f"{store.root}/{layout.plan(worker.home, plan_file(planned.shard)[0])}: the candidates of shard "
             f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
         )
     while True:
         try:
-            return _make(store, stage, planned, candidates, maker)
+            return _write(store, stage, planned, candidates, worker)
         except OutOfMemory as error:
             problem = str(error)
         # Not within the except: the error keeps what filled the memory.
-        maker = maker.halved(problem)
-        again = f"made again, {maker.generator.micro_batch} at a time"
-        logger.warning("%s shard %05d: memory ran out (%s); %s", maker.home, planned.shard, problem, again)
+        worker = worker.halved(problem)
+        again = f"made again, {worker.generator.micro_batch} at a time"
+        logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
 
 
-def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], maker: Maker) -> Receipt:
+def _write(
+    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
+) -> Receipt:
     began = time.time()
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar, metered() as tallies:
-            write = write_table if maker.generator.columns is not None else write_samples
-            shard: Shard = write(candidates, maker, tar, spool / "rows")
+            write = write_table if worker.generator.columns is not None else write_samples
+            shard: Shard = write(candidates, worker, tar, spool / "rows")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.
-        _refuse_older_plan(store, stage, planned, maker)
-        before = _receipt_there(store, maker.home, planned.shard)
-        if before is not None and receipt_holds(store, maker.home, stage, planned, before, maker.source.media_files()):
+        _refuse_older_plan(store, stage, planned, worker)
+        before = _receipt_there(store, worker.home, planned.shard)
+        if before is not None and receipt_holds(
+            store, worker.home, stage, planned, before, worker.source.media_files()
+        ):
             return before
         receipt = finish_shard(
             store,
-            maker.home,
+            worker.home,
             shard.verdicts,
             spool,
             before,
@@ -130,9 +136,9 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
                 shard=planned.shard,
                 split=planned.split,
                 content=stage.content,
-                runtime=maker.runtime,
-                requested_runtime=maker.requested_runtime,
-                micro_batch=maker.generator.micro_batch,
+                runtime=worker.runtime,
+                requested_runtime=worker.requested_runtime,
+                micro_batch=worker.generator.micro_batch,
                 slice=planned.slice,
                 planned=len(candidates),
                 tar_sha256=tar.sha256,
@@ -140,17 +146,17 @@ def _make(store: Store, stage: Stage, planned: PlannedShard, candidates: Sequenc
                 missing=dict(sorted(shard.missing.items())),
             ),
         )
-    _log_shard(store, layout.log(maker.home, planned.shard), began, total(tallies))
+    _log_shard(store, layout.log(worker.home, planned.shard), began, total(tallies))
     return receipt
 
 
-def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, maker: Maker) -> None:
+def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, worker: StageWorker) -> None:
     """Raise `BuildFailed` when the stage was planned again since this shard was begun."""
-    now = read_stage(store, maker.home)
+    now = read_stage(store, worker.home)
     if now is None or (now.content, now.plan) != (stage.content, stage.plan):
         raise BuildFailed(
-            f"{store.root}/{maker.home}: shard {planned.shard:05d} is not written, because the stage was planned again "
-            "meanwhile; run the build again"
+            f"{store.root}/{worker.home}: shard {planned.shard:05d} is not written, because the stage was planned "
+            "again meanwhile; run the build again"
         )
 
 

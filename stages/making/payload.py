@@ -18,7 +18,7 @@ from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
 from twinset.shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
 from twinset.shards.storage.tar_writer import TarWriter
-from twinset.stages.maker import Maker
+from twinset.stages.stage_worker import StageWorker
 
 Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]
@@ -35,13 +35,13 @@ class Shard(NamedTuple):
     missing: Missing
 
 
-def write_table(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
+def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the rows of a table's candidates; the tar stays empty."""
-    columns, missing = maker.generator.columns, Missing()
+    columns, missing = worker.generator.columns, Missing()
     assert columns is not None
     results: list[tuple[Candidate, TableRows | Rejected]] = []
-    for batch in _batches(candidates, maker.generator.micro_batch):
-        for candidate, made in _made(batch, maker, missing):
+    for batch in _batches(candidates, worker.generator.micro_batch):
+        for candidate, made in _made(batch, worker, missing):
             if not isinstance(made, TableRows | Rejected):
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
             results.append((candidate, made))
@@ -50,11 +50,11 @@ def write_table(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, p
     return Shard(verdicts, missing)
 
 
-def write_samples(candidates: Sequence[Candidate], maker: Maker, tar: TarWriter, path: Path) -> Shard:
+def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
-    for batch in _batches(candidates, maker.generator.micro_batch * maker.generator.passes):
-        for row, fields in _make_batch(batch, maker, missing):
+    for batch in _batches(candidates, worker.generator.micro_batch * worker.generator.passes):
+        for row, fields in _make_batch(batch, worker, missing):
             rows.append(row)
             if fields is not None:
                 tar.add_sample(row.key, fields)
@@ -75,10 +75,10 @@ def _batches(candidates: Sequence[Candidate], size: int) -> Iterator[list[Candid
 
 
 def _made(
-    candidates: Sequence[Candidate], maker: Maker, missing: Missing
+    candidates: Sequence[Candidate], worker: StageWorker, missing: Missing
 ) -> Iterator[tuple[Candidate, Sample | TableRows | Rejected]]:
     """What the generator makes of each candidate; media that it could not read is added to ``missing``."""
-    for candidate, made in zip(candidates, maker.generator.make(candidates), strict=True):
+    for candidate, made in zip(candidates, worker.generator.make(candidates), strict=True):
         if made.key != candidate.key:
             raise AssertionError(f"{candidate.key}: the generator answered with {made.key}; it must keep the order")
         if isinstance(made, Rejected) and made.media is not None:
@@ -86,27 +86,29 @@ def _made(
         yield candidate, made
 
 
-def _make_batch(candidates: Sequence[Candidate], maker: Maker, missing: Missing) -> Iterator[tuple[Row, Fields | None]]:
+def _make_batch(
+    candidates: Sequence[Candidate], worker: StageWorker, missing: Missing
+) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
-    rows = _rows(candidates, maker)
-    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, maker, rows[c.key])) is not None]
-    made = _samples(wanted, maker, rows, missing)
+    rows = _rows(candidates, worker)
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, worker, rows[c.key])) is not None]
+    made = _samples(wanted, worker, rows, missing)
     encoded: dict[str, EncodedImage] = {}
-    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in maker.filters):
+    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in worker.filters):
         # As they come: a generator can work on the next while this one is encoded.
         asked = {one.key for one in wanted}
         for key, row in rows.items():
             sample = next(made) if key in asked else None
-            yield row, (None if sample is None else _encode(sample, row, maker, encoded))
+            yield row, (None if sample is None else _encode(sample, row, worker, encoded))
         return
-    kept = _judge_pixels([sample for sample in made if sample is not None], maker, rows)
+    kept = _judge_pixels([sample for sample in made if sample is not None], worker, rows)
     for key, row in rows.items():
-        yield row, (_encode(kept[key], row, maker, encoded) if key in kept else None)
+        yield row, (_encode(kept[key], row, worker, encoded) if key in kept else None)
 
 
-def _rows(candidates: Sequence[Candidate], maker: Maker) -> dict[str, Row]:
+def _rows(candidates: Sequence[Candidate], worker: StageWorker) -> dict[str, Row]:
     """A row for each candidate, by key, as if it were kept."""
-    kind = KINDS[maker.source.makes]
+    kind = KINDS[worker.source.makes]
     return {
         c.key: Row(
             kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
@@ -116,15 +118,15 @@ def _rows(candidates: Sequence[Candidate], maker: Maker) -> dict[str, Row]:
 
 
 def _samples(
-    candidates: Sequence[Candidate], maker: Maker, rows: Mapping[str, Row], missing: Missing
+    candidates: Sequence[Candidate], worker: StageWorker, rows: Mapping[str, Row], missing: Missing
 ) -> Iterator[Sample | None]:
     """The sample of each candidate; None where its row says why there is none."""
-    for candidate, made in _made(candidates, maker, missing):
+    for candidate, made in _made(candidates, worker, missing):
         row, sample = rows[candidate.key], None
         if isinstance(made, Rejected):
             _reject(row, "generator", Drop(made.reason), made.detail)
         elif isinstance(made, TableRows):
-            raise TypeError(f"{candidate.key}: a source of {maker.source.makes}s made rows of a table")
+            raise TypeError(f"{candidate.key}: a source of {worker.source.makes}s made rows of a table")
         elif not all(map(encodable, made.pictures().values())):
             _reject(row, "generator", Drop("too-large"), "a side is too long for an image file")
         else:
@@ -141,8 +143,8 @@ def _said(candidate: Candidate) -> dict[str, str]:
     return {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
 
 
-def _judge_captions(candidate: Candidate, maker: Maker, row: Row) -> Candidate | None:
-    for name, judge in maker.filters:
+def _judge_captions(candidate: Candidate, worker: StageWorker, row: Row) -> Candidate | None:
+    for name, judge in worker.filters:
         if isinstance(judge, CaptionFilter) and isinstance(candidate, CaptionedCandidate):
             judged = judge(candidate)
             if isinstance(judged, Drop):
@@ -152,9 +154,9 @@ def _judge_captions(candidate: Candidate, maker: Maker, row: Row) -> Candidate |
     return candidate
 
 
-def _judge_pixels(samples: Sequence[Sample], maker: Maker, rows: dict[str, Row]) -> dict[str, Sample]:
+def _judge_pixels(samples: Sequence[Sample], worker: StageWorker, rows: dict[str, Row]) -> dict[str, Sample]:
     """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
-    for name, judge in maker.filters:
+    for name, judge in worker.filters:
         judged: list[tuple[Sample, Verdict]]
         if isinstance(judge, FrameFilter):
             frames = {frame.id: frame for sample in samples for frame in sample.pictures().values()}
@@ -197,12 +199,12 @@ def _with_flag(flags: tuple[str, ...], score: Score) -> tuple[str, ...]:
     return (*flags, score.flag) if score.flag and score.flag not in flags else flags
 
 
-def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedImage]) -> Fields | None:
+def _encode(sample: Sample, row: Row, worker: StageWorker, encoded: dict[str, EncodedImage]) -> Fields | None:
     """The fields of a sample; None where it has no images, and its row is all there is of it."""
     copy, images = sample.copied(), dict[str, EncodedImage]()
     for role, frame in sample.pictures().items():
         if frame.id not in encoded:
-            encoded[frame.id] = encode_image(frame, maker.subset.encoding)
+            encoded[frame.id] = encode_image(frame, worker.subset.encoding)
         images[role] = encoded[frame.id]
     row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
     row.content = content_digest(sample, row.images)
@@ -210,7 +212,7 @@ def _encode(sample: Sample, row: Row, maker: Maker, encoded: dict[str, EncodedIm
     row.numbers = {name: sample.scores[name] for name in sample.kind.numbers if name in sample.scores}
     if copy is not None:
         return list(copy.fields.items())
-    source, extension = maker.source, maker.subset.encoding.format
+    source, extension = worker.source, worker.subset.encoding.format
     return fields_of(sample, images, source.kind, source.licence, extension) if images else None
 
 

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from twinset.filters.faces import Faces, FacesFilter  # noqa: E402
-from twinset.shards.kinds.samples import Drop, Frame, Source  # noqa: E402
+from twinset.shards.kinds.samples import Drop, Frame, MediaFile  # noqa: E402
 
 Mode = Literal["exact", "fast"]
 WORKERS = 2
@@ -73,7 +73,7 @@ def naive(path: Path) -> tuple[list[bool], float]:
 def ours(path: Path, mode: Mode) -> tuple[list[bool], float]:
     """Verdicts, and CPU seconds spent."""
     start = time.process_time()
-    frames = [Frame(str(n), pixels, 0.0, Source("", 0, "")) for n, pixels in enumerate(np.load(path, mmap_mode="r"))]
+    frames = [Frame(str(n), pixels, 0.0, MediaFile("", 0, "")) for n, pixels in enumerate(np.load(path, mmap_mode="r"))]
     verdicts = [isinstance(verdict, Drop) for verdict in the_filter(mode)(frames)]
     return verdicts, time.process_time() - start
 

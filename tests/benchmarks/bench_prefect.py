@@ -38,13 +38,13 @@ def main() -> None:
         import twinset.stages.run_here as run_here
         from twinset.flows.build import build_eqben
         from twinset.manifests.recipe import load_recipe
-        from twinset.stages.making.make import make_one
+        from twinset.stages.making.make import make_shard
 
         def slow(out: str, subset: str, shard: int, **given: Any) -> Any:
             time.sleep(asked.seconds)
-            return make_one(out, subset, shard, **given)
+            return make_shard(out, subset, shard, **given)
 
-        build_shards.make_one = run_here.make_one = slow
+        build_shards.make_shard = run_here.make_shard = slow
         build_eqben(recipe=str(recipe), out=f"{folder}/warm", settings=["subsets.eq-youcook2.shard_size=1000000"])
         before, began = cpu(), time.monotonic()
         build_eqben(recipe=str(recipe), out=f"{folder}/flow", workers=asked.workers)

@@ -31,7 +31,7 @@ from tests.generators.selection.published_procedure import refine  # noqa: E402
 from tests.generators.selection.scored_stage import context, drawn, selection  # noqa: E402
 from twinset.generators.selection.refinement import AXES, ranks_of, refined  # noqa: E402
 from twinset.manifests.canonical import sample_key  # noqa: E402
-from twinset.shards.earlier import Earlier  # noqa: E402
+from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.kinds.text_pair import TEXT_SCORES  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 
@@ -80,7 +80,7 @@ def write_scores(folder: Path, rows: int) -> None:
 def select_all(folder: str) -> None:
     """Select in this process and print what it took; the parent reads the line."""
     began = time.perf_counter()
-    generator = selection().open(context(Earlier(Store(folder), "scores")))
+    generator = selection().open(context(FinishedStage(Store(folder), "scores")))
     planned = sum(1 for _ in generator.plan())
     generator.reports()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

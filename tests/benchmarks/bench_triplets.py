@@ -38,7 +38,7 @@ from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
 from twinset.generators.triplets.pool import Pool  # noqa: E402
 from twinset.generators.triplets.ratings import Rules, load_ratings  # noqa: E402
 from twinset.manifests.recipe import STAGES  # noqa: E402
-from twinset.shards.earlier import Earlier  # noqa: E402
+from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 
 SHARED = ROOT.parent / "shared" / "data"
@@ -49,8 +49,8 @@ GOAL, GOAL_GIB = 1000, 4
 COLUMNS = (*TEXTS, *WORDS, *FACTS)
 
 
-def stage_of(out: str) -> Earlier:
-    return Earlier(Store(out), f"{STAGES}/scene-graphs" if Path(out, STAGES).is_dir() else "scene-graphs")
+def stage_of(out: str) -> FinishedStage:
+    return FinishedStage(Store(out), f"{STAGES}/scene-graphs" if Path(out, STAGES).is_dir() else "scene-graphs")
 
 
 def write_larger(graphs: str, to: Path, captions: int) -> None:

@@ -19,7 +19,7 @@ from twinset.cards.card import card
 from twinset.cards.kinds.pair import PairStatistics
 from twinset.cards.summary import IndexSummary
 from twinset.cards.word_balance import WordUse
-from twinset.generators.given_away import Tally
+from twinset.generators.blind_guesses import GuessCounts
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import content_of, load_recipe
@@ -28,7 +28,7 @@ from twinset.shards.storage import layout
 
 NUMBERS = PairStatistics(
     caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
-    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=Tally(), sampled=0,
+    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=GuessCounts(), sampled=0,
     image_sizes={}, changes={}, earlier0=None,
 )  # fmt: skip
 FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}

@@ -22,7 +22,7 @@ from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Drop, Frame, Pixels, Source
+from twinset.shards.kinds.samples import Drop, Frame, MediaFile, Pixels
 from twinset.shards.media.media_folder import MediaFolder
 from twinset_demo import miniature
 from twinset_demo.canvas import Canvas
@@ -79,7 +79,7 @@ def shown(recipe: Recipe, name: str) -> Iterator[tuple[str, float, VideoFrame]]:
 def face_found(pictures: list[Pixels]) -> list[bool]:
     """Verdicts of the face filter; runs in a child process, because dlib must have one of its own."""
     judge = Faces(kind="faces").open()
-    frames = [Frame(str(n), pixels, -1.0, Source("miniature", 0, "")) for n, pixels in enumerate(pictures)]
+    frames = [Frame(str(n), pixels, -1.0, MediaFile("miniature", 0, "")) for n, pixels in enumerate(pictures)]
     return [isinstance(verdict, Drop) for verdict in judge(frames)]
 
 

@@ -19,7 +19,7 @@ from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generator import decision_of
 from twinset.generators.decisions.report import read_report
 from twinset.generators.decisions.task_plans import tasks_of
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 
 CHECKOUT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def test_bivlc_with_simulated_people(tmp_path: Path, contents: Callable[[Path], 
     assert {one.json.provenance["choice"] for one in twinset.load(str(whole), "bivlc")} == {"simulated people"}
     before = set[str]()
     for name in ROUNDS:
-        stage = Earlier(Store(str(whole)), f"_stages/{name}")
+        stage = FinishedStage(Store(str(whole)), f"_stages/{name}")
         assert f"Stage `{name}`" in card
         assert stage.read(["simulated"])["simulated"].to_pylist() == [True] * stage.record.rows
         asked = [one for one in tasks_of(stage) if one.binding not in before]  # the others were carried over

@@ -19,7 +19,7 @@ from twinset.models import files
 from twinset.models.files import ModelMissing
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Pixels, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels
 
 FIRST, SECOND, THIRD = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), np.uint8)
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")
@@ -36,7 +36,9 @@ def scoring(clip: Path, **settings: Any) -> DirectionalSimilarityFilter:
 
 
 def pair(image0: Pixels, image1: Pixels, captions: tuple[str, str] = CAPTIONS) -> Pair:
-    frames = [Frame(f"a#{side}", pixels, -1.0, Source("made", 0, "")) for side, pixels in enumerate((image0, image1))]
+    frames = [
+        Frame(f"a#{side}", pixels, -1.0, MediaFile("made", 0, "")) for side, pixels in enumerate((image0, image1))
+    ]
     return Pair(
         key="a",
         group="a",

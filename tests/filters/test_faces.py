@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from twinset.filters.faces import Faces, FacesFilter
 from twinset.manifests.errors import TwinsetError
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
+from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"
@@ -30,12 +30,12 @@ FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg"
 
 
 def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:
-    frames = [Frame(str(n), pixels, -1.0, Source("made", 0, "")) for n, pixels in enumerate(pictures)]
+    frames = [Frame(str(n), pixels, -1.0, MediaFile("made", 0, "")) for n, pixels in enumerate(pictures)]
     return list(FacesFilter(Faces(kind="faces", mode=mode))(frames))
 
 
 def judge_cnn(pictures: list[Pixels]) -> list[Verdict]:
-    frames = [Frame(str(n), pixels, -1.0, Source("made", 0, "")) for n, pixels in enumerate(pictures)]
+    frames = [Frame(str(n), pixels, -1.0, MediaFile("made", 0, "")) for n, pixels in enumerate(pictures)]
     return list(FacesFilter(Faces(kind="faces", model="cnn"))(frames))
 
 

@@ -9,7 +9,7 @@ from twinset.filters.blank import Blank, BlankFilter, contrast
 from twinset.filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
 from twinset.filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Source
+from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:
@@ -21,7 +21,7 @@ def noise(seed: int, low: int, high: int) -> Pixels:
 
 
 def frame(name: str, pixels: Pixels) -> Frame:
-    return Frame(id=name, pixels=pixels, pts=0.0, source=Source("made", 0, ""))
+    return Frame(id=name, pixels=pixels, pts=0.0, source=MediaFile("made", 0, ""))
 
 
 def pair(first: Pixels, second: Pixels, name: str = "a") -> Pair:

@@ -21,7 +21,7 @@ from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.index import FLAGGED, summarise, write_index
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.status import state_of
 from twinset_demo.small_scenes.source import SceneTwins
@@ -75,7 +75,7 @@ def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:
     subset = {"source": {"kind": "small-scene-twins"}, "filters": [judge], "count": 6, "shard_size": 6}
     store = Store(str(tmp_path / "out"))
     prepare(Job(parse_recipe({"name": "flags", "subsets": {"twins": subset}}), store), "twins")
-    make_one(store.root, "twins", 0)
+    make_shard(store.root, "twins", 0)
     state = state_of(store, "twins")
     write_index(store, state, "pair")
     assert summarise(store, state).flagged == {REASON: 6}  # a difference of cosines is never above 2

@@ -14,7 +14,7 @@ from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Generator, Source
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import TableRows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -24,7 +24,7 @@ REJECTED = pa.schema([pa.field(name, pa.string()) for name in ("key", "reason", 
 
 def finish(
     source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000, context: Context | None = None
-) -> Earlier:
+) -> FinishedStage:
     """Plan and make all of a table source below a folder."""
     generator: Generator[Any] = source.open(context or Context(name))
     planned, rows, rejected = 0, [], []
@@ -48,7 +48,7 @@ def write_index(
     planned: int,
     row_group: int = 1000,
     rejected: Sequence[Mapping[str, str]] = (),
-) -> Earlier:
+) -> FinishedStage:
     """A finished stage of these rows; ``planned`` candidates gave them, and those ``rejected`` gave none."""
     store, facts = Store(str(folder)), {"rows": rows.num_rows}
     index = folder / layout.meta(name, "index.parquet")
@@ -67,12 +67,12 @@ def write_index(
     )
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())
     store.write(layout.meta(name, "index.json"), record.to_bytes())
-    return Earlier(store, name)
+    return FinishedStage(store, name)
 
 
-def finished(folder: Path, home: str = "scene-graphs") -> Callable[[str], Earlier]:
+def finished(folder: Path, home: str = "scene-graphs") -> Callable[[str], FinishedStage]:
     """What `shards.contracts.Context.earlier` is for sources that read that stage."""
-    return lambda stage: Earlier(Store(str(folder)), home)
+    return lambda stage: FinishedStage(Store(str(folder)), home)
 
 
 def _batches(candidates: list[Any], size: int) -> list[list[Any]]:

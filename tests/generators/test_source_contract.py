@@ -19,7 +19,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context, Generator, LeftOut, Source
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
 from twinset_demo import miniature, procedural_assets
 
@@ -28,7 +28,7 @@ SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/gener
 
 
 @pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Earlier]:
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
     miniature.ensure()
     procedural_assets.ensure()
     folder = tmp_path_factory.mktemp("graphs")
@@ -52,7 +52,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
 
 # Those that read other stages keep it in tests of their own.
 @pytest.mark.parametrize("name", [name for name in DEMO.all if set(DEMO.reads(name)) <= {"scene-graphs"}])
-def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str], Earlier]) -> None:
+def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str], FinishedStage]) -> None:
     stage: Any = DEMO[name]
     stage.source.check_inputs(f"{DEMO.key(name)}.source", ("annotations", "media", "models"))
     make = 0 if stage.source.kind in SLOW_TO_MAKE else 8
@@ -78,7 +78,7 @@ def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
         Unnamed().open(Context("s"))
 
 
-def test_words_of_the_demo_are_markdown(graphs: Callable[[str], Earlier]) -> None:
+def test_words_of_the_demo_are_markdown(graphs: Callable[[str], FinishedStage]) -> None:
     for stage in Recipe.model_validate(DEMO).all.values():
         for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
             assert "{" not in text and (not text or text.endswith(("\n", "?")))

@@ -20,7 +20,7 @@ from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
 from twinset.shards.contracts import Context, LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 
 SECRET = bytes(range(32))
@@ -51,7 +51,7 @@ class PaintedTasks(DecisionGenerator[Painted]):
         return iter(())
 
     @property
-    def pictured(self) -> Earlier:
+    def pictured(self) -> FinishedStage:
         raise NotImplementedError
 
     def picture(self, task: TaskCandidate, number: int) -> Picture:

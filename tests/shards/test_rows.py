@@ -12,7 +12,7 @@ import pytest
 from twinset.manifests.candidate import Candidate
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Rejected, Source, TableRows
+from twinset.shards.kinds.samples import MediaFile, Rejected, TableRows
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 
 COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])
@@ -32,7 +32,7 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
         numbers={name: 0.5 for name in kind.numbers[1:]},  # the first is null
         images={role: "0" * 64 for role in kind.images if role not in kind.optional},
         content="c",
-        sources=(Source("7.jpg", 5, "1" * 64),),
+        sources=(MediaFile("7.jpg", 5, "1" * 64),),
     )
     lost = Row(
         kind=kind, key="b", identity='["video",2]', group="g", split="test", verdict=REJECTED, filter="generator",

@@ -23,9 +23,9 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.index import write_index
 from twinset.stages.job import Job
-from twinset.stages.maker import Maker
-from twinset.stages.making.make import make_shard
+from twinset.stages.making.make import write_shard
 from twinset.stages.plan import prepare
+from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState, state_of
 
 Scenes = Sequence[Sequence[Any]]
@@ -38,10 +38,10 @@ class Build:
     job: Job
     name: str
     stage: Stage
-    maker: Maker = field(init=False)
+    worker: StageWorker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.maker = self.job.maker(self.name).on_this_machine()
+        self.worker = self.job.worker(self.name).on_this_machine()
 
     @property
     def store(self) -> Store:
@@ -49,26 +49,26 @@ class Build:
 
     @property
     def planned(self) -> list[PlannedShard]:
-        return read_planned(self.store, self.maker.home)
+        return read_planned(self.store, self.worker.home)
 
     def candidates(self, shard: int) -> list[Candidate]:
         file, row_group = plan_file(shard)
-        with self.store.open(layout.plan(self.maker.home, file)) as stream:
-            return read_slice(stream, row_group, self.maker.generator.candidate)
+        with self.store.open(layout.plan(self.worker.home, file)) as stream:
+            return read_slice(stream, row_group, self.worker.generator.candidate)
 
     def make(self, shard: int) -> Receipt:
-        return make_shard(self.store, self.stage, self.planned[shard], self.candidates(shard), self.maker)
+        return write_shard(self.store, self.stage, self.planned[shard], self.candidates(shard), self.worker)
 
     def make_all(self) -> list[Receipt]:
         return [self.make(number) for number in self.state().todo]
 
     def state(self) -> StageState:
-        return state_of(self.store, self.maker.home, self.maker.source.media_files())
+        return state_of(self.store, self.worker.home, self.worker.source.media_files())
 
     def indexed(self) -> StageState:
         """Its state, once its index is written."""
         state = self.state()
-        write_index(self.store, state, self.maker.source.makes, self.maker.generator.columns)
+        write_index(self.store, state, self.worker.source.makes, self.worker.generator.columns)
         return state
 
 

@@ -22,7 +22,7 @@ import yaml
 from tests.stages.conftest import recipe_of
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import Children, close_children, make_in_child
+from twinset.stages.child_processes import Children, close_children, run_in_child
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -51,7 +51,7 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 
 def test_a_child_answers_with_receipts_and_stays_for_the_next_shard(out: Path) -> None:
-    receipts = [make_in_child(str(out), "eq-x", shard) for shard in (0, 1)]
+    receipts = [run_in_child(str(out), "eq-x", shard) for shard in (0, 1)]
     assert [(receipt["shard"], receipt["kept"]) for receipt in receipts] == [(0, 1), (1, 1)]
     logs = [Store(str(out)).read(f"eq-x/_meta/log/{number:05d}.json") for number in (0, 1)]
     pids = {yaml.safe_load(log)["pid"] for log in logs}
@@ -62,33 +62,33 @@ def test_a_child_answers_with_receipts_and_stays_for_the_next_shard(out: Path) -
 
 def test_errors_cross_with_their_kind_and_their_remedy(out: Path) -> None:
     with pytest.raises(WrongUse, match="holds no plan of eq-y"):
-        make_in_child(str(out), "eq-y", 0)
+        run_in_child(str(out), "eq-y", 0)
     with pytest.raises(BuildFailed, match=r"IndexError: .*\(.*make\.py:\d+\)"):
-        make_in_child(str(out), "eq-x", 99)
+        run_in_child(str(out), "eq-x", 99)
     (out / "eq-x/_meta/rows").write_text("a file where a folder should be")
     with pytest.raises(OSError, match="a part of this path is a file; name another --out") as caught:
-        make_in_child(str(out), "eq-x", 0)
+        run_in_child(str(out), "eq-x", 0)
     assert caught.value.errno in (errno.EEXIST, errno.ENOTDIR)
     assert str(caught.value).count("[Errno") == 1 and str(out) in str(caught.value)
     assert caught.value.__notes__ == ["while making eq-x shard 00000"]
     (out / "eq-x/_meta/rows").unlink()
-    assert make_in_child(str(out), "eq-x", 0)["kept"] == 1
+    assert run_in_child(str(out), "eq-x", 0)["kept"] == 1
 
 
 def test_a_child_that_dies_takes_its_shard_alone_and_is_replaced(out: Path, trouble: Any) -> None:
     trouble("b", "kill")
     with pytest.raises(BuildFailed, match=r"its process died \(signal 9\); run the same command again"):
-        make_in_child(str(out), "eq-x", 1)
-    assert make_in_child(str(out), "eq-x", 0)["kept"] == 1
+        run_in_child(str(out), "eq-x", 1)
+    assert run_in_child(str(out), "eq-x", 0)["kept"] == 1
     trouble("b")
-    assert make_in_child(str(out), "eq-x", 1)["kept"] == 1
+    assert run_in_child(str(out), "eq-x", 1)["kept"] == 1
 
 
 def test_two_threads_have_a_child_each(out: Path, trouble: Any, media: Path) -> None:
     for video in "ab":
         trouble(video, "sleep 0.1")
     with ThreadPoolExecutor(2) as pool:
-        receipts = list(pool.map(lambda shard: make_in_child(str(out), "eq-x", shard), range(2)))
+        receipts = list(pool.map(lambda shard: run_in_child(str(out), "eq-x", shard), range(2)))
     assert [receipt["shard"] for receipt in receipts] == [0, 1]
     pids = {(media / "trouble" / f"{video}.asleep").read_text() for video in "ab"}
     assert len(pids) == 2
@@ -190,7 +190,7 @@ def test_a_shard_that_a_stopped_pool_forgot_fails(monkeypatch: pytest.MonkeyPatc
 
     def make() -> None:
         try:
-            children.make("/out", "eq-x", 0)
+            children.run("/out", "eq-x", 0)
         except BuildFailed as error:
             failed.append(error)
 

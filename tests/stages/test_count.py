@@ -13,7 +13,7 @@ from tests.stages.conftest import recipe_of
 from twinset.manifests.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
 from twinset.stages.status import state_of
@@ -53,7 +53,7 @@ def test_asking_for_more_keeps_the_shards_that_are_done(
     store = Store(str(tmp_path / "out"))
     few = prepare(Job(recipe(6), store), "eq-x")
     for number in range(few.shards):
-        make_one(store.root, "eq-x", number)
+        make_shard(store.root, "eq-x", number)
     all_of_them = prepare(Job(recipe(), store), "eq-x")
     assert "eq-x: all candidates are asked for instead of 6; shards with the same candidates stay" in caplog.text
     assert (few.planned, few.shards, all_of_them.planned, all_of_them.shards) == (6, 2, 12, 4)

@@ -17,7 +17,7 @@ from twinset.manifests.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.overview import published
 from twinset.stages.progress import Silent
 from twinset.stages.run_here import build_here
@@ -198,7 +198,7 @@ def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -
         else:
             alone.append(name)
         for number in state.todo:
-            make_one(job.store.root, state.home, number)
+            make_shard(job.store.root, state.home, number)
         return []
 
     build(Job(recipe(), Store(str(tmp_path / "out"))), make, Silent())

@@ -19,7 +19,7 @@ from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages import job
 from twinset.stages.job import Job, check_devices, check_inputs
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
 from twinset.stages.status import StageState, state_of
@@ -55,7 +55,7 @@ def build(recipe: Path, out: Path, *settings: str) -> Store:
     check_inputs(loaded, ("models",))
     prepare(Job(loaded, store), "eq-sd")
     for number in state(store).todo:
-        make_one(store.root, "eq-sd", number)
+        make_shard(store.root, "eq-sd", number)
     return store
 
 
@@ -111,9 +111,9 @@ def test_a_worker_with_other_weights_refuses(recipe: Path, tmp_path: Path) -> No
     prepare(Job(load_recipe(str(recipe)), store), "eq-sd")
     with (tmp_path / "model" / WEIGHTS).open("ab") as stream:
         stream.write(b" ")
-    job._worker_maker.cache_clear()
+    job._worker_of.cache_clear()
     with pytest.raises(BuildFailed, match=r"differs in generator; bring .*weights of a model"):
-        make_one(store.root, "eq-sd", 0)
+        make_shard(store.root, "eq-sd", 0)
 
 
 def test_a_model_that_is_not_there_is_said_before_any_work(recipe: Path, tmp_path: Path) -> None:

@@ -21,10 +21,10 @@ from twinset.manifests.recipe import parse_recipe
 from twinset.manifests.stage import SCHEMA_VERSION
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.shards.storage.tar_writer import TarWriter
-from twinset.stages.maker import Maker
 from twinset.stages.making.payload import write_samples
+from twinset.stages.stage_worker import StageWorker
 
 # The libraries whose versions, as recorded in a stage's digest, decide these bytes too.
 LIBRARIES = {"numpy": "2.4.6", "pillow": "13.0.0", "pyarrow": "26.0.1", "av": "18.1.0", "dlib-bin": "20.0.1"}
@@ -143,7 +143,7 @@ class DrawnDiscs(Generator[Any]):
     def _draw(self, at: int) -> Frame:
         picture = Image.new("RGB", (96, 72), (0, 90, 120))
         ImageDraw.Draw(picture).ellipse((24 + 4 * at, 12, 72 + 4 * at, 60), fill=COLOURS[at])
-        source = Source(f"{VIDEO}.mp4", 1000 + at, digest(VIDEO) * 2)
+        source = MediaFile(f"{VIDEO}.mp4", 1000 + at, digest(VIDEO) * 2)
         return Frame(f"{VIDEO}#{at}", np.asarray(picture, dtype=np.uint8), float(at), source)
 
 
@@ -152,7 +152,9 @@ def test_a_drawn_shard_has_the_same_bytes_as_ever(tmp_path: Path) -> None:
     recipe = parse_recipe({"name": "drawn", "subsets": {"eq-ag": {"source": source}}})
     generator = DrawnDiscs(recipe["eq-ag"].source, Context("eq-ag"))
     with TarWriter(tmp_path / "tar") as tar:
-        write_samples(list(generator.plan()), Maker("eq-ag", recipe["eq-ag"], generator, ()), tar, tmp_path / "rows")
+        write_samples(
+            list(generator.plan()), StageWorker("eq-ag", recipe["eq-ag"], generator, ()), tar, tmp_path / "rows"
+        )
     rows = sha256_of_file(tmp_path / "rows")[0]
     check("drawn", {"versions": {"action-genome": 1}, "tar": tar.sha256, "rows": rows})
 

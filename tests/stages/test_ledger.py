@@ -17,7 +17,7 @@ from twinset.manifests.receipt import parse_receipt
 from twinset.shards.ledger import LEDGER, keep, read_receipts
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
-from twinset.stages.making.make import make_shard
+from twinset.stages.making.make import write_shard
 from twinset.stages.overview import stage_verdict
 from twinset.stages.run_here import build_here
 from twinset.stages.status import WORTH_KEEPING, state_of
@@ -186,12 +186,12 @@ def test_hundreds_of_shards_are_looked_at_with_listings(tmp_path: Path, planned_
     for count in (20, 400):
         scenes = [(f"v{number}", 1, 2) for number in range(count)]  # absent: rows alone, made quickly
         build = planned_build(Store(str(tmp_path / f"{count}")), "eq-x", scenes, 1)
-        for planned, candidate in zip(build.planned, build.maker.generator.plan(), strict=True):
-            make_shard(build.store, build.stage, planned, [candidate], build.maker)
+        for planned, candidate in zip(build.planned, build.worker.generator.plan(), strict=True):
+            write_shard(build.store, build.stage, planned, [candidate], build.worker)
         state, wrong = disagreeing(build.store, build.state())
         assert (len(state.done), wrong) == (count, [])
         store = CountingStore(build.store.root)
-        again = state_of(store, "eq-x", build.maker.source.media_files())
+        again = state_of(store, "eq-x", build.worker.source.media_files())
         assert again.todo == [] and disagreeing(store, again)[1] == []
         assert again.counts()["rejected"] == {"missing-media": count}
         asked[count] = dict(store.asked)

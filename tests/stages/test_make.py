@@ -17,7 +17,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.making.make import make_one, make_shard
+from twinset.stages.making.make import make_shard, write_shard
 
 SCENES = [("a", 1, 2), ("a", 1, 3), ("a", 2, 3), ("gone", 1, 2), ("b", 7, 8), ("b", 7, 200)]
 
@@ -77,7 +77,7 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
 ) -> None:
     store = Store(str(tmp_path / "out"))
     build = planned_build(store, "eq-x", SCENES, shard_size=6)
-    made = build.maker.generator.make
+    made = build.worker.generator.make
 
     def turned(candidates: Sequence[Any]) -> Iterator[Any]:
         return iter(list(made(candidates))[::-1])
@@ -86,7 +86,7 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
         return iter(list(made(candidates))[:-1])
 
     for broken, error in ((turned, AssertionError), (fewer, ValueError)):
-        monkeypatch.setattr(build.maker.generator, "make", broken)
+        monkeypatch.setattr(build.worker.generator, "make", broken)
         with pytest.raises(error):
             build.make(0)
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []
@@ -109,7 +109,7 @@ def test_a_shard_that_keeps_nothing_has_no_tar_even_where_an_old_one_lay(
 def test_candidates_that_are_not_the_planned_ones_are_refused(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
     with pytest.raises(BuildFailed, match=r"eq-x/_meta/plan/00000\.parquet.*remove eq-x/_meta/stage\.json"):
-        make_shard(build.store, build.stage, build.planned[0], build.candidates(0)[:-1], build.maker)
+        write_shard(build.store, build.stage, build.planned[0], build.candidates(0)[:-1], build.worker)
 
 
 @pytest.mark.parametrize("publishes", [0, 1, 2])
@@ -171,7 +171,7 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: P
 def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
     (tmp_path / "eq-x.json").unlink()  # annotations are for planning
-    made = make_one(build.store.root, "eq-x", 1)
+    made = make_shard(build.store.root, "eq-x", 1)
     assert (made.kept, made.rejected) == (0, {"missing-media": 1}) and build.state().done[1] == made
 
 
@@ -179,5 +179,5 @@ def test_an_error_of_the_disk_says_which_shard_it_met(tmp_path: Path, planned_bu
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
     trouble("b", "errno 5 9")
     with pytest.raises(OSError, match="Input/output error") as caught:
-        make_one(build.store.root, "eq-x", 2)
+        make_shard(build.store.root, "eq-x", 2)
     assert caught.value.__notes__ == ["while making eq-x shard 00002"]

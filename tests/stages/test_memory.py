@@ -12,7 +12,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.stage import runtime_class
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store
-from twinset.stages.maker import refuse_mixed_runtimes
+from twinset.stages.stage_worker import refuse_mixed_runtimes
 
 GROUPS = ("a", "a", "b", "b", "c", "d", "e", "f", "f", "g")
 SCENES = [(video, 1, number) for number, video in enumerate(GROUPS, 2)]
@@ -41,7 +41,7 @@ def test_a_shard_begins_again_with_half_of_it(
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
     assert receipt.micro_batch == 1 and receipt.runtime == runtime_class(True, "cpu", 1, 1)
     assert receipt.requested_runtime == receipt.machine == runtime_class(True, "cpu", 1, 4)
-    assert build.maker.generator.micro_batch == 4
+    assert build.worker.generator.micro_batch == 4
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
         assert [row.key for row in read_rows(stream)] == [candidate.key for candidate in build.candidates(0)]

@@ -18,7 +18,7 @@ from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages import job
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.run_here import build_here
 from twinset.stages.status import StageState, state_of
@@ -55,7 +55,7 @@ def planned(built: Path, tmp_path: Path) -> Store:
     shutil.copytree(built / "out", tmp_path / "out")
     store = Store(str(tmp_path / "out"))
     prepare(Job(load_recipe(str(built / "recipe.yaml")), store), NAME)
-    job._worker_maker.cache_clear()
+    job._worker_of.cache_clear()
     return store
 
 
@@ -70,7 +70,7 @@ def tars(store: Store) -> list[bytes]:
 def test_a_build_that_goes_on_equals_one_that_was_never_stopped(planned: Store, monkeypatch: Any) -> None:
     assert state(planned).todo == [0, 1, 2]
     for number in state(planned).todo:
-        make_one(planned.root, NAME, number)
+        make_shard(planned.root, NAME, number)
     whole = tars(planned)
     samples: list[Any] = list(read_samples(planned, NAME))
     assert [one.texts["caption"] for one in samples] == [
@@ -79,7 +79,7 @@ def test_a_build_that_goes_on_equals_one_that_was_never_stopped(planned: Store, 
     assert [one.json.provenance["number"] for one in samples] == [0, 1] * 3
     assert len({one.images["image"] for one in samples}) == 6
     planned.remove(f"{NAME}/_meta/receipts/00001.json")
-    job._worker_maker.cache_clear()  # as in another process
+    job._worker_of.cache_clear()  # as in another process
     assert state(planned).todo == [1]
 
     denoise, calls = Model.denoise, 0
@@ -93,9 +93,9 @@ def test_a_build_that_goes_on_equals_one_that_was_never_stopped(planned: Store, 
 
     monkeypatch.setattr(Model, "denoise", killed)
     with pytest.raises(ConnectionError):
-        make_one(planned.root, NAME, 1)
+        make_shard(planned.root, NAME, 1)
     assert state(planned).todo == [1]
-    make_one(planned.root, NAME, 1)
+    make_shard(planned.root, NAME, 1)
     assert state(planned).todo == [] and tars(planned) == whole
 
 
@@ -108,5 +108,5 @@ def test_a_shard_for_which_memory_runs_out_is_drawn_in_smaller_passes(planned: S
         return denoise(self, noise, *given)
 
     monkeypatch.setattr(Model, "denoise", full)
-    receipt = make_one(planned.root, NAME, 0)
+    receipt = make_shard(planned.root, NAME, 0)
     assert (receipt.micro_batch, receipt.kept) == (1, 2) and receipt.requested_runtime != receipt.runtime

@@ -253,16 +253,16 @@ def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeyp
     from twinset.stages import job
 
     opened: list[str] = []
-    open_maker = job.open_maker
+    open_worker = job.open_worker
 
     def counted(recipe: Any, name: str, context: Any) -> Any:
         opened.append(name)
-        return open_maker(recipe, name, context)
+        return open_worker(recipe, name, context)
 
-    monkeypatch.setattr(job, "open_maker", counted)
+    monkeypatch.setattr(job, "open_worker", counted)
     build_here(recipe, str(tmp_path / "out"))
     assert sorted(opened) == ["eq-x", "eq-y"]
-    assert Job(recipe, Store(str(tmp_path / "out"))).maker("eq-x").home == "eq-x"
+    assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"
 
 
 @pytest.mark.parametrize(
@@ -287,12 +287,12 @@ def test_a_plan_that_another_build_has_just_written_stays(
 ) -> None:
     """... for that build may be reading it: its record is not removed, not even for a moment."""
     job, other = (Job(recipe, Store(str(tmp_path / "out"))) for _ in range(2))
-    plan, removed = job.maker("eq-x").generator.plan, []
+    plan, removed = job.worker("eq-x").generator.plan, []
 
     def planned_meanwhile() -> Iterator[Any]:
         yield from plan()
         prepare(other, "eq-x")
 
-    monkeypatch.setattr(job.maker("eq-x").generator, "plan", planned_meanwhile)
+    monkeypatch.setattr(job.worker("eq-x").generator, "plan", planned_meanwhile)
     monkeypatch.setattr(job.store, "remove", removed.append)
     assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []

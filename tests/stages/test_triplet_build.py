@@ -19,7 +19,7 @@ from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, Row, read_rows
 from twinset.shards.storage.store import Store
 from twinset.stages import job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import build_here
 
 pytest.importorskip("inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'")
@@ -179,8 +179,8 @@ def test_workers_of_shards_need_images_alone(recipe: Path, tmp_path: Path) -> No
     store.remove("triplets/_meta/receipts/00000.json")
     shutil.rmtree(recipe.parent / "graphs")
     (recipe.parent / "ratings.txt").unlink()
-    job._worker_maker.cache_clear()
-    assert make_one(store.root, "triplets", 0).planned == json.loads(receipt)["planned"]
+    job._worker_of.cache_clear()
+    assert make_shard(store.root, "triplets", 0).planned == json.loads(receipt)["planned"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
 
 
 def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
-    return list(verify_stage(build.store, build.state(), build.maker, media))
+    return list(verify_stage(build.store, build.state(), build.worker, media))
 
 
 def flip(path: Path, at: int) -> None:

@@ -22,7 +22,7 @@ from twinset.generators.kubric_scenes.scene.composition import (
     sunlight,
 )
 from twinset.generators.kubric_scenes.scene.models import Model
-from twinset.generators.kubric_scenes.scene.parts import Thing, View, vector
+from twinset.generators.kubric_scenes.scene.parts import NamedAsset, View, vector
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
 from twinset.manifests.canonical import generator_for
 from twinset_demo.kubric_grammar.grammar import Phrase, Scene, sheltered
@@ -66,7 +66,7 @@ class _Group:
     centre: tuple[float, float] = (0.0, 0.0)
 
     def standing(self) -> list[Standing]:
-        thing = Thing(self.phrase.words, self.model.asset, self.phrase.size)
+        thing = NamedAsset(self.phrase.words, self.model.asset, self.phrase.size)
         x, y = self.centre
         return [Standing(thing, self.model, self.model.on_floor(x + dx, y + dy, yaw)) for dx, dy, yaw in self.places]
 
@@ -181,7 +181,7 @@ def _lie(upper: _Group, lower: Standing, workshop: Workshop, number: int) -> Sta
     settled = settle(workshop.shelf, [lower.placement], model.on_floor(x, y, yaw, height + DROP))
     if not settled.still:
         raise NoRoom("never-still", f"{upper.phrase.words} was still moving on {lower.thing.name}")
-    thing = Thing(upper.phrase.words, model.asset, upper.phrase.size)
+    thing = NamedAsset(upper.phrase.words, model.asset, upper.phrase.size)
     return Standing(thing, model, settled.placement, frozenset(number if one == 0 else one for one in settled.touching))
 
 

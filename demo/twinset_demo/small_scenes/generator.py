@@ -14,7 +14,7 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key
 from twinset.shards.contracts import Generator
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.shards.kinds.text_pair import TextPair
 from twinset_demo.small_diffusion.painter import SILHOUETTES
 from twinset_demo.small_diffusion.scenes import COLOURS
@@ -71,7 +71,7 @@ class SceneGenerator(Generator[S]):
             f"{key}#{role}",
             painter.paint(scene, layout, self.source.side),
             -1.0,
-            Source(f"painted/{key}/{role}", 0, ""),
+            MediaFile(f"painted/{key}/{role}", 0, ""),
         )
 
     def _layout(self, key: str, drawing: str, scene: Scene) -> painter.Layout:

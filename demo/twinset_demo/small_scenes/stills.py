@@ -17,7 +17,7 @@ from twinset.generators.kubric_scenes.studio.studio import Studio
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Rejected, Source
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset_demo.small_diffusion.relations import RELATIONS
 from twinset_demo.small_scenes.generator import TwinCandidate, TwinPlanner
 from twinset_demo.small_scenes.painter import Layout, sample_layout
@@ -55,7 +55,7 @@ class StillGenerator(TwinPlanner[SceneStills]):
                 refuted = "".join(problems[:1]) or "".join(problems[1:])
                 if not refuted:
                     frames = [
-                        Frame(f"{one.key}#{n}", picture.pixels, -1.0, Source(f"rendered/{one.key}/{n}", 0, ""))
+                        Frame(f"{one.key}#{n}", picture.pixels, -1.0, MediaFile(f"rendered/{one.key}/{n}", 0, ""))
                         for n, picture in enumerate(pictures)
                     ]
                     yield self._pair(one, one.scenes, frames)

@@ -17,7 +17,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import LeftOut
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 FITS = 1.0  # the score of an image that shows all that its caption says
 
@@ -73,7 +73,7 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
     """A task a negative caption, with its identity."""
 
     @property
-    def pictured(self) -> Earlier:
+    def pictured(self) -> FinishedStage:
         """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.images)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
 from twinset.generators.decisions.task import TaskCandidate
 
 NONE = "none"
 
 
-class BestImage(Question):
+class BestImage(ReviewQuestion):
     """One text, the caption, and k images of it."""
 
     name = "best-image"
@@ -30,7 +30,7 @@ class BestImage(Question):
     drops: ClassVar[Mapping[str, str]] = {NONE: "none-fits"}
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `Question.layout`; the values are the images' numbers."""
+        """As `ReviewQuestion.layout`; the values are the images' numbers."""
         images = tuple(Option(str(number), "Image", image=number) for number in range(len(task.images)))
         return Layout((0,), (), images, (Option(NONE, "None of them"),))
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
 from twinset.generators.decisions.task import TaskCandidate
 
 PHOTO, GENERATED, BOTH = "photo", "generated", "both"
 
 
-class FitsCaption(Question):
+class FitsCaption(ReviewQuestion):
     """One text, the original caption; image 0 is the photo, image 1 was generated from the negative caption."""
 
     name = "fits-caption"
@@ -32,6 +32,6 @@ class FitsCaption(Question):
     drops: ClassVar[Mapping[str, str]] = {GENERATED: "ambiguous", BOTH: "ambiguous"}
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `Question.layout`."""
+        """As `ReviewQuestion.layout`."""
         options = (Option(PHOTO, "Image", image=0), Option(GENERATED, "Image", image=1))
         return Layout((0,), (), options, (Option(BOTH, "Both"),))

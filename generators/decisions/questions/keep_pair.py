@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
 from twinset.generators.decisions.task import TaskCandidate
 
 KEEP, DROP = "keep", "drop"
 
 
-class KeepPair(Question):
+class KeepPair(ReviewQuestion):
     """Two texts and two images: caption 0 belongs to image 0, caption 1 to image 1."""
 
     name = "keep-pair"
@@ -39,5 +39,5 @@ class KeepPair(Question):
     }
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `Question.layout`."""
+        """As `ReviewQuestion.layout`."""
         return Layout((0, 1), (0, 1), (Option(KEEP, "Keep"),), (Option(DROP, "Drop"),))

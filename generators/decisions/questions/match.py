@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from twinset.generators.decisions.question import Example, Layout, Option, Question
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
 from twinset.generators.decisions.task import TaskCandidate
 
 
-class Match(Question):
+class Match(ReviewQuestion):
     """One image and two texts, or one text and two images; the task's truth says which is right."""
 
     name = "match"
@@ -24,7 +24,7 @@ class Match(Question):
     settled = False
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `Question.layout`; the values are the numbers of the two."""
+        """As `ReviewQuestion.layout`; the values are the numbers of the two."""
         if len(task.images) == 1:
             return Layout((), (0,), tuple(Option(str(n), "Description", text=n) for n in range(2)))
         return Layout((0,), (), tuple(Option(str(n), "Image", image=n) for n in range(2)))

@@ -29,7 +29,7 @@ KINDS = ("global", "entity", "count", "attribute", "relation")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ImageQuestion:
     """A question.
 
     id: from 1. parents: ids of the questions that must be answered yes for this one to count. kind: one of `KINDS`.
@@ -48,7 +48,7 @@ def prepared(caption: str) -> str:
     return caption.lower() if caption.isupper() else caption
 
 
-def questions_of(doc: Doc) -> list[Question]:
+def questions_of(doc: Doc) -> list[ImageQuestion]:
     """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
     words = vocabulary()
     entities = Entities(doc, words)
@@ -64,7 +64,7 @@ def questions_of(doc: Doc) -> list[Question]:
     facts += count_facts(doc, entities, words)
     facts += attribute_facts(doc, entities, words)
     facts += Relations(doc, entities, words).facts()
-    asked: dict[str, Question] = {}
+    asked: dict[str, ImageQuestion] = {}
     ids: dict[int, int] = {}
     for fact in sorted(facts, key=lambda one: KINDS.index(one.kind)):
         if fact.question in asked:
@@ -75,5 +75,5 @@ def questions_of(doc: Doc) -> list[Question]:
             parents: tuple[int, ...] = ()
         else:
             parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
-        asked[fact.question] = Question(number, parents, fact.kind, fact.words, fact.question)
+        asked[fact.question] = ImageQuestion(number, parents, fact.kind, fact.words, fact.question)
     return list(asked.values())

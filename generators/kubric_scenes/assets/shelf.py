@@ -18,7 +18,7 @@ from twinset.generators.kubric_scenes.assets.archives import Mesh, check_collisi
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.shards.kinds.samples import Source
+from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.store import Store
 
@@ -60,7 +60,7 @@ class AssetShelf:
             text = Store(folder).read(name)
         except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
             raise _unreadable(self.manifest, error) from error
-        self.listing = Source(name, len(text), hashlib.sha256(text).hexdigest())
+        self.listing = MediaFile(name, len(text), hashlib.sha256(text).hexdigest())
         try:
             content = json.loads(text)
             self.entries: dict[str, dict[str, Any]] = dict(content["assets"].items())
@@ -73,7 +73,7 @@ class AssetShelf:
             raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
         self.data, self.recorded = _archives(self.manifest, folder, str(content.get("data_dir") or "."))
         self._unpack_in = scratch
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, MediaFile] = {}
         self._unpacked: OrderedDict[str, Path] = OrderedDict()
         self._kept_mesh = lru_cache(KEPT)(self._mesh)
 
@@ -103,7 +103,7 @@ class AssetShelf:
         except ValueError as error:
             raise self.unusable(asset, str(error)) from error
 
-    def source(self, asset: str) -> Source:
+    def source(self, asset: str) -> MediaFile:
         """The asset's archive, for provenance."""
         if asset not in self._sources:
             self._folder(asset)
@@ -178,7 +178,7 @@ class AssetShelf:
             shutil.rmtree(oldest, ignore_errors=True)
         return self._unpacked[asset]
 
-    def _fetch(self, name: str, target: Path) -> Source:
+    def _fetch(self, name: str, target: Path) -> MediaFile:
         inside(Path(), name)
         try:
             with Store(self.data).open(name) as reading, target.open("wb") as writing:
@@ -189,7 +189,7 @@ class AssetShelf:
         except WrongUse as error:
             raise _unreadable(f"{self.data}/{name} ({self.manifest})", error) from error
         sha256, size = sha256_of_file(target)
-        return Source(self.recorded + name, size, sha256)
+        return MediaFile(self.recorded + name, size, sha256)
 
 
 def _archives(location: str, folder: str, data: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.even_sampling import Balance, Rounds
 from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary
-from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
+from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import LeftOut
@@ -213,9 +213,9 @@ class _Drawing:
         template = self._pick(f"template{which}", COUNTING_TEMPLATES, number, drawn)
         return Wording(template, "is", self._pick(f"place{which}", PLACES, template, number, drawn))
 
-    def _thing(self, name: str, size: Size = "") -> Thing:
+    def _thing(self, name: str, size: Size = "") -> NamedAsset:
         uses = self._vocabulary.entry(name).uses(self._available)
-        return Thing(name, self._pick("asset", [use.id for use in uses]), size)
+        return NamedAsset(name, self._pick("asset", [use.id for use in uses]), size)
 
     def _fits(self, name: str, under: str) -> bool:
         fits = self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))
@@ -245,5 +245,5 @@ def counted(name: str, entry: Entry, number: int) -> str:
     return f"{number} {name if number == 1 else entry.plural or name + 's'}"
 
 
-def _sized(thing: Thing) -> str:
+def _sized(thing: NamedAsset) -> str:
     return f"{thing.size} {thing.name}" if thing.size else thing.name

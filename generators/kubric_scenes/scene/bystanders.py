@@ -15,7 +15,7 @@ from twinset.generators.kubric_scenes.scene.camera import axes, project
 from twinset.generators.kubric_scenes.scene.composition import Standing
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.models import model_of
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Points, Thing, View
+from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset, Points, View
 
 TRIED = 60  # spots for each
 INSIDE = 0.95  # of half a picture, from its centre: what a bystander may reach to
@@ -82,9 +82,9 @@ def unnamed_objects(drawn: Drawn, shelf: AssetShelf) -> list[str]:
     ]
 
 
-def _thing(name: str, shelf: AssetShelf, rng: np.random.Generator) -> Thing:
+def _thing(name: str, shelf: AssetShelf, rng: np.random.Generator) -> NamedAsset:
     uses = load_vocabulary().objects[name].uses(shelf.entries)
-    return Thing(name, uses[int(rng.integers(len(uses)))].id)
+    return NamedAsset(name, uses[int(rng.integers(len(uses)))].id)
 
 
 def _on_floor(pixel: Points, view: View) -> tuple[float, float] | None:

@@ -15,7 +15,16 @@ from twinset.generators.kubric_scenes.scene.camera import frame_things
 from twinset.generators.kubric_scenes.scene.look import PLAIN, Look
 from twinset.generators.kubric_scenes.scene.models import Model, model_of
 from twinset.generators.kubric_scenes.scene.panorama import lit_by_background
-from twinset.generators.kubric_scenes.scene.parts import Colour, Drawn, Placement, Points, Thing, Vector, View, vector
+from twinset.generators.kubric_scenes.scene.parts import (
+    Colour,
+    Drawn,
+    NamedAsset,
+    Placement,
+    Points,
+    Vector,
+    View,
+    vector,
+)
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
 from twinset.generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH, sample_shot
 from twinset.generators.kubric_scenes.scene.surroundings import lit_by_sun_and_sky, sample_azimuth, sample_ground
@@ -57,7 +66,7 @@ class NoRoom(Exception):
 class Standing:
     """A thing that stands in a scene. rests_on: numbers of what it touches at rest, -1 the floor."""
 
-    thing: Thing
+    thing: NamedAsset
     model: Model
     placement: Placement
     rests_on: frozenset[int] = frozenset({-1})
@@ -157,7 +166,7 @@ def _relate(
     bounds = [np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0) for model in models]
     room = vector(np.max(bounds, axis=0))
 
-    def stand(thing: Thing, relation: str) -> Standing:
+    def stand(thing: NamedAsset, relation: str) -> Standing:
         model = model_of(thing, shelf, size_ratio)
         if relation == "on-top":
             return _lie(thing, model, turned, subject, shelf, spot, room)
@@ -189,7 +198,7 @@ def _beside(
 
 
 def _lie(
-    thing: Thing, model: Model, turned: float, subject: Standing, shelf: AssetShelf, spot: float, room: Vector
+    thing: NamedAsset, model: Model, turned: float, subject: Standing, shelf: AssetShelf, spot: float, room: Vector
 ) -> Standing:
     """room: width, depth and height of the largest thing that lies there."""
     x, y, height = resting_place(subject.points, subject.model.faces, room[:2], spot)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.scene.parts import Placement, Points, Quaternion, Thing, vector
+from twinset.generators.kubric_scenes.scene.parts import NamedAsset, Placement, Points, Quaternion, vector
 
 transformations: Any = trimesh.transformations  # its functions are not typed
 
@@ -56,7 +56,7 @@ class Model:
         return _turned(self.points, rotation) + placement.position
 
 
-def model_of(thing: Thing, shelf: AssetShelf, size_ratio: float) -> Model:
+def model_of(thing: NamedAsset, shelf: AssetShelf, size_ratio: float) -> Model:
     """The model of a thing; raises what reading its mesh raises. size_ratio: of large things to small ones."""
     vocabulary = load_vocabulary()
     use = vocabulary.use(thing.name, thing.asset)

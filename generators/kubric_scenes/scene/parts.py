@@ -27,7 +27,7 @@ SOFT_SUN = math.radians(12.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class NamedAsset:
     """What a caption names. name: of the vocabulary; asset: id in the asset source; size: empty when not drawn."""
 
     name: str
@@ -44,9 +44,9 @@ class Drawn:
     """
 
     aspect: Aspect
-    object0: Thing
-    object1: Thing
-    subject: Thing | None
+    object0: NamedAsset
+    object1: NamedAsset
+    subject: NamedAsset | None
     relation0: Relation | Literal[""]
     relation1: Relation | Literal[""]
     count0: int

@@ -13,7 +13,7 @@ from tests.generators.finished_stage import write_index
 from tests.generators.prompt_to_prompt.tiny_models import save_clip
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.manifests.canonical import identity_of
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def scorer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def negatives(folder: Path, pairs: Sequence[tuple[str, str]], row_group: int = 1000) -> Earlier:
+def negatives(folder: Path, pairs: Sequence[tuple[str, str]], row_group: int = 1000) -> FinishedStage:
     """A finished stage with a row for each caption and negative."""
     rows = [
         {

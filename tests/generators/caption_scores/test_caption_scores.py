@@ -25,7 +25,7 @@ from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
 from twinset.shards.contracts import Context, OutOfMemory
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.rows import write_table_rows
 from twinset.shards.storage.store import Store
@@ -47,7 +47,7 @@ def source(folders: dict[str, Path], *kinds: str, **given: Any) -> CaptionScores
     )
 
 
-def opened(chosen: CaptionScores, table: Earlier) -> ScoreGenerator:
+def opened(chosen: CaptionScores, table: FinishedStage) -> ScoreGenerator:
     return chosen.open(Context("scores", earlier=lambda _: table))
 
 
@@ -105,8 +105,8 @@ def test_scattered_captions_are_grouped_whatever_memory_holds(tmp_path: Path, he
 
 def test_captions_that_are_together_are_read_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = negatives(tmp_path, [(f"caption {number // 7}", "x") for number in range(70)], row_group=16)
-    reads, batches = list[list[str]](), Earlier.batches
-    monkeypatch.setattr(Earlier, "batches", lambda self, names: reads.append(names) or batches(self, names))
+    reads, batches = list[list[str]](), FinishedStage.batches
+    monkeypatch.setattr(FinishedStage, "batches", lambda self, names: reads.append(names) or batches(self, names))
     rows = [row for _, row in rows_by_caption(table, COLUMNS, held=1)]
     assert reads == [["caption"], COLUMNS] and [row["identity"] for row in rows][:2] == [
         '["add_obj/0"]',
@@ -243,6 +243,6 @@ def test_a_build_gives_the_same_bytes_again(scorer_folders: dict[str, Path], tmp
     for out in ("first", "second"):
         counts = build_here(parse_recipe(raw), str(tmp_path / out), 1)["subsets"]["scores"]
         assert (counts["planned"], counts["kept"]) == (4, 4)
-        tables.append(Earlier(Store(str(tmp_path / out)), "scores").read(["identity", *SCORES, "truncated"]))
+        tables.append(FinishedStage(Store(str(tmp_path / out)), "scores").read(["identity", *SCORES, "truncated"]))
     assert tables[0].equals(tables[1])
     assert tables[0]["lm_caption"].type == pa.float64() and tables[0]["vera_caption"].null_count == 4

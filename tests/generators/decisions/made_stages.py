@@ -13,7 +13,7 @@ from tests.generators.finished_stage import write_index
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 
 KINDS = (("replace", "obj"), ("add", "obj"))
@@ -60,5 +60,5 @@ def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tup
 
 def context(folder: Path, name: str, seed: int = 0) -> Context:
     """The context of a stage that is planned from them."""
-    earlier: Callable[[str], Earlier] = lambda stage: Earlier(Store(str(folder)), stage)  # noqa: E731
+    earlier: Callable[[str], FinishedStage] = lambda stage: FinishedStage(Store(str(folder)), stage)  # noqa: E731
     return Context(name, seed=seed, earlier=earlier, out=Store(str(folder)))

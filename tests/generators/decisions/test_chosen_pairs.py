@@ -13,7 +13,7 @@ from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, ST
 from twinset.generators.generated_pairs.source import GeneratedPairs
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 
@@ -31,7 +31,7 @@ def context(tmp_path: Path) -> Context:
     source = {"kind": "image-choice", **simulated(0), "truth": str(tmp_path / "verified")}
     build_here(recipe_of(tmp_path, {"best": source}), str(tmp_path / "out"))
     folders = {**dict.fromkeys(STAGES, str(tmp_path)), "best": str(tmp_path / "out" / "_stages")}
-    return Context("bivlc", earlier=lambda stage: Earlier(Store(folders[stage]), stage))
+    return Context("bivlc", earlier=lambda stage: FinishedStage(Store(folders[stage]), stage))
 
 
 def test_pairs_are_planned_from_what_people_chose(context: Context) -> None:

@@ -26,7 +26,7 @@ from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.decisions.task_plans import planned_tasks, tasks_of
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -136,14 +136,14 @@ def test_ambiguity_is_asked_first_and_not_again(tmp_path: Path) -> None:
         "second": (3, 2, {"none-fits": 1}),
         "third": (2, 2, {}),
     }
-    stage = Earlier(Store(str(out)), "_stages/third")
+    stage = FinishedStage(Store(str(out)), "_stages/third")
     assert stage.stage.excluded == {"not-chosen": 2}
-    assert Earlier(Store(str(out)), "_stages/second").stage.excluded == {"ambiguous": 1}
+    assert FinishedStage(Store(str(out)), "_stages/second").stage.excluded == {"ambiguous": 1}
     report = json.loads(stage.store.read("_stages/third/_meta/decisions.json"))
     assert (report["tasks"], report["carried"], sum(report["answers"].values())) == (2, 1, 1)
     planned = {one.texts[0]: one for one in tasks_of(stage)}
     assert planned["caption 2"].images[0] == "photo.png" and planned["caption 2"].image_tars == ("", "test/00000.tar")
-    assert planned["caption 0"].images[1] == tasks_of(Earlier(Store(str(out)), "_stages/second"))[0].images[1]
+    assert planned["caption 0"].images[1] == tasks_of(FinishedStage(Store(str(out)), "_stages/second"))[0].images[1]
 
 
 def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_pat
     recipe = recipe_of(tmp_path, {"best": {"kind": "image-choice", "answers": str(answers)}})
     with pytest.raises(DecisionsMissing, match="best: 3 of 3 decisions are missing"):
         build_here(recipe, str(out))
-    generator: Any = Job(recipe, Store(str(out))).maker("best").generator
+    generator: Any = Job(recipe, Store(str(out))).worker("best").generator
     with closing(opened(answers)) as connection:
         insert(connection, [answer(one, "a", "1", stage="best") for one in list(generator.plan())[:2]])
         with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
@@ -223,7 +223,7 @@ def tasks_of_plan(out: Path) -> list[TaskCandidate]:
 def tables(out: Path) -> dict[str, Any]:
     """Rows of the stage of decisions, by task."""
     columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes", "simulated"]
-    return {row["task_key"]: row for row in Earlier(Store(str(out)), "_stages/best").read(columns).to_pylist()}
+    return {row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()}
 
 
 @pytest.mark.parametrize("error_rate", [0.05, 0.2])

@@ -16,7 +16,7 @@ from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset_demo.miniature.small_world import COLUMNS, write_small_world
@@ -66,7 +66,7 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
     assert counts["planned"] == 3 - sum(twinset.status(out)["subsets"]["bivlc"]["excluded"].values())
     assert counts["rejected"] == {"missing-media": 1}
     assert together == [counts["planned"]], "a tar is opened once for the pairs of many photos"
-    table = Earlier(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
+    table = FinishedStage(Store(out), "_stages/verified").read(["image_key", "caption", "caption_score"]).to_pylist()
     samples = list(twinset.load(out, "bivlc"))
     assert samples
     for sample in samples:

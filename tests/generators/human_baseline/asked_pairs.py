@@ -18,7 +18,7 @@ from twinset.generators.human_baseline.generator import HumanBaselineGenerator
 from twinset.generators.human_baseline.source import HumanBaseline
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 
@@ -56,7 +56,7 @@ def simulated(out: Path, error_rate: float, seed: int, sample: int = PAIRS, **mo
     annotators = {"kind": "simulated", "number": 2, "error_rate": error_rate}
     settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "annotators": annotators, **more}
     source = HumanBaseline.model_validate(settings)
-    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: Earlier(Store(str(out)), name)))
+    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
 
 
 def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
@@ -64,7 +64,7 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
 
     Returns the keys of the pairs.
     """
-    generator: Any = Job(recipe, Store(str(out))).maker("human-baseline").generator
+    generator: Any = Job(recipe, Store(str(out))).worker("human-baseline").generator
     tasks = generator.gathered.tasks
     pairs = list(dict.fromkeys(task.subject for task in tasks))
     given = []

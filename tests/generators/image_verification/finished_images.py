@@ -16,10 +16,10 @@ from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Encoding
 from twinset.manifests.stage import Stage
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.encoded import encode_image
 from twinset.shards.kinds.fields import fields_of
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -39,7 +39,7 @@ class Drawn:
     caption_id: str = "7"
 
 
-def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Earlier:
+def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> FinishedStage:
     """A stage with one shard of these images."""
     store, rows = Store(str(folder)), []
     tar_path = layout.tar(HOME, "test", 0)
@@ -80,7 +80,7 @@ def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Earlie
     )
     store.write(layout.meta(HOME, "stage.json"), stage.to_bytes())
     store.write(layout.meta(HOME, "index.json"), record.to_bytes())
-    return Earlier(store, HOME)
+    return FinishedStage(store, HOME)
 
 
 def encoded(colour: tuple[int, int, int], size: tuple[int, int] = (48, 32)) -> bytes:
@@ -100,7 +100,7 @@ def _sample(one: Drawn) -> TextPair:
         group=sample_key(HOME, one.caption_id),
         split="test",
         provenance={"caption_id": one.caption_id, "number": one.number},
-        image=Frame(key, pixels, -1.0, Source("made", 0, "")),
+        image=Frame(key, pixels, -1.0, MediaFile("made", 0, "")),
         caption=one.caption,
         negative_caption=one.original,
     )

@@ -14,7 +14,7 @@ from twinset.generators.kubric_scenes.generator import DRAWN, KubricCandidate, K
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
 from twinset.generators.kubric_scenes.scene.composition import compose
 from twinset.generators.kubric_scenes.scene.look import PLAIN
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Thing
+from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.manifests.canonical import canonical_json, digest, generator_for
 from twinset.manifests.errors import WrongUse
@@ -86,8 +86,8 @@ def test_scenes_do_not_change_without_a_new_version() -> None:
 def test_what_cannot_be_shown_is_rejected_with_its_reason() -> None:
     made = generator("attribute", attempts=2)
     # Thin scissors take less of a picture than a hat before them.
-    hats = [Thing(f"{colour} hat", f"{colour}-hat", "small") for colour in ("brown", "grey")]
-    scissors = Thing("red scissors", "red-scissors", "large")
+    hats = [NamedAsset(f"{colour} hat", f"{colour}-hat", "small") for colour in ("brown", "grey")]
+    scissors = NamedAsset("red scissors", "red-scissors", "large")
     drawn = Drawn("attribute", hats[0], hats[1], scissors, "in-front", "in-front", 1, 1)
     candidate = replace(planned(made, 1)[0], drawn=canonical_json(asdict(drawn)).decode())
     (result,) = made.make([candidate])

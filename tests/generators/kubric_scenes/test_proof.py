@@ -14,13 +14,13 @@ from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, m
 from twinset.generators.kubric_scenes.scene.camera import frame_things
 from twinset.generators.kubric_scenes.scene.composition import Standing
 from twinset.generators.kubric_scenes.scene.models import Model
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Relation, Thing, View
+from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset, Picture, Relation, View
 from twinset.generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 SPOTS = {"left": (-1.4, 0), "right": (1.4, 0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6), "on-top": (0, 0)}
-BOX, CAN = Thing("red box", "box"), Thing("blue can", "can")
+BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
 VIEW = View((0, -1, 1), (0, 0, 0), FOCAL_LENGTH, SENSOR_WIDTH, (0, -1, 1), 2.5, (1, 1, 1), (0.4, 0.4, 0.4))
 
 
@@ -30,7 +30,9 @@ def model(width: float, depth: float, height: float) -> Model:
     return Model("box", 1.0, (1.0, 0.0, 0.0, 0.0), points, np.asarray(mesh.faces, dtype=np.int32))
 
 
-def standing(thing: Thing, x: float, y: float, *, height: float = 0.0, on: int = -1, size: float = 0.8) -> Standing:
+def standing(
+    thing: NamedAsset, x: float, y: float, *, height: float = 0.0, on: int = -1, size: float = 0.8
+) -> Standing:
     shape = model(size, size, size)
     return Standing(thing, shape, shape.on_floor(x, y, 0.0, height), frozenset({on}))
 

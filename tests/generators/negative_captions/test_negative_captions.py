@@ -14,7 +14,7 @@ from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
@@ -68,7 +68,9 @@ def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: 
     raw = {"name": "n", "subsets": {"negatives": {"source": source(captions).model_dump(mode="json"), "shard_size": 7}}}
     counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["negatives"]
     assert counts["planned"] == 7 * len(TEXTS) == counts["kept"] + sum(counts["rejected"].values())
-    table = Earlier(Store(str(tmp_path / "out")), "negatives").read(["caption", "negative_caption", "type", "subtype"])
+    table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(
+        ["caption", "negative_caption", "type", "subtype"]
+    )
     assert len(table) == counts["kept"] and set(counts["rejected"]) == {"nothing-to-change"}
     build_here(parse_recipe(raw), str(tmp_path / "again"), 2)
     for path in (tmp_path / "out").rglob("*.parquet"):

@@ -19,7 +19,7 @@ from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 
@@ -148,7 +148,7 @@ def test_prompts_are_planned_from_the_table(tmp_path: Path) -> None:
     }
     build_here(parse_recipe(raw), str(tmp_path / "out"), 1)
     names = ["caption", "negative_caption", "prompt", "type", "subtype"]
-    first, _ = Earlier(Store(str(tmp_path / "out")), "prompts").read(names).to_pylist()
+    first, _ = FinishedStage(Store(str(tmp_path / "out")), "prompts").read(names).to_pylist()
     assert first == {
         "caption": "A tv on a desk.",
         "negative_caption": "A tv. under a desk.",
@@ -156,7 +156,7 @@ def test_prompts_are_planned_from_the_table(tmp_path: Path) -> None:
         "type": "replace",
         "subtype": "rel",
     }
-    table = Earlier(Store(str(tmp_path / "out")), "_stages/sugarcrepe")
+    table = FinishedStage(Store(str(tmp_path / "out")), "_stages/sugarcrepe")
     source = NegativePrompts(kind="negative-prompts", negatives="sugarcrepe")
     check_source(source, Context("prompts", earlier=lambda _: table))
     captions.write_text(json.dumps({"0": record}))

@@ -18,7 +18,7 @@ from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
 from twinset.models.language_models.answers import Answers
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
@@ -102,7 +102,7 @@ def test_a_build_that_failed_goes_on_where_it_was(captions: Path, tmp_path: Path
         build_here(recipe(source), str(tmp_path / "again"), 2)
         assert server.bodies == [], "another build of the same pays nothing"
     assert tables(tmp_path / "out") == tables(tmp_path / "again") != {}
-    table = Earlier(Store(str(tmp_path / "out")), "negatives").read(["subtype", "negative_caption"])
+    table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(["subtype", "negative_caption"])
     assert table["negative_caption"].to_pylist()[0] == "A purple black dog sleeps on a red bench."
 
 

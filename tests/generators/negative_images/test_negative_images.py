@@ -22,7 +22,7 @@ from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import SMALL_RELATIONS
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
 from twinset.shards.kinds.text_pair import TextPair
 from twinset_demo.small_diffusion.relations import read_arrangement, things_swapped
@@ -36,7 +36,7 @@ NEGATIVES = {
 
 
 @pytest.fixture(scope="module")
-def earlier(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Earlier]:
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
     """The finished stage ``prompts``."""
     folder = tmp_path_factory.mktemp("out")
     (folder / "replace_obj.json").write_text(json.dumps(NEGATIVES))
@@ -57,12 +57,12 @@ def source(model: str, **given: Any) -> NegativeImages:
     return NegativeImages(kind="negative-images", negatives="prompts", **{"engine": engine, **given})
 
 
-def test_the_contract_is_kept(earlier: Callable[[str], Earlier], model: str) -> None:
+def test_the_contract_is_kept(earlier: Callable[[str], FinishedStage], model: str) -> None:
     check_source(source(model, images_per_caption=2), Context("trohn-img", earlier=earlier))
 
 
 def test_images_of_a_caption_come_together_and_have_seeds_of_their_own(
-    earlier: Callable[[str], Earlier], model: str
+    earlier: Callable[[str], FinishedStage], model: str
 ) -> None:
     generator = source(model, images_per_caption=2).open(Context("trohn-img", earlier=earlier))
     planned = list(generator.plan())
@@ -84,7 +84,7 @@ def test_images_of_a_caption_come_together_and_have_seeds_of_their_own(
     canonical_json(about)
 
 
-def test_more_images_of_a_caption_keep_the_first_ones(earlier: Callable[[str], Earlier], model: str) -> None:
+def test_more_images_of_a_caption_keep_the_first_ones(earlier: Callable[[str], FinishedStage], model: str) -> None:
     def made(count: int, seed: int = 0) -> dict[str, bytes]:
         generator = source(model, images_per_caption=count).open(Context("trohn-img", seed=seed, earlier=earlier))
         results = generator.make(list(generator.plan()))
@@ -95,7 +95,7 @@ def test_more_images_of_a_caption_keep_the_first_ones(earlier: Callable[[str], E
     assert not one.items() & made(1, seed=1).items()
 
 
-def test_both_sides_are_drawn_from_one_seed(earlier: Callable[[str], Earlier], model: str) -> None:
+def test_both_sides_are_drawn_from_one_seed(earlier: Callable[[str], FinishedStage], model: str) -> None:
     drawing = source(model, images_per_caption=2, sides=["caption", "negative_caption"], suffix=", 8k")
     check_source(drawing, Context("twins", earlier=earlier))
     generator = drawing.open(Context("twins", earlier=earlier))
@@ -133,7 +133,7 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     assert centre[0] > 150 and centre[1] < 110 and centre[2] < 110, "the middle of the picture is red"
 
 
-def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], Earlier], model: str) -> None:
+def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], FinishedStage], model: str) -> None:
     generator = source(model).open(Context("trohn-img", earlier=earlier))
     assert isinstance(generator, NegativeImageGenerator) and generator.isolation == "process"
     first = generator.weights()

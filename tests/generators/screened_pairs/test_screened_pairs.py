@@ -58,7 +58,7 @@ def recipe_of(pairs: Path, **more: Any) -> Recipe:
 
 
 def asking(recipe: Recipe, out: Path) -> DecisionGenerator[Any]:
-    generator = Job(recipe, Store(str(out))).maker("mine-decisions").generator
+    generator = Job(recipe, Store(str(out))).worker("mine-decisions").generator
     assert isinstance(generator, DecisionGenerator)
     return generator
 

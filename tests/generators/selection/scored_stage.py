@@ -15,7 +15,7 @@ from twinset.generators.negative_captions.scored import SCORED_COLUMNS
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 OBJECTS = ("dog", "cat", "bus", "kite", "pizza", "horse", "chair", "lamp")
@@ -52,7 +52,7 @@ def drawn(count: int, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> lis
     return rows
 
 
-def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1000) -> Earlier:
+def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1000) -> FinishedStage:
     """A finished stage called ``scores`` of these rows."""
     names = [one["caption_id"] for one in rows]
     own = {
@@ -67,10 +67,10 @@ def selection(**settings: Any) -> SelectedNegatives:
     return SelectedNegatives.model_validate({"kind": "selected-negatives", "scores": "scores", **settings})
 
 
-def context(earlier: Earlier, seed: int = 0) -> Context:
+def context(earlier: FinishedStage, seed: int = 0) -> Context:
     return Context("selected", seed=seed, earlier=lambda _: earlier)
 
 
-def selected(earlier: Earlier, seed: int = 0, **settings: Any) -> list[str]:
+def selected(earlier: FinishedStage, seed: int = 0, **settings: Any) -> list[str]:
     """Ids of the captions that are selected, in order."""
     return [one.caption_id for one in selection(**settings).open(context(earlier, seed)).plan()]

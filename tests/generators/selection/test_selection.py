@@ -21,7 +21,7 @@ from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.refinement import AXES, cells_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.models import Recipe
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 COUNT = 4000
@@ -33,7 +33,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def earlier(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Earlier:
+def earlier(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
     return stage_of(rows, tmp_path_factory.mktemp("scores"))
 
 
@@ -41,12 +41,14 @@ def gaps_of(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
     return [(one["vera_caption"] - one["vera_negative"], one["cola_caption"] - one["cola_negative"]) for one in rows]
 
 
-def test_the_contract_is_kept(earlier: Earlier) -> None:
+def test_the_contract_is_kept(earlier: FinishedStage) -> None:
     for settings in ({}, {"rules": "paper", "refine": ["vera", "lm", "words"]}):
         check_source(selection(**settings), context(earlier))
 
 
-def test_published_rules_select_what_the_published_procedure_does(rows: list[dict[str, Any]], earlier: Earlier) -> None:
+def test_published_rules_select_what_the_published_procedure_does(
+    rows: list[dict[str, Any]], earlier: FinishedStage
+) -> None:
     expected = before_refinement(rows, list(KINDS))
     found = selected(earlier, refine=[])
     assert sorted(found) == sorted(expected) and 200 < len(found) < COUNT / 4
@@ -94,7 +96,7 @@ def test_the_first_of_equal_prompts_stays_kinds_in_the_order_of_the_tables(tmp_p
 
 
 def test_how_the_stage_was_cut_makes_no_difference(
-    rows: list[dict[str, Any]], earlier: Earlier, tmp_path: Path
+    rows: list[dict[str, Any]], earlier: FinishedStage, tmp_path: Path
 ) -> None:
     again = stage_of(rows, tmp_path, row_group=37)
     assert selected(again) == selected(earlier) != selected(earlier, seed=1)
@@ -116,7 +118,7 @@ def test_negatives_of_no_known_kind_are_one_pool(rows: list[dict[str, Any]], tmp
     assert json.loads(loaded.reports()["funnel.json"])["kinds"] == ["replace_att", "add_obj", "my_own", "unknown"]
 
 
-def test_each_refined_axis_is_balanced(rows: list[dict[str, Any]], earlier: Earlier) -> None:
+def test_each_refined_axis_is_balanced(rows: list[dict[str, Any]], earlier: FinishedStage) -> None:
     by_id = {one["caption_id"]: one for one in rows}
     for axes in (["words"], ["lm"], ["vera", "words"]):
         kept = [by_id[name] for name in selected(earlier, quantile=0, refine=axes)]

@@ -13,8 +13,8 @@ from tests.generators.selection.scored_stage import drawn, stage_of
 from twinset.generators.negative_captions.released import Released, read_released, released_files
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
-from twinset.shards.earlier import Earlier
 from twinset.shards.export.formats import export
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
@@ -87,8 +87,8 @@ def test_what_load_dataset_reads(out: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
-    selected = Earlier(Store(str(out)), "_stages/selected")
-    index = Earlier(Store(str(out)), "chosen")
+    selected = FinishedStage(Store(str(out)), "_stages/selected")
+    index = FinishedStage(Store(str(out)), "chosen")
     assert index.record.kept == selected.record.kept > 20
     columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
@@ -123,7 +123,7 @@ def test_trohns_layout_is_loaded_by_datasets(out: Path, tmp_path: Path) -> None:
 
 
 def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:
-    kept = Earlier(Store(str(out)), "chosen").record.kept
+    kept = FinishedStage(Store(str(out)), "chosen").record.kept
     assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == kept
     entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
     assert list(entries) == [str(number) for number in range(len(entries))]

@@ -20,7 +20,7 @@ from twinset.generators.text_pairs.generator import TextPairCandidate
 from twinset.generators.text_pairs.source import TextPairs
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
 from twinset.shards.kinds.text_pair import TextPair
 
@@ -45,7 +45,9 @@ def pairs(**settings: Any) -> TextPairs:
     return TextPairs.model_validate({"kind": "text-pairs", "negatives": "scores", "licence": "CC0-1.0", **settings})
 
 
-def planned(earlier: Earlier, split: str = "test", name: str = "text", **settings: Any) -> list[TextPairCandidate]:
+def planned(
+    earlier: FinishedStage, split: str = "test", name: str = "text", **settings: Any
+) -> list[TextPairCandidate]:
     return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
 
 

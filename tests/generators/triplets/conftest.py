@@ -19,7 +19,7 @@ from twinset.generators.triplets.captions.spoken import Spoken
 from twinset.generators.triplets.facts import Facts
 from twinset.generators.triplets.graphs import Relations, load_relations
 from twinset.generators.triplets.ratings import Ratings, load_ratings, with_plurals
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 REAL_CAPTIONS = 2000
@@ -141,7 +141,7 @@ def real_ratings() -> Ratings:
 
 
 @pytest.fixture(scope="session")
-def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
+def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
     """A finished stage with the relations of the first captions of Flickr8k."""
     path = SHARED / "captions" / "flickr8k_token.txt"
     if not path.is_file():
@@ -157,5 +157,5 @@ def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
 
 
 @pytest.fixture(scope="session")
-def real_relations(real_graphs: Earlier) -> Relations:
+def real_relations(real_graphs: FinishedStage) -> Relations:
     return load_relations(real_graphs)

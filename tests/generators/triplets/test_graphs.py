@@ -12,7 +12,7 @@ from twinset.generators.scene_graphs.generator import TEXTS
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.graphs import WORDS, load_relations
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 CAPTIONS = [
     ("a man with a hat on a horse", "m0"),
@@ -25,7 +25,7 @@ CAPTIONS = [
 ]
 
 
-def parsed(folder: Path, row_group: int) -> Earlier:
+def parsed(folder: Path, row_group: int) -> FinishedStage:
     lines = [
         json.dumps({"id": f"c{n}", "image_id": image, "caption": caption, "image": f"{image}.jpg"})
         for n, (caption, image) in enumerate(CAPTIONS)

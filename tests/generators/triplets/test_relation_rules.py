@@ -24,7 +24,7 @@ from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings
 from twinset.manifests.errors import WrongUse
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 
 RATINGS = Ratings({**RATED, "pair": 4.9, "photo": 4.9, "side": 4.9, "hand": 4.9, "jeans": 4.9, "ground": 4.9}, RATED)
 
@@ -125,7 +125,7 @@ def test_subjects_have_one_grammatical_number() -> None:
     assert triplets(relations_of(said)) == {(0, 2, NONE), (2, 0, NONE)}
 
 
-def parsed(folder: Path, captions: list[tuple[str, str]], **settings: Any) -> Earlier:
+def parsed(folder: Path, captions: list[tuple[str, str]], **settings: Any) -> FinishedStage:
     lines = [json.dumps({"image": image, "caption": caption}) for image, caption in captions]
     (folder / "captions.jsonl").write_text("\n".join(lines))
     source = SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",), **settings)

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from twinset.filters.faces import Faces
 from twinset.manifests.errors import WrongUse
 from twinset.models.faces import second_face_detector
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Source, Verdict
+from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
@@ -39,7 +39,7 @@ def pictures() -> list[Pixels]:
 
 
 def judge(settings: dict[str, Any]) -> list[Verdict]:
-    frames = [Frame(str(n), pixels, -1.0, Source("made", 0, "")) for n, pixels in enumerate(pictures())]
+    frames = [Frame(str(n), pixels, -1.0, MediaFile("made", 0, "")) for n, pixels in enumerate(pictures())]
     return list(Faces.model_validate({"kind": "faces", **settings}).open()(frames))
 
 

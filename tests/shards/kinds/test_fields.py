@@ -17,7 +17,7 @@ from twinset.shards.kinds.fields import content_digest, fields_of, stored
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import PAIR, Pair
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.shards.kinds.template import TEMPLATE, Template
 from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPair
 from twinset.shards.kinds.triplet import TRIPLET, Triplet
@@ -29,7 +29,7 @@ NUMBERS = np.zeros((24, 32), np.uint8)
 
 
 def frame(grey: int, pts: float = -1.0) -> Frame:
-    return Frame(f"#{grey}", np.full((24, 32, 3), grey, np.uint8), pts, Source(f"{grey}.jpg", 5, "0" * 64))
+    return Frame(f"#{grey}", np.full((24, 32, 3), grey, np.uint8), pts, MediaFile(f"{grey}.jpg", 5, "0" * 64))
 
 
 def pair(masks: bool = False) -> Pair:

@@ -15,7 +15,7 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
 from twinset.manifests.canonical import identity_of, sample_key
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.shards.kinds.triplet import Triplet
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.contracts import Example
@@ -31,7 +31,7 @@ def frame(ground: str, colour: str) -> Frame:
     picture = Image.new("RGB", (32, 32), ground)
     ImageDraw.Draw(picture).rectangle((8, 8, 24, 24), fill=colour)
     name = f"{ground}-{colour}"
-    return Frame(name, np.asarray(picture, np.uint8), -1.0, Source(f"{name}.jpg", 1000, "0" * 64))
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.jpg", 1000, "0" * 64))
 
 
 def recoloured() -> list[Planned]:

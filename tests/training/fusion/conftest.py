@@ -16,7 +16,7 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import VIDEO_SUBSET, Planned
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Source
+from twinset.shards.kinds.samples import Frame, MediaFile
 from twinset.training.fusion.settings import FusionSettings
 
 Settings = Callable[..., FusionSettings]
@@ -28,7 +28,7 @@ def frame(colour: str, animal: str, name: str, shade: int) -> Frame:
     picture = Image.new("RGB", (32, 32), (shade, shade, shade))
     box = (0, 0, 31, 15) if animal == "dog" else (0, 0, 15, 31)
     ImageDraw.Draw(picture).rectangle(box, fill=TINTS[colour])
-    return Frame(name, np.asarray(picture, np.uint8), -1.0, Source(f"{name}.png", 1000, "0" * 64))
+    return Frame(name, np.asarray(picture, np.uint8), -1.0, MediaFile(f"{name}.png", 1000, "0" * 64))
 
 
 def animals(subset: str, shades: range) -> list[Planned]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from twinset.generators.image_verification.questions.asking import KINDS, Question, prepared, questions_of
+from twinset.generators.image_verification.questions.asking import KINDS, ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.released import read_columns
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
@@ -20,7 +20,7 @@ def nlp() -> Language:
     return parser_of(find_pipeline()).nlp
 
 
-def asked(nlp: Language, caption: str) -> list[Question]:
+def asked(nlp: Language, caption: str) -> list[ImageQuestion]:
     return questions_of(nlp(prepared(caption)))
 
 

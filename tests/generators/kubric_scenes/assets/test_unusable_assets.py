@@ -21,7 +21,7 @@ from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.status import StageState, missing_problem, state_of
 
@@ -151,7 +151,7 @@ def state(store: Store, recipe: Recipe) -> StageState:
 def test_pairs_whose_bucket_lacks_an_asset_are_rejected(tmp_path: Path) -> None:
     recipe, store = counting(tmp_path / "GSO.json", "memory://nowhere/GSO"), Store(str(tmp_path / "out"))
     prepare(Job(recipe, store), "eq-x")
-    receipt = make_one(store.root, "eq-x", 0)
+    receipt = make_shard(store.root, "eq-x", 0)
     assert (receipt.rejected, receipt.missing) == ({"missing-media": 1}, {})
     found = state(store, recipe)
     assert found.todo == [1, 2, 3]
@@ -166,7 +166,7 @@ def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path)
     pack(mirror / "green-turtle-toy.tar.gz", files("can"))
     store = Store(str(tmp_path / "out"))
     stage = prepare(Job(recipe, store), "eq-x")
-    receipts = [make_one(store.root, "eq-x", shard) for shard in range(stage.shards)]
+    receipts = [make_shard(store.root, "eq-x", shard) for shard in range(stage.shards)]
     lacking = {receipt.shard for receipt in receipts if "missing-media" in receipt.rejected}
     assert lacking and len(lacking) < 4
     absent = "GSO/brown-hat.tar.gz"
@@ -177,12 +177,12 @@ def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path)
 
     (mirror.parent / absent).write_bytes(b"no archive")
     assert set(state(store, recipe).todo) == lacking
-    broken = make_one(store.root, "eq-x", min(lacking))
+    broken = make_shard(store.root, "eq-x", min(lacking))
     assert broken.rejected == {"broken-media": 1} and broken.missing == {absent: 10}
 
     pack(mirror.parent / absent, files("box"))
     assert set(state(store, recipe).todo) == lacking
-    made = make_one(store.root, "eq-x", min(lacking))
+    made = make_shard(store.root, "eq-x", min(lacking))
     assert made.missing == {} and not {"missing-media", "broken-media"} & set(made.rejected)
     source: Any = recipe["eq-x"].source
     media = source.media_files()

@@ -14,7 +14,7 @@ from twinset.generators.kubric_scenes.captions.pair_sampling import (
     draw_pairs,
 )
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, Relation, Size, Thing
+from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
 
 VOCABULARY = load_vocabulary()
 AVAILABLE = {use.id for entry in VOCABULARY.objects.values() for use in entry.assets.gso + entry.assets.procedural} | {
@@ -36,12 +36,12 @@ COUNT = re.compile(r"(?:There (is|are) )?([1-5]) (.+?)(?: (is|are))? (in the sce
 
 
 def related(name: str, relation: Relation, subject: str, sizes: tuple[Size, Size] = ("", "")) -> Drawn:
-    thing = Thing(name, "", sizes[0])
-    return Drawn("location", thing, thing, Thing(subject, "", sizes[1]), relation, relation, 1, 1)
+    thing = NamedAsset(name, "", sizes[0])
+    return Drawn("location", thing, thing, NamedAsset(subject, "", sizes[1]), relation, relation, 1, 1)
 
 
 def counts(name: str, count: int) -> Drawn:
-    return Drawn("counting", Thing(name, ""), Thing(name, ""), None, "", "", count, count)
+    return Drawn("counting", NamedAsset(name, ""), NamedAsset(name, ""), None, "", "", count, count)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from twinset.generators.kubric_scenes.proof import foresee, measure
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders, unnamed_objects
 from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
 from twinset.generators.kubric_scenes.scene.look import Look
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Thing
+from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
 from twinset.manifests.canonical import generator_for
 from twinset_demo import procedural_assets
 
@@ -25,7 +25,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> AssetShelf:
 
 
 def test_no_bystander_is_what_a_caption_names(shelf: AssetShelf) -> None:
-    shoe, toy = Thing("brown shoe", "brown-shoe"), Thing("green turtle toy", "green-turtle-toy")
+    shoe, toy = NamedAsset("brown shoe", "brown-shoe"), NamedAsset("green turtle toy", "green-turtle-toy")
     names = unnamed_objects(Drawn("attribute", shoe, shoe, toy, "left", "left", 1, 1), shelf)
     vocabulary = load_vocabulary()
     assert len(names) > 10

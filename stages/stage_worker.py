@@ -17,7 +17,7 @@ BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class StageWorker:
     """All that is needed to make the shards of one stage.
 
     home: where it lies below OUT. filters: by kind, in the recipe's order. runtime: the runtime class
@@ -42,16 +42,15 @@ class Maker:
         """Whether shards must be made in processes of their own."""
         return "process" in (self.generator.isolation, *(judge.isolation for _, judge in self.filters))
 
-    def on_this_machine(self) -> Maker:
+    def on_this_machine(self) -> StageWorker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
-        makers = (self.generator, *(judge for _, judge in self.filters))
-        for maker in makers:
-            if (device := maker.device()) is not None:
-                batch = {"threads": maker.threads, "micro_batch": maker.micro_batch} if maker.micro_batch else {}
+        for part in (self.generator, *(judge for _, judge in self.filters)):
+            if (device := part.device()) is not None:
+                batch = {"threads": part.threads, "micro_batch": part.micro_batch} if part.micro_batch else {}
                 return replace(self, runtime=runtime_class(True, device, **batch))
         return replace(self, runtime=ANY_RUNTIME)
 
-    def halved(self, problem: str) -> Maker:
+    def halved(self, problem: str) -> StageWorker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
         if self.generator.micro_batch <= 1:
             raise BuildFailed(
@@ -62,33 +61,33 @@ class Maker:
         return replace(smaller.on_this_machine(), requested_runtime=self.requested_runtime or self.runtime)
 
 
-def open_maker(recipe: Recipe, name: str, context: Context) -> Maker:
+def open_worker(recipe: Recipe, name: str, context: Context) -> StageWorker:
     """Generator and filters of a stage."""
     subset = recipe[name]
     filters = [(chosen.kind, cast(Filter, chosen).open()) for chosen in subset.filters]
-    return Maker(recipe.home(name), subset, cast(Source, subset.source).open(context), filters)
+    return StageWorker(recipe.home(name), subset, cast(Source, subset.source).open(context), filters)
 
 
-def facts_of(maker: Maker, seed: int, inputs: str) -> dict[str, Any]:
+def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
     """All that decides the bytes of a stage's shards. inputs: `shards.contracts.Generator.inputs`."""
-    generator, source = maker.generator, maker.subset.source
+    generator, source = worker.generator, worker.subset.source
     libraries = {*BASE_LIBRARIES, *generator.libraries}
     filters = []
-    for kind, judge in maker.filters:
+    for kind, judge in worker.filters:
         if judge.device() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
             libraries |= set(judge.libraries)
         described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
         filters.append({**described, **_brought(FILTERS.distribution(kind))})
     described = {"kind": source.kind, "version": generator.version, "weights": dict(generator.weights())}
     described |= _brought(SOURCES.distribution(source.kind))
-    return stage_facts(source.makes, content_of(maker.subset, seed), inputs, described, filters, libraries)
+    return stage_facts(source.makes, content_of(worker.subset, seed), inputs, described, filters, libraries)
 
 
-def refuse_other_versions(stage: Stage, maker: Maker, seed: int) -> None:
+def refuse_other_versions(stage: Stage, worker: StageWorker, seed: int) -> None:
     """Raise `BuildFailed` when this machine would make other bytes than planned."""
     # The plan holds all that annotations say, and workers need none; scenes are made from assets again.
-    inputs = maker.generator.inputs() if maker.subset.source.synthetic else stage.facts["inputs"]
-    here, planned = facts_of(maker, seed, inputs), stage.facts
+    inputs = worker.generator.inputs() if worker.subset.source.synthetic else stage.facts["inputs"]
+    here, planned = facts_of(worker, seed, inputs), stage.facts
     if digest(here) == stage.content:
         return
     differing = [key for key in planned if key != "libraries" and planned[key] != here.get(key)]

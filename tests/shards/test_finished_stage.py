@@ -11,18 +11,18 @@ import pytest
 from tests.generators.finished_stage import write_index
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
-from twinset.shards.earlier import Earlier
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 
 
 @pytest.fixture
-def earlier(tmp_path: Path) -> Earlier:
+def earlier(tmp_path: Path) -> FinishedStage:
     """A stage of three rows."""
     return write_index(pa.table({"key": ["a", "b", "c"], "caption_id": ["1", "1", "2"]}), tmp_path, "words", 2)
 
 
-def test_a_finished_stage_is_read_in_columns(earlier: Earlier) -> None:
+def test_a_finished_stage_is_read_in_columns(earlier: FinishedStage) -> None:
     assert earlier.read(["caption_id"]).to_pydict() == {"caption_id": ["1", "1", "2"]}
     assert [len(batch) for batch in earlier.batches(["key"])] == [3]
 
@@ -37,17 +37,17 @@ def test_chosen_rows_are_read_batch_by_batch(tmp_path: Path) -> None:
     assert earlier.columns() == ["key", "caption_id"]
 
 
-def test_a_stage_of_another_kind_is_refused(earlier: Earlier) -> None:
+def test_a_stage_of_another_kind_is_refused(earlier: FinishedStage) -> None:
     for read in (earlier.read, lambda columns: next(earlier.batches(columns))):
         with pytest.raises(WrongUse, match=r"/words: its index has no column .image_id.; name a stage"):
             read(["key", "image_id"])
 
 
-def test_a_damaged_index_says_what_to_remove(earlier: Earlier, tmp_path: Path) -> None:
+def test_a_damaged_index_says_what_to_remove(earlier: FinishedStage, tmp_path: Path) -> None:
     path = tmp_path / "words/_meta/index.parquet"
     path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(WrongUse, match=r"index\.parquet cannot be read .*; remove words/_meta/index\.json and run"):
-        Earlier(Store(str(tmp_path)), "words").read(["key"])
+        FinishedStage(Store(str(tmp_path)), "words").read(["key"])
 
 
 @pytest.mark.parametrize("place", ["./a\0b", "s3://words", "odd://words"])

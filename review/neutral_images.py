@@ -1,17 +1,20 @@
-"""Images without what cameras and programs write beside the pixels: it tells where a photo was taken, and which image
-was generated."""
+"""Images as annotators may see them: without metadata, and those of one task of one form.
+
+Metadata, a format or a size would tell where a photo was taken, and which image was generated.
+"""
 
 from __future__ import annotations
 
 import io
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from PIL import Image
+from PIL import Image, ImageCms, ImageOps
 
 from twinset.generators.decisions.pictures import Picture
 
+QUALITY = 95  # of JPEG, at full colour resolution, as datasets are written
 ORIENTATION = 0x0112  # the one tag of EXIF that decides what is seen
 UPRIGHT = 1
 ICC = b"ICC_PROFILE\0"
@@ -22,7 +25,54 @@ _WEBP_MARKS = (b"EXIF", b"XMP ")
 _HAS_EXIF, _HAS_XMP = 0x08, 0x04  # flags of WebP's VP8X
 
 
-def unmarked(image: Picture) -> Picture:
+def in_one_form(images: Sequence[Picture], one_source: bool) -> tuple[Picture, ...]:
+    """Images without metadata, of one format and size.
+
+    Images of one source that have one format and size keep their pixels. Others are written again as JPEG in sRGB, none
+    larger than the smallest of them: by the length of the longer side, since their shapes are seen anyhow.
+
+    Args:
+        one_source: whether all come from one stage, which wrote them in one way.
+
+    Returns:
+        As many images, in order. Where one is damaged all are left as they are, but for metadata.
+    """
+    try:
+        opened = [_opened(one) for one in images]
+    except Exception:  # a broken image can make Pillow raise nearly anything
+        return tuple(map(without_metadata, images))
+    if one_source and len({(one.media_type, seen.size) for one, seen in zip(images, opened, strict=True)}) == 1:
+        return tuple(map(without_metadata, images))
+    longest = min(max(seen.size) for seen in opened)
+    return tuple(_written(seen, longest) for seen in opened)
+
+
+def _opened(image: Picture) -> Image.Image:
+    """The picture as it is seen: upright, in sRGB, on white where it is transparent."""
+    with Image.open(io.BytesIO(image.content)) as stored:
+        profile = stored.info.get("icc_profile")
+        upright = ImageOps.exif_transpose(stored)
+    if profile and upright.mode == "RGB":
+        given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        upright = ImageCms.profileToProfile(upright, given, ImageCms.createProfile("sRGB")) or upright
+    if upright.has_transparency_data:
+        seen = upright.convert("RGBA")
+        ground = Image.new("RGBA", seen.size, "white")
+        return Image.alpha_composite(ground, seen).convert("RGB")
+    return upright.convert("RGB")
+
+
+def _written(seen: Image.Image, longest: int) -> Picture:
+    """An image as JPEG. longest: its longer side, pixels."""
+    scale = longest / max(seen.size)
+    size = max(round(seen.width * scale), 1), max(round(seen.height * scale), 1)
+    content = io.BytesIO()
+    resized = seen if size == seen.size else seen.resize(size, Image.Resampling.LANCZOS)
+    resized.save(content, "JPEG", quality=QUALITY, subsampling=0)
+    return Picture(content.getvalue(), "image/jpeg")
+
+
+def without_metadata(image: Picture) -> Picture:
     """The image with the same pixels, colours and orientation, and no other metadata.
 
     One that is damaged, or of another format than its name says, is left as it is: browsers may still show it.

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from twinset.cards.word_diff import words_of
-from twinset.generators.given_away import LEAST_GROUPS, Guess, Tally, between, guess, same_bag
+from twinset.generators.blind_guesses import LEAST_GROUPS, Guess, GuessCounts, between, guess, same_bag
 
 
 def clustered(sizes: np.ndarray, share: float, seed: int, within: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -80,12 +80,12 @@ def test_bags_of_words(caption: str, other: str, same: bool) -> None:
     assert same_bag(words_of(caption), words_of(other)) is same
 
 
-def tally(size: int) -> Tally:
+def tally(size: int) -> GuessCounts:
     """Forty pairs of twenty groups: kind ``a`` is solved by the shorter caption, ``b`` by nothing."""
     gaps = np.array([-3.0, -1.0] * 10 + [2.0, -2.0] * 10)
     scores = np.array([np.nan] * 20 + [1.0] * 10 + [-1.0] * 10)
     groups, kinds = pa.array([f"g{n // 2}" for n in range(40)]), pa.array(["a"] * 20 + ["b"] * 20)
-    found = Tally()
+    found = GuessCounts()
     for start in range(0, 40, size):
         part = slice(start, start + size)
         found.add({"characters": gaps[part], "lm": scores[part]}, groups[part], kinds[part])
@@ -107,4 +107,4 @@ def test_kinds_that_are_solved_are_named_and_bold_however_the_table_comes(size: 
 
 
 def test_an_empty_tally_has_no_table() -> None:
-    assert (Tally().table("true", ["a"]), Tally().solved(["a"]), Tally().judged) == ("", [], False)
+    assert (GuessCounts().table("true", ["a"]), GuessCounts().solved(["a"]), GuessCounts().judged) == ("", [], False)

@@ -15,10 +15,10 @@ from twinset.generators.kubric_scenes.generator import KubricGenerator
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages import job
-from twinset.stages.job import Job, worker_maker
-from twinset.stages.maker import Maker
-from twinset.stages.making.make import make_one
+from twinset.stages.job import Job, worker_of
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
+from twinset.stages.stage_worker import StageWorker
 
 NAME = "eq-kubric-location"
 VERSION = "twinset.manifests.stage._version"
@@ -26,12 +26,12 @@ VERSION = "twinset.manifests.stage._version"
 
 @pytest.fixture(autouse=True)
 def another_process() -> None:
-    job._worker_maker.cache_clear()
+    job._worker_of.cache_clear()
 
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Any:
-    """Gives the maker of a plan of scenes as a worker opens it."""
+    """Gives the worker of a plan of scenes as a worker opens it."""
     entries = {use.id: {} for entry in load_vocabulary().objects.values() for use in entry.assets.procedural}
     (tmp_path / "assets.json").write_text(json.dumps({"assets": entries}))
     (tmp_path / "sky").mkdir()
@@ -46,8 +46,8 @@ def planned(tmp_path: Path) -> Any:
     store = Store(str(tmp_path / "out"))
     stage = prepare(Job(recipe_of({NAME: {"source": source, "count": 3}}), store), NAME)
 
-    def opened() -> Maker:
-        return worker_maker(store, NAME, stage)
+    def opened() -> StageWorker:
+        return worker_of(store, NAME, stage)
 
     return opened
 
@@ -97,7 +97,7 @@ def test_another_version_of_a_foreign_source_or_filter(
     assert build.stage.facts["filters"][0]["distribution"] == "twinset-tests 1.0"
     monkeypatch.setattr(changed, "version", 2)
     with pytest.raises(BuildFailed, match=f"differs in {'generator' if changed is GreysGenerator else 'filters'}"):
-        make_one(build.store.root, "eq-x", 0)
+        make_shard(build.store.root, "eq-x", 0)
     assert build.state().todo == [0]
 
 
@@ -106,11 +106,11 @@ def test_annotations_may_change_under_a_worker_but_media_must_be_there(
 ) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 2)], 1)
     (tmp_path / "eq-x.json").write_text("[]")
-    assert make_one(build.store.root, "eq-x", 0).kept == 1
-    job._worker_maker.cache_clear()
+    assert make_shard(build.store.root, "eq-x", 0).kept == 1
+    job._worker_of.cache_clear()
     media.rename(tmp_path / "moved")
     with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder .*media; name it with --set"):
-        make_one(build.store.root, "eq-x", 0)
+        make_shard(build.store.root, "eq-x", 0)
 
 
 def test_shards_of_two_kinds_of_machine_do_not_mix(
@@ -118,14 +118,14 @@ def test_shards_of_two_kinds_of_machine_do_not_mix(
 ) -> None:
     scenes = [("a", 1, 2), ("b", 1, 3)]
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, 1, micro_batch=4)
-    make_one(build.store.root, "eq-x", 0)
+    make_shard(build.store.root, "eq-x", 0)
     monkeypatch.setattr(GreysGenerator, "device", lambda self: "NVIDIA H100")
-    job._worker_maker.cache_clear()
+    job._worker_of.cache_clear()
     with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
-        make_one(build.store.root, "eq-x", 1)
+        make_shard(build.store.root, "eq-x", 1)
     allowed = recipe_of({"eq-x": build.job.recipe["eq-x"].model_dump(mode="json")}, allow_mixed_runtimes=True)
     prepare(Job(allowed, build.store), "eq-x")
-    assert make_one(build.store.root, "eq-x", 1).kept == 1
+    assert make_shard(build.store.root, "eq-x", 1).kept == 1
 
 
 def test_everything_that_decides_the_bytes_is_in_the_facts(tmp_path: Path, planned_build: Any) -> None:

@@ -110,7 +110,7 @@ def same_bag(words0: Sequence[str], words1: Sequence[str]) -> bool:
     return sorted("-".join(words0).split("-")) == sorted("-".join(words1).split("-"))
 
 
-class Tally:
+class GuessCounts:
     """Signs of the gaps of every pair, with its group and kind; memory: some 10 bytes a pair.
 
     A gap is a number of the true caption (or that of image 0) less the other's.

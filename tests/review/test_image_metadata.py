@@ -12,7 +12,7 @@ from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
 from tests.review.asked import PaintedTasks, all_kinds, painted_desk
 from twinset.generators.decisions.pictures import Picture
-from twinset.review.unmarked import unmarked
+from twinset.review.neutral_images import without_metadata
 
 DRAWN = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8))
 ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -37,14 +37,14 @@ def marked(form: str, orientation: int) -> Picture:
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
 def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orientation: int) -> None:
     before = marked(form, orientation)
-    after = unmarked(before)
+    after = without_metadata(before)
     assert SECRET in before.content and SECRET not in after.content
     with Image.open(io.BytesIO(before.content)) as first, Image.open(io.BytesIO(after.content)) as second:
         assert second.format == form and second.info["icc_profile"] == ICC
         assert dict(second.getexif()) == ({0x0112: 6} if orientation == 6 else {})
         turned = [np.asarray(ImageOps.exif_transpose(one)) for one in (first, second)]
     np.testing.assert_array_equal(*turned)
-    assert unmarked(after) == after
+    assert without_metadata(after) == after
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orienta
 @pytest.mark.parametrize("form", ["jpeg", "png", "webp", "bmp"])
 def test_a_broken_image_is_left_as_it_is(form: str, content: bytes) -> None:
     broken = Picture(content, f"image/{form}")
-    assert unmarked(broken) == broken
+    assert without_metadata(broken) == broken
     whole = marked("JPEG", 6).content
     for cut in range(0, 300, 7):
-        unmarked(Picture(whole[:cut] + content, f"image/{form}"))
+        without_metadata(Picture(whole[:cut] + content, f"image/{form}"))
 
 
 def test_what_people_see_is_unmarked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

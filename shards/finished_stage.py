@@ -24,7 +24,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 
 
-class Earlier:
+class FinishedStage:
     """The index of a finished stage.
 
     Raises `WrongUse` when the stage is not finished, or was planned again since its index was written.
