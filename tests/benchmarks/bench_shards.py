@@ -39,8 +39,7 @@ from twinset.manifests.recipe import parse_recipe  # noqa: E402
 from twinset.manifests.source import Reference  # noqa: E402
 from twinset.shards.contracts import Context, Generator, Source  # noqa: E402
 from twinset.shards.kinds.pair import Pair  # noqa: E402
-from twinset.shards.kinds.samples import Frame  # noqa: E402
-from twinset.shards.kinds.samples import Source as Origin  # noqa: E402
+from twinset.shards.kinds.samples import Frame, MediaFile  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 from twinset.stages.overview import of_all, stage_status  # noqa: E402
 from twinset.stages.run_here import build_here  # noqa: E402
@@ -79,7 +78,7 @@ class TinyPairGenerator(Generator):
             number = int(json.loads(one.identity)[0])
             pixels = np.full((8, 8, 3), 127, np.uint8)
             pixels[0, 0] = number >> 16, number >> 8 & 255, number & 255
-            origin = Origin("made", 1, "0" * 64)
+            origin = MediaFile("made", 1, "0" * 64)
             yield Pair(
                 key=one.key,
                 group=one.group,

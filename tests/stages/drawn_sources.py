@@ -19,8 +19,7 @@ from twinset.manifests.canonical import identity_of, sample_key, sha256_of_file
 from twinset.manifests.source import AnnotationFile, MediaFolderPath
 from twinset.shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, Verdict
-from twinset.shards.kinds.samples import Source as MediaFile
+from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Rejected, Score, Verdict
 from twinset.shards.media.media_folder import Media, MediaFolder
 
 ENTRY_POINTS = {

@@ -16,8 +16,7 @@ from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_
 from twinset.manifests.source import AnnotationFile, StageName
 from twinset.shards.contracts import Context, Generator, Source, Waiting
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Rejected, TableRows
-from twinset.shards.kinds.samples import Source as MediaFile
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected, TableRows
 
 
 class Words(Source):
