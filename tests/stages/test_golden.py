@@ -70,14 +70,14 @@ import json, sys
 from twinset.manifests.recipe import load_recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job, check_inputs
-from twinset.stages.making.make import make_one
+from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 
 job = Job(load_recipe("demo").only(sys.argv[2:]), Store(sys.argv[1]))
 check_inputs(job.recipe, ("annotations", "media", "models"))
 for name in sys.argv[2:]:
     facts = prepare(job, name).facts
-    receipt = make_one(job.store.root, name, 0)
+    receipt = make_shard(job.store.root, name, 0)
     versions = {one["kind"]: one["version"] for one in (facts["generator"], *facts["filters"])}
     print(json.dumps([name, {"versions": versions, "tar": receipt.tar_sha256, "rows": receipt.rows_sha256}]))
 """
