@@ -7,9 +7,10 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
+from PIL import Image
 from pydantic import Field
 
 from twinset.manifests.canonical import digest
@@ -17,19 +18,42 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import small_clip_folder
 from twinset.manifests.source import Need, Place
 from twinset.models.device import OnDevice
-from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, missing_tokenizer, sha256_once
-from twinset.models.loading import loading
+from twinset.models.encoders.contract import DualEncoder, Floats, Running
+from twinset.models.encoders.open_clip_files import CONFIG, FILES
+from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
+from twinset.models.encoders.transformers_encoders import ClipEncoder
+from twinset.models.files import (
+    TOKENIZERS,
+    WEIGHTS,
+    Layout,
+    ModelFiles,
+    ModelMissing,
+    find_model,
+    local_folder,
+    sha256_once,
+)
 from twinset.shards.contracts import Filter, Isolation, PairFilter
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Pixels, Verdict
+from twinset.shards.kinds.samples import Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SMALL_CLIP = "small-clip"  # comes with twinset; it knows painted scenes alone
-FILES = ("config.json", "model.safetensors", "preprocessor_config.json")
-LONGER = 4  # times what a model reads, up to which the tokens of a caption are counted
-OPEN_CLIP = ("open_clip_config.json", "open_clip_model.safetensors")
+OPEN_CLIP = Layout(
+    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
+    ((CONFIG,), FILES),
+    (CONFIG, FILES, *TOKENIZERS),
+)
+LAYOUT = Layout(
+    "A CLIP model is a folder with config.json, model.safetensors, preprocessor_config.json and tokenizer.json, or "
+    f"vocab.json and merges.txt; or, for open_clip, with {CONFIG} and {FILES[0]}",
+    (
+        *(("config.json",), WEIGHTS, ("preprocessor_config.json",)),
+        *(("tokenizer.json", "vocab.json"), ("tokenizer.json", "merges.txt")),
+    ),
+    ("config.json", WEIGHTS, "preprocessor_config.json", *TOKENIZERS),
+)
 
 
 class ClipSettings(OnDevice, Filter):
@@ -50,7 +74,7 @@ class ClipSettings(OnDevice, Filter):
         """As `shards.contracts.Filter.check_inputs`: the files of the model."""
         if "models" in needs:
             try:
-                clip_folder(self.model)
+                clip_files(self.model)
             except ModelMissing as error:
                 raise WrongUse(f"{key}.model: {error}") from error
 
@@ -75,9 +99,7 @@ class ClipFilter(PairFilter):
 
     def weights(self) -> dict[str, str]:
         """One digest of all files that decide the scores, read once a process; raises `ModelMissing`."""
-        folder = clip_folder(self.settings.model)
-        names = OPEN_CLIP if is_open_clip(folder) else FILES
-        used = [folder / file for file in (*names, *TOKENIZERS) if (folder / file).is_file()]
+        used = clip_files(self.settings.model).paths
         return {"model": digest({path.name: sha256_once(path) for path in used})}
 
     def __call__(self, samples: Sequence[Pair]) -> list[Verdict]:
@@ -116,100 +138,45 @@ class ClipFilter(PairFilter):
         images = [np.asarray(frame.pixels) for pair in pairs for frame in (pair.image0, pair.image1)]
         captions = [caption for pair in pairs for caption in (pair.captions0[0], pair.captions1[0])]
         if over := self._clip.too_long(captions):
-            caption, tokens, reads = over
             raise WrongUse(
-                f"filter {self.kind}: the caption {caption!r} has {tokens} tokens, the model {self.settings.model} "
-                f"reads {reads}; name another model, or leave the filter out"
+                f"filter {self.kind}: the model {self.settings.model} reads only the beginning of the caption "
+                f"{over[0]!r}; name another model, or leave the filter out"
             )
-        seen, said = self._clip.embed(images, captions)
-        seen, said = (rows.reshape(len(pairs), 2, -1) for rows in (seen, said))
-        return [float(value) for value in self.measure(seen, said)]
+        seen = self._clip.image_features([self._clip.prepare(Image.fromarray(image)) for image in images])
+        said = self._clip.text_features(captions)
+        both = (self._unit(features).reshape(len(pairs), 2, -1) for features in (seen, said))
+        return [float(value) for value in self.measure(*both)]
+
+    def _unit(self, features: Floats) -> Tensor:
+        """Features divided by their norm, to the last bit as the library of the model divides them."""
+        import torch
+
+        rows = torch.from_numpy(features)
+        if isinstance(self._clip, OpenClip):
+            return torch.nn.functional.normalize(rows, dim=-1)
+        return rows / rows.pow(2).sum(dim=-1, keepdim=True).pow(0.5)
 
     @cached_property
-    def _clip(self) -> _Clip | _OpenClip:
-        folder = clip_folder(self.settings.model)
-        return (_OpenClip if is_open_clip(folder) else _Clip)(folder, self.settings.device)
+    def _clip(self) -> DualEncoder:
+        settings, folder = self.settings, clip_files(self.settings.model).folder
+        running, parts = Running(settings.device, settings.micro_batch, settings.threads), [str(folder)]
+        if is_open_clip(folder):
+            return open_open_clip(settings.model, parts, running)
+        return _ClipEncoder(settings.model, parts[0], running)
 
 
-class _Clip:
-    """A CLIP model of transformers, float32, from safetensors."""
+class _ClipEncoder(ClipEncoder):
+    """With the library's own choice of an image processor, which the filters' scores were made with."""
 
-    def __init__(self, folder: Path, device: str) -> None:
-        from transformers import CLIPImageProcessor, CLIPModel, CLIPTokenizer
-
-        from twinset.models.device import GPU
-
-        options: dict[str, Any] = {"local_files_only": True}
-        self.device = "cpu" if device == "cpu" else GPU
-        self.processor = CLIPImageProcessor.from_pretrained(folder, **options)
-        self.tokenizer = CLIPTokenizer.from_pretrained(folder, **options)
-        model: Any = CLIPModel.from_pretrained(folder, use_safetensors=True, dtype="float32", **options)
-        self.model = model.to(self.device).eval()
-        self.reads = int(self.model.config.text_config.max_position_embeddings)
-
-    def too_long(self, captions: Sequence[str]) -> tuple[str, int, int] | None:
-        """The first caption that has more tokens than the model reads, with both numbers."""
-        lengths = [len(ids) for ids in self.tokenizer(list(captions))["input_ids"]]
-        return next(((one, n, self.reads) for one, n in zip(captions, lengths, strict=True) if n > self.reads), None)
-
-    def embed(self, images: Sequence[Pixels], captions: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Unit embeddings of images and captions, a row each."""
-        # Padded to what the model reads, whatever the other captions of the pass.
-        said = self.tokenizer(list(captions), padding="max_length", max_length=self.reads, return_tensors="pt")
-        seen = self.processor(images=list(images), return_tensors="pt")
-        out = self.model(**seen.to(self.device), **said.to(self.device))
-        return out.image_embeds, out.text_embeds
-
-
-class _OpenClip:
-    """A CLIP model of open_clip, float32, from safetensors."""
-
-    def __init__(self, folder: Path, device: str) -> None:
-        import open_clip  # type: ignore[import-untyped]
-
-        from twinset.models.device import GPU
-
-        name = f"local-dir:{folder}"
-        self.device = "cpu" if device == "cpu" else GPU
-        with loading(folder):
-            model, self.transform = open_clip.create_model_from_pretrained(name, precision="fp32", device=self.device)
-            self.tokens = open_clip.get_tokenizer(name)
-        self.model = model.eval()
-        self.reads = int(self.model.context_length)
-
-    def too_long(self, captions: Sequence[str]) -> tuple[str, int, int] | None:
-        """As `_Clip.too_long`."""
-        room = LONGER * self.reads
-        marks = set(self.tokens([""], room)[0].tolist())  # of begin and end, and what fills the rest
-        for caption, row in zip(captions, self.tokens(list(captions), room).tolist(), strict=True):
-            if (tokens := sum(token not in marks for token in row) + 2) > self.reads:
-                return caption, tokens, self.reads
-        return None
-
-    def embed(self, images: Sequence[Pixels], captions: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """As `_Clip.embed`."""
-        import torch
-        from PIL import Image
-
-        seen = torch.stack([self.transform(Image.fromarray(image)) for image in images]).to(self.device)
-        said = self.tokens(list(captions), self.reads).to(self.device)
-        return self.model.encode_image(seen, normalize=True), self.model.encode_text(said, normalize=True)
+    images = None
 
 
 def is_open_clip(folder: Path) -> bool:
     """Whether a model is to be opened by open_clip: its files lie there, and those of transformers do not."""
-    return (folder / OPEN_CLIP[0]).is_file() and not (folder / FILES[0]).is_file()
+    return (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
 
 
-def clip_folder(name: str) -> Path:
-    """The folder of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent."""
-    layout = f"A CLIP model is a folder with {', '.join(FILES)} and tokenizer.json, or vocab.json and merges.txt"
-    layout += f"; or, for open_clip, with {' and '.join(OPEN_CLIP)}"
-    folder = small_clip_folder() if name == SMALL_CLIP else local_folder(name, layout)
-    if is_open_clip(folder):
-        missing = [file for file in OPEN_CLIP if not (folder / file).is_file()]
-    else:
-        missing = [file for file in FILES if not (folder / file).is_file()] + missing_tokenizer(folder)
-    if missing:
-        raise ModelMissing(f"the CLIP model {name} lacks {', '.join(missing)}: put them into {folder}. {layout}")
-    return folder
+def clip_files(name: str) -> ModelFiles:
+    """The files of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent."""
+    name = str(small_clip_folder()) if name == SMALL_CLIP else name
+    return find_model(name, OPEN_CLIP if is_open_clip(local_folder(name, LAYOUT.words)) else LAYOUT)

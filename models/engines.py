@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Protocol, Self, TypeVar
+from importlib import import_module
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from twinset.manifests.source import Need, PlacedSettings, Pool
 from twinset.manifests.tally import Tally
@@ -30,7 +31,17 @@ class Engine(Protocol):
 
 
 class EngineSettings(PlacedSettings):
-    """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base."""
+    """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base.
+
+    worker: ``MODULE:CLASS`` of the engine, which these settings make. Heavy libraries are imported there.
+    """
+
+    worker: ClassVar[str]
+
+    def open(self) -> Any:
+        """The engine at work."""
+        module, _, name = self.worker.partition(":")
+        return getattr(import_module(module), name)(self)
 
     @property
     def pool(self) -> Pool:

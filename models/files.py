@@ -1,6 +1,7 @@
-"""Where a model lies: a folder, or a hub id in the local Hugging Face cache. Nothing is downloaded.
+"""Where a model lies, and which of its files decide what it gives: a folder, or a hub id in the Hugging Face cache.
 
-Only files are looked at, without the libraries that load them: a machine that plans may have none.
+Nothing is downloaded. Only files are looked at, without the libraries that load them: a machine that plans may have
+none. `models.loading` opens what is found here.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,85 @@ TOKENIZERS = (
     *("vocab.json", "merges.txt", "tokenizer_config.json"),
     *("tokenizer.json", "special_tokens_map.json", "added_tokens.json"),
 )
+#: Weights of transformers by the name of their first file, the preferred first. Older checkpoints have no safetensors:
+#: of them only tensors are unpickled (``weights_only``).
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 class ModelMissing(WrongUse):
     """A model, or a file of it, is not on this machine; the message says which files to put where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one kind of models.
+
+    words: the layout in a sentence, for messages. needs: one file of each group must be there. files: those that decide
+    what a model gives, as far as they are there, in the order of its digest; `WEIGHTS` stands for the weights and, of
+    weights in pieces, for the index and its pieces.
+    """
+
+    words: str
+    needs: tuple[tuple[str, ...], ...]
+    files: tuple[str | tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model on disk. paths: the files that decide what it gives."""
+
+    folder: Path
+    paths: tuple[Path, ...]
+
+    @property
+    def gguf(self) -> str:
+        """Name of its GGUF file; empty where weights have another form."""
+        return next((path.name for path in self.paths if path.suffix == ".gguf"), "")
+
+    def digest(self) -> str:
+        """Of names and contents, in order."""
+        return files_digest(self.paths)
+
+
+def find_model(name: str, layout: Layout) -> ModelFiles:
+    """The files of a model by its folder or its hub id.
+
+    Raises:
+        ModelMissing: there is none, or it lacks a file.
+        WrongUse: as `local_folder` and `weights_in`.
+    """
+    folder = local_folder(name, layout.words)
+    lacking = [some for some in layout.needs if not any((folder / file).is_file() for file in some)]
+    if lacking:
+        words = (" or ".join(file for file in some if not file.endswith(".index.json")) for some in lacking)
+        raise ModelMissing(f"the model {name} lacks {', '.join(words)}: put them into {folder}. {layout.words}")
+    paths = list[Path]()
+    for one in layout.files:
+        if isinstance(one, tuple):
+            paths += weights_in(folder, one)
+        elif (folder / one).is_file():
+            paths.append(folder / one)
+    return ModelFiles(folder, tuple(paths))
+
+
+def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:
+    """The first of some files of weights that is there, and the pieces of an index; none where none is there.
+
+    Raises:
+        ModelMissing: a piece is not there.
+        WrongUse: the index is none, or names files of another kind or outside of its folder.
+    """
+    first = next((folder / file for file in names if (folder / file).is_file()), None)
+    if first is None or first.suffix != ".json":
+        return [first] if first else []
+    kind = ".safetensors" if ".safetensors." in first.name else ".bin"
+    found = pieces(first)
+    for piece in found:
+        if piece.suffix != kind:
+            raise WrongUse(f"{first}: {piece.name!r} is no {kind[1:]} file; get the model's files again")
+        if not piece.is_file():
+            raise ModelMissing(f"{folder}: lacks {piece.name}, which {first.name} lists: put it there")
+    return [first, *found]
 
 
 def local_folder(name: str, layout: str) -> Path:
@@ -38,11 +115,25 @@ def local_folder(name: str, layout: str) -> Path:
 
     Raises:
         ModelMissing: there is no such folder, or it cannot be read.
-        WrongUse: as `refuse_adapter`.
+        WrongUse: as `refuse_adapter`, or a link leads out of the folder.
     """
     folder = _found_folder(name, layout)
     refuse_adapter(folder)
+    refuse_links(folder)
     return folder
+
+
+def refuse_links(folder: Path) -> None:
+    """Raise `WrongUse` for a link that leads out of a model's folder."""
+    root = folder.resolve()
+    # The cache of Hugging Face links from snapshots/REVISION to the blobs of the same model.
+    roots = [root, *([root.parent.parent / "blobs"] if root.parent.name == "snapshots" else ())]
+    for path in (*folder.glob("*"), *folder.glob("*/*")):
+        if path.is_symlink() and not any(path.resolve().is_relative_to(one) for one in roots):
+            raise WrongUse(
+                f"{path}: links to {path.resolve()}, out of the model's folder; put the file itself there, if you "
+                "trust where the folder comes from"
+            )
 
 
 def refuse_adapter(folder: Path) -> None:
@@ -82,13 +173,6 @@ def _found_folder(name: str, layout: str) -> Path:
             f"run `hf download {name}` where there is a network (HF_HOME: where the cache is), or put its files into a "
             f"folder and name that. {layout}"
         ) from error
-
-
-def missing_tokenizer(folder: Path) -> list[str]:
-    """Files without which a CLIP tokenizer cannot be loaded from a folder."""
-    if (folder / "tokenizer.json").is_file():
-        return []
-    return [file for file in TOKENIZERS[:2] if not (folder / file).is_file()]
 
 
 def pieces(index: Path) -> list[Path]:

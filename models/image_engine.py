@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -74,7 +74,7 @@ class Rejection:
     detail: str
 
 
-class ImageEngineSettings(EngineSettings, ABC):
+class ImageEngineSettings(EngineSettings):
     """Settings of a text-to-image engine, light to import.
 
     Subclasses set ``kind`` as a `Literal` with the engine's name. reasons: what the reasons mean that it rejects for.
@@ -90,7 +90,3 @@ class ImageEngineSettings(EngineSettings, ABC):
     def notes(self) -> str:
         """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""
         return ""
-
-    @abstractmethod
-    def open(self) -> ImageGenerator:
-        """The engine. Import heavy libraries there, not where the settings stand."""

@@ -1,4 +1,13 @@
-"""Networks of Hugging Face's libraries, loaded whole from files of this machine, or not at all; tensors, written."""
+"""The one policy of opening a network: whole, from files of this machine, without code of its folder, or not at all.
+
+* The class of a network is named here, never by its folder: no ``auto_map``, no ``trust_remote_code``.
+* Weights are safetensors, GGUF or, of older checkpoints, files of torch of which only tensors are unpickled.
+* Every tensor must be there, and none may be left over but those that are listed.
+* Nothing asks the network: the hub's client is offline while files are read.
+
+`models.files` finds the files. Layouts of papers' checkpoints are those of `models.encoders.checkpoints`, open_clip's
+configurations are checked by `models.encoders.open_clip_files`.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +16,17 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from twinset.manifests.errors import TwinsetError, WrongUse
-from twinset.models.files import refuse_adapter
+from twinset.models.device import ran_out
+from twinset.models.files import ModelFiles, refuse_adapter
 
+NO_CODE = {"trust_remote_code": False}
+#: Tensors that older versions of the libraries saved: numbers that follow from the configuration.
+LEFT_OVER = (r"\bposition_ids$", r"\binv_freq$", r"\battn\.(masked_)?bias$")
+_OPENING = RLock()
 LONGEST = 300  # characters of a library's message: some have one line for each tensor
 
 
@@ -21,10 +36,9 @@ def loading(place: Path) -> Iterator[None]:
 
     Memory that runs out and trouble with the disk stay what they are: another attempt can succeed.
     """
-    from twinset.models.device import ran_out
-
     try:
-        yield
+        with _offline():
+            yield
     except (TwinsetError, ImportError):
         raise
     except Exception as error:
@@ -54,41 +68,39 @@ def saving(place: Path, then: str = "") -> Iterator[None]:
         raise OSError(int(number[1]) if number else errno.EIO, said, str(place)) from error
 
 
-def refuse_missing(place: Path, missing: Collection[str]) -> None:
-    """Raise `WrongUse` for tensors that weights lack: they would be random, and differ from process to process.
+def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str] = (), **options: Any) -> Any:
+    """A network of transformers or diffusers, ready for inference on the CPU.
 
     Args:
-        place: of the weights, for the message.
-        missing: names of the tensors.
-    """
-    if missing:
-        named = ", ".join(sorted(missing)[:3]) + (", ..." if len(missing) > 3 else "")
-        raise WrongUse(
-            f"{place}: the weights lack {len(missing)} tensors that config.json asks for ({named}), which would be "
-            "random; name a model that was trained for this, or get its files again, all from one model"
-        )
-
-
-def load_network(kind: Any, folder: Path, dtype: Any, **options: Any) -> Any:
-    """A network of transformers, ready for inference on the CPU; only code of the library runs.
-
-    Args:
-        kind: class of transformers with ``from_pretrained``.
+        kind: class of one of the libraries with ``from_pretrained``; what the folder names as its class is not asked.
         dtype: torch's, or its name.
+        left_over: patterns of names, besides `LEFT_OVER`, of tensors that the weights may have without a use for them.
         options: more for ``from_pretrained``.
 
     Raises:
-        WrongUse: files are damaged or of another model, tensors are missing, or an adapter lies beside them.
+        WrongUse: files are damaged or of another model, tensors are missing or left over, or an adapter lies beside
+            them.
     """
     refuse_adapter(folder)
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()  # a build has its own
-    options = {"local_files_only": True, "trust_remote_code": False, **options}
+    options |= {"local_files_only": True, "output_loading_info": True}
+    options |= {"torch_dtype": dtype} if kind.__module__.startswith("diffusers.") else {"dtype": dtype, **NO_CODE}
     with loading(folder / options.get("gguf_file", "")):
-        network, found = kind.from_pretrained(folder, dtype=dtype, output_loading_info=True, **options)
-    refuse_missing(folder, found["missing_keys"])
+        network, found = kind.from_pretrained(folder, **options)
+    if missing := found["missing_keys"]:
+        raise WrongUse(
+            f"{folder}: the weights lack {_some(missing)} that config.json asks for, which would be random; name a "
+            "model that was trained for this, or get its files again, all from one model"
+        )
+    known = re.compile("|".join((*LEFT_OVER, *left_over)))
+    if unknown := [name for name in found["unexpected_keys"] if not known.search(name)]:
+        raise WrongUse(
+            f"{folder}: the weights have {_some(unknown)} that {kind.__name__} has no use for; name a model that was "
+            "trained for this, or get its files again, all from one model"
+        )
     return network.eval()
 
 
@@ -100,4 +112,39 @@ def load_beside(kind: Any, folder: Path, **options: Any) -> Any:
         options: more for ``from_pretrained``.
     """
     with loading(folder / options.get("gguf_file", "")):
-        return kind.from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
+        return kind.from_pretrained(folder, local_files_only=True, **NO_CODE, **options)
+
+
+def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Collection[str] = ()) -> tuple[Any, Any]:
+    """Tokenizer and network on the CPU, from safetensors, where there are any; raises as `load_network`.
+
+    Args:
+        kind: name of a class of transformers. dtype, left_over: as `load_network`.
+    """
+    import transformers
+
+    packed: dict[str, Any] = {"gguf_file": files.gguf} if files.gguf else {}
+    tokenizer = load_beside(transformers.AutoTokenizer, files.folder, **packed)
+    if any(path.suffix == ".safetensors" for path in files.paths):
+        packed["use_safetensors"] = True
+    return tokenizer, load_network(getattr(transformers, kind), files.folder, dtype, left_over, **packed)
+
+
+def _some(names: Collection[str]) -> str:
+    return f"{len(names)} tensors ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """The hub's client asks nobody, whatever the environment says. One thread opens at a time."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:  # nothing that could ask is installed
+        yield
+        return
+    with _OPENING:
+        before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+        try:
+            yield
+        finally:
+            constants.HF_HUB_OFFLINE = before

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import parsers_folder
+from twinset.models.files import refuse_links
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -59,6 +60,7 @@ def find_pipeline(name: str = EMBEDDED) -> Pipeline:
         return _pipeline(name, name, package)
     folder = Path(name).expanduser()
     if folder.is_dir():
+        refuse_links(folder)
         if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
             raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
         return _pipeline(name, str(folder.resolve()), folder)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from diffusers import DDIMScheduler, DPMSolverMultistepScheduler
 
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from twinset.models.diffusion.models import load_parts, scheduler_config
-from twinset.models.loading import loading
+from twinset.models.diffusion.schedulers import new_scheduler
 
 SchedulerName = Literal["ddim", "dpm-solver++"]
 
@@ -25,23 +23,15 @@ def load_model(
     Raises ModelMissing and `WrongUse` as `load_parts` does.
     """
     parts = load_parts(name, device, dtype)
+    own = str(scheduler_config(parts.folder).get("_class_name"))
+    chosen = scheduler or ("dpm-solver++" if own == "DPMSolverMultistepScheduler" else "ddim")
     return PromptToPromptPipeline(
         vae=parts.vae,
         text_encoder=parts.text_encoder,
         tokenizer=parts.tokenizer,
         unet=parts.unet,
-        scheduler=_scheduler(parts.folder, scheduler),
+        scheduler=new_scheduler(parts.folder, chosen),
         text_encoder_2=parts.text_encoder_2,
         tokenizer_2=parts.tokenizer_2,
         force_zeros_for_empty_prompt=parts.zero_unconditional,
     )
-
-
-def _scheduler(folder: Path, name: SchedulerName | None) -> Any:
-    config = scheduler_config(folder)
-    own = {"DPMSolverMultistepScheduler": "dpm-solver++"}.get(str(config.get("_class_name")), "ddim")
-    with loading(folder / "scheduler/scheduler_config.json"):
-        if (name or own) == "dpm-solver++":  # whatever the model's variant: the stochastic ones draw noise of their own
-            return DPMSolverMultistepScheduler.from_config(config, algorithm_type="dpmsolver++")
-        # Latents have no bounds; DDIM would clip them by default, which the schedulers of other models do not know of.
-        return DDIMScheduler.from_config({"clip_sample": False, **config})

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
 from twinset.models.files import (
     TOKENIZERS,
     ModelMissing,
     local_folder,
-    missing_tokenizer,
-    pieces,
     read_json,
     sha256_once,
+    weights_in,
 )
 from twinset.shards.kinds.samples import MediaFile
 
@@ -55,7 +53,7 @@ def unet_folder(name: str) -> Path:
     folder = local_folder(name, UNET_LAYOUT)
     inner = folder / "unet" if (folder / "unet").is_dir() else folder
     missing = [] if (inner / "config.json").is_file() else ["config.json"]
-    missing += [] if weights_of(inner, "unet")[1] else [f"{WEIGHTS['unet']}.safetensors"]
+    missing += [] if weights_of(inner, "unet") else [f"{WEIGHTS['unet']}.safetensors"]
     if missing:
         raise ModelMissing(f"the UNet {name} lacks {', '.join(missing)}: put them into {inner}. {UNET_LAYOUT}")
     return inner
@@ -73,7 +71,7 @@ def used_files(name: str, unet: str | None = None) -> dict[str, Path]:
         places["unet"] = unet_folder(unet)
     files = {f"{part}/config.json": place / "config.json" for part, place in places.items()}
     for part, place in places.items():
-        files |= {f"{part}/{path.relative_to(place).as_posix()}": path for path in weights_of(place, part)[1]}
+        files |= {f"{part}/{path.relative_to(place).as_posix()}": path for path in weights_of(place, part)}
     others = ["model_index.json", "scheduler/scheduler_config.json"]
     others += [f"{part}/{file}" for part in ("tokenizer", "tokenizer_2") for file in TOKENIZERS]
     files |= {file: folder / file for file in others}
@@ -106,31 +104,22 @@ def _missing(folder: Path, other_unet: bool) -> list[str]:
     parts = [part for part in WEIGHTS if part not in left_out]
     needed = ["scheduler/scheduler_config.json", *(f"{part}/config.json" for part in parts)]
     missing = [file for file in needed if not (folder / file).is_file()]
-    missing += [f"{part}/{WEIGHTS[part]}.safetensors" for part in parts if not weights_of(folder / part, part)[1]]
+    missing += [f"{part}/{WEIGHTS[part]}.safetensors" for part in parts if not weights_of(folder / part, part)]
     for part in ("tokenizer", "tokenizer_2") if two else ("tokenizer",):
-        missing += [f"{part}/{file}" for file in missing_tokenizer(folder / part)]
+        whole = (folder / part / "tokenizer.json").is_file()
+        missing += [f"{part}/{file}" for file in TOKENIZERS[:2] if not whole and not (folder / part / file).is_file()]
     return missing
 
 
-def weights_of(folder: Path, part: str) -> tuple[str | None, list[Path]]:
-    """The safetensors of a part, whole or in pieces with their index, after their variant (None: full precision).
-
-    Without files if they are not all there.
+def weights_of(folder: Path, part: str) -> list[Path]:
+    """The safetensors of a part, whole or in pieces with their index, in full precision before ``fp16``.
 
     Args:
         folder: of the part, such as ``MODEL/unet``.
     """
-    for variant, suffix in ((None, ""), ("fp16", ".fp16")):
-        whole = folder / f"{WEIGHTS[part]}{suffix}.safetensors"
-        if whole.is_file():
-            return variant, [whole]
-        index = folder / f"{WEIGHTS[part]}.safetensors.index{suffix}.json"
-        named = pieces(index) if index.is_file() else []
-        if other := next((piece.name for piece in named if piece.suffix != ".safetensors"), None):
-            raise WrongUse(f"{index}: {other!r} is no safetensors file; get the model's safetensors")
-        if named and all(piece.is_file() for piece in named):
-            return variant, [index, *named]
-    return None, []
+    name = WEIGHTS[part]
+    whole = (f"{name}.safetensors", f"{name}.safetensors.index.json")
+    return weights_in(folder, (*whole, f"{name}.fp16.safetensors", f"{name}.safetensors.index.fp16.json"))
 
 
 def has_part(index: Mapping[str, Any], part: str) -> bool:

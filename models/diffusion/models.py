@@ -21,7 +21,7 @@ from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokeniz
 from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.model_files import has_part, model_folder, unet_folder, weights_of
 from twinset.models.files import read_json
-from twinset.models.loading import loading, refuse_missing
+from twinset.models.loading import load_beside, load_network
 
 TIMESTEPS = 100_000  # of a noise schedule, at most: models have a thousand, and each takes memory
 PREDICTIONS = ("epsilon", "sample", "v_prediction")
@@ -81,18 +81,13 @@ def load_parts(
 
     def part(kind: Any, part_name: str, place: Path | None = None, **given: Any) -> Any:
         place = place or folder / part_name
-        variant, _ = weights_of(place, part_name)
-        options = {"torch_dtype": dtype, "use_safetensors": True, "local_files_only": True, "variant": variant, **given}
-        with loading(place):
-            loaded, found = kind.from_pretrained(place, output_loading_info=True, **options)
-        refuse_missing(place, found["missing_keys"])
-        return loaded.eval()
+        variant = "fp16" if ".fp16." in weights_of(place, part_name)[0].name else None
+        return load_network(kind, place, given.pop("dtype", dtype), use_safetensors=True, variant=variant, **given)
 
     def tokenizer(part_name: str) -> Any:
-        with loading(folder / part_name):
-            return CLIPTokenizer.from_pretrained(folder / part_name, local_files_only=True)
+        return load_beside(CLIPTokenizer, folder / part_name)
 
-    vae = part(AutoencoderTiny if tiny else AutoencoderKL, "vae", low_cpu_mem_usage=False, torch_dtype=torch.float32)
+    vae = part(AutoencoderTiny if tiny else AutoencoderKL, "vae", low_cpu_mem_usage=False, dtype=torch.float32)
     parts = Parts(
         folder=folder,
         vae=vae if vae.config.force_upcast else vae.to(dtype),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,9 +12,6 @@ from twinset.manifests.locations import SMALL, SMALL_RELATIONS
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
 from twinset.models.image_engine import ImageEngineSettings
-
-if TYPE_CHECKING:
-    from twinset.models.diffusion.painter import DiffusionPainter
 
 SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
 DPO = "mhdang/dpo-sdxl-text2image-v1"
@@ -57,6 +54,7 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
     precision: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     compiled: bool = False
 
+    worker = "twinset.models.diffusion.painter:DiffusionPainter"
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         SMALL: OF_SMALL,
         SMALL_RELATIONS: OF_SMALL,
@@ -124,12 +122,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
                 unet_folder(self.unet)
         except ModelMissing as error:
             raise WrongUse(f"{key}.unet: {error}") from error
-
-    def open(self) -> DiffusionPainter:
-        """As `ImageEngineSettings.open`."""
-        from twinset.models.diffusion.painter import DiffusionPainter
-
-        return DiffusionPainter(self)
 
 
 def _said(value: Any) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twinset.manifests.errors import WrongUse
-from twinset.models.files import ModelMissing, local_folder, read_json
+from twinset.models.files import ModelMissing, local_folder, read_json, refuse_links
 
 CONFIG = "open_clip_config.json"
 #: In the order in which open_clip prefers them.
@@ -20,6 +20,7 @@ FILES = (
     *("open_clip_pytorch_model.bin", "open_clip_pytorch_model.pth"),
 )
 QUICK = "-quickgelu"
+TOKENIZER_SETTINGS = frozenset({"clean", "strip_sep_token"})  # of the configurations that open_clip ships
 _LOG = logging.getLogger("twinset")
 
 
@@ -27,12 +28,42 @@ _LOG = logging.getLogger("twinset")
 class Architecture:
     """A model without its weights.
 
-    name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``.
+    name: for messages. model, image: open_clip's ``model_cfg`` and ``preprocess_cfg``. folder: where its own tokenizer
+    may lie.
     """
 
     name: str
     model: dict[str, Any]
     image: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
+
+    def check(self) -> None:
+        """Raise `WrongUse` where open_clip would ask a hub, read other files, or hand on what runs code.
+
+        A configuration comes from others: open_clip gives ``tokenizer_kwargs`` to transformers as they are.
+        """
+        text, vision = self.model["text_cfg"], self.model["vision_cfg"]
+        parts = [one for one in self.model.values() if isinstance(one, dict)]
+        if not isinstance(text, dict) or not isinstance(vision, dict):
+            raise WrongUse(f"open_clip:{self.name}: text_cfg and vision_cfg must be objects; get its file again")
+        if any(one.get("hf_model_name") for one in parts):
+            raise WrongUse(
+                f"open_clip:{self.name}: its text tower is built from another model's files (hf_model_name); export it "
+                "in transformers' layout and name clip:FOLDER"
+            )
+        if ":" in str(vision.get("timm_model_name") or ""):
+            raise WrongUse(
+                f"open_clip:{self.name}: vision_cfg.timm_model_name is the address {vision['timm_model_name']!r}, and "
+                "nothing is downloaded; name one of timm's own models there"
+            )
+        given = text.get("tokenizer_kwargs") or {}
+        if not isinstance(given, dict) or (others := sorted(given.keys() - TOKENIZER_SETTINGS)):
+            which = others[0] if isinstance(given, dict) else given
+            raise WrongUse(
+                f"open_clip:{self.name}: text_cfg.tokenizer_kwargs has {which!r}, which is not handed to a tokenizer, "
+                f"since it could run code; known are {', '.join(sorted(TOKENIZER_SETTINGS))}: remove it, if the model "
+                "works without"
+            )
 
 
 def find_architecture(name: str) -> Architecture:
@@ -45,14 +76,16 @@ def find_architecture(name: str) -> Architecture:
 
     path = Path(name)
     if path.suffix == ".json" or path.is_dir():
-        path = path / CONFIG if path.is_dir() else path
+        if path.is_dir():
+            refuse_links(path)
+            path = path / CONFIG
         if not path.is_file():
             raise ModelMissing(f"there is no configuration {path}: it is open_clip's JSON of a model's sizes")
         found = read_json(path)
         model = found.get("model_cfg", found)
         if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
             raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
-        return Architecture(name, model, found.get("preprocess_cfg") or {})
+        return Architecture(name, model, found.get("preprocess_cfg") or {}, path.parent)
     model = open_clip.get_model_config(name.replace("/", "-")) if ":" not in name else None
     if model is None:
         near = get_close_matches(name, open_clip.list_models(), 3, 0.5)
@@ -92,7 +125,7 @@ def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architectur
     found = next((folder / one for one in files if (folder / one).is_file()), None)
     if found is None:
         raise ModelMissing(f"{folder}: lacks {' or '.join(files[:2])}; run `hf download {repository}` again")
-    return Architecture(f"{name} ({tag})", model, image), found
+    return Architecture(f"{name} ({tag})", model, image, folder), found
 
 
 def local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Architecture, Path]:

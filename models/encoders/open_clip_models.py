@@ -8,7 +8,6 @@ import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,14 +22,15 @@ from twinset.models.encoders.contract import DualEncoder, Floats, Running, maybe
 from twinset.models.encoders.open_clip_files import (
     CONFIG,
     FILES,
+    TOKENIZER_SETTINGS,
     Architecture,
     find_architecture,
     local,
     tagged,
     tags_of,
 )
-from twinset.models.files import ModelMissing, local_folder, sha256_once
-from twinset.models.loading import loading
+from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, sha256_once
+from twinset.models.loading import NO_CODE, loading
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -131,9 +131,13 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
     return tagged(architecture, parts[0], checkpoint) or local(architecture, parts[0], checkpoint)
 
 
-def load_network(architecture: Architecture, path: Path) -> tuple[Any, Any]:
-    """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit."""
-    network, tokens = _build(architecture)
+def load_network(architecture: Architecture, path: Path, precision: str = "fp32") -> tuple[Any, Any]:
+    """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit.
+
+    Args:
+        precision: open_clip's name of it.
+    """
+    network, tokens = _build(architecture, precision)
     fit(network, _converted(network, read_weights(path)), path, architecture.name)
     return network, tokens
 
@@ -164,29 +168,27 @@ def _warn_random(architecture: str) -> None:
     _LOG.warning("random:%s: random weights: its scores are those of chance, more or less", architecture)
 
 
-def _build(architecture: Architecture) -> tuple[Any, Any]:
+def _build(architecture: Architecture, precision: str = "fp32") -> tuple[Any, Any]:
     """A network with random weights and its tokenizer; nothing is downloaded."""
     import open_clip
 
-    model = deepcopy(architecture.model)
-    if model["text_cfg"].get("hf_model_name"):
-        raise WrongUse(
-            f"open_clip:{architecture.name}: its text tower is built from another model's files; export it in "
-            "transformers' layout and name clip:FOLDER"
-        )
-    tokenizer = model["text_cfg"].get("hf_tokenizer_name")
-    with tempfile.TemporaryDirectory() as made:
-        said = {"model_cfg": model, "preprocess_cfg": dict(architecture.image)}
+    architecture.check()
+    text = architecture.model["text_cfg"]
+    own = {key: value for key, value in (text.get("tokenizer_kwargs") or {}).items() if key in TOKENIZER_SETTINGS}
+    own["context_length"] = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
+    with tempfile.TemporaryDirectory() as made, loading(Path(architecture.name)), _silent():
+        said = {"model_cfg": architecture.model, "preprocess_cfg": dict(architecture.image)}
         (Path(made) / CONFIG).write_text(json.dumps(said), "utf-8")
-        source = Path(made)
-        if tokenizer:  # open_clip looks for it beside the configuration
-            for file in local_folder(tokenizer, "It holds a tokenizer").iterdir():
-                if file.suffix in (".json", ".model", ".txt"):
-                    (source / file.name).symlink_to(file.resolve())
-        with loading(Path(architecture.name)), _silent():
-            network = open_clip.create_model(f"local-dir:{source}", load_weights=False, pretrained_text=False)
-            tokens = open_clip.get_tokenizer(f"local-dir:{source}")
-    return network, tokens
+        network = open_clip.create_model(
+            f"local-dir:{made}", load_weights=False, pretrained_text=False, precision=precision
+        )
+        if name := text.get("hf_tokenizer_name"):
+            beside = architecture.folder
+            if beside is None or not any((beside / file).is_file() for file in TOKENIZERS):
+                beside = local_folder(str(name), "It holds a tokenizer")
+            own |= {"tokenizer_mode": text.get("tokenizer_mode"), "local_files_only": True, **NO_CODE}
+            return network, open_clip.tokenizer.HFTokenizer(str(beside), **own)
+        return network, open_clip.SimpleTokenizer(**own)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,39 +11,19 @@ import numpy as np
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats, Running, maybe_longer
-from twinset.models.files import TOKENIZERS, ModelMissing, files_digest, local_folder, pieces, read_json
-from twinset.models.loading import load_beside, load_network
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model, read_json
+from twinset.models.loading import load_beside, load_with_tokenizer
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 IMAGES = ("preprocessor_config.json", "processor_config.json")
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
-_TOKENS = ("tokenizer.json", "spiece.model", "vocab.json", "vocab.txt")
+LAYOUT = Layout(
+    "Such a model is a folder with config.json, its weights, preprocessor_config.json and its tokenizer",
+    (("config.json",), WEIGHTS, IMAGES, ("tokenizer.json", "spiece.model", "vocab.json", "vocab.txt")),
+    ("config.json", *IMAGES, "spiece.model", "vocab.txt", *TOKENIZERS, WEIGHTS),
+)
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
-
-
-def model_files(model: str) -> tuple[Path, list[Path]]:
-    """Folder of a model in transformers' layout, and the files of it that decide its scores.
-
-    Raises:
-        ModelMissing: the folder or one of the files is not there.
-    """
-    folder = local_folder(
-        model, "Such a model is a folder with config.json, its weights, preprocessor_config.json and its tokenizer"
-    )
-    first = next((name for name in WEIGHTS if (folder / name).is_file()), None)
-    missing = [] if (folder / "config.json").is_file() else ["config.json"]
-    missing += [] if first else [" or ".join(WEIGHTS[::2])]
-    for some in (IMAGES, _TOKENS):
-        missing += [] if any((folder / name).is_file() for name in some) else [" or ".join(some)]
-    if missing or first is None:
-        raise ModelMissing(f"the model {model} lacks {', '.join(missing)}: put them into {folder}")
-    weights = [folder / first, *(pieces(folder / first) if first.endswith(".json") else ())]
-    if absent := [path.name for path in weights if not path.is_file()]:
-        raise ModelMissing(f"the model {model} lacks {', '.join(absent)}, which {first} lists: put them into {folder}")
-    names = ("config.json", *IMAGES, "spiece.model", "vocab.txt", *TOKENIZERS)
-    return folder, [*(folder / name for name in names if (folder / name).is_file()), *weights]
 
 
 class TransformersModel:
@@ -55,23 +34,25 @@ class TransformersModel:
 
     types: tuple[str, ...]  # ``model_type`` of config.json
     network: str  # class of transformers
+    images: str | None = "pil"  # variant of the image processor; None: the library's choice
 
     def __init__(self, name: str, model: str, running: Running) -> None:
         import transformers
 
-        folder, files = model_files(model)
-        found = read_json(folder / "config.json").get("model_type")
+        files = find_model(model, LAYOUT)
+        found = read_json(files.folder / "config.json").get("model_type")
         if found not in self.types:
             raise WrongUse(
-                f"--model {name}: {folder}/config.json says model_type {found!r}, not {' or '.join(self.types)}"
+                f"--model {name}: {files.folder}/config.json says model_type {found!r}, not {' or '.join(self.types)}"
             )
         self.name = name
         libraries = {one: version(one) for one in LIBRARIES}
-        self._digest = digest([type(self).__name__, files_digest(files), libraries, "float32"])
+        self._digest = digest([type(self).__name__, files.digest(), libraries, "float32"])
         self.device = running.start()
-        self.model = load_network(getattr(transformers, self.network), folder, "float32").to(self.device)
-        self.processor = load_beside(transformers.AutoImageProcessor, folder, backend="pil")
-        self.tokenizer = load_beside(transformers.AutoTokenizer, folder)
+        self.tokenizer, network = load_with_tokenizer(self.network, files, "float32")
+        self.model = network.to(self.device)
+        variant = {"backend": self.images} if self.images else {}
+        self.processor = load_beside(transformers.AutoImageProcessor, files.folder, **variant)
 
     def digest(self) -> str:
         """As `Scorer.digest`."""

@@ -14,8 +14,8 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, inference, load_within_memory, within_memory
 from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
-from twinset.models.language_models.model_files import find_model, load_language_model
-from twinset.models.language_models.settings import Transformers
+from twinset.models.language_models.settings import Transformers, find_language_model
+from twinset.models.loading import load_with_tokenizer
 from twinset.shards.metering import count
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -39,7 +39,7 @@ class LocalModel:
 
     def weights(self) -> Mapping[str, str]:
         """Digest of the model's files."""
-        return {"language_model": find_model(self.settings.model).digest()}
+        return {"language_model": find_language_model(self.settings.model).digest()}
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """As `LanguageModel.with_micro_batch`."""
@@ -107,8 +107,8 @@ class LocalModel:
         return load_within_memory(self.settings.model, self._load)
 
     def _load(self) -> tuple[Any, Any]:
-        found = find_model(self.settings.model)
-        tokenizer, model = load_language_model(found, self._dtype())
+        found = find_language_model(self.settings.model)
+        tokenizer, model = load_with_tokenizer("AutoModelForCausalLM", found, self._dtype())
         if not tokenizer.chat_template:
             raise WrongUse(
                 f"{found.folder / found.gguf}: has no chat template; name a model that is tuned to instructions"

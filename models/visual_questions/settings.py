@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,10 +11,19 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Place
 from twinset.models.device import OnDevice, check_installed
 from twinset.models.engines import EngineSettings
+from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
 from twinset.models.language_models.settings import OpenAI
 
-if TYPE_CHECKING:
-    from twinset.models.visual_questions.engine import VisualQuestionAnswerer
+WORDS = ("tokenizer.json", "vocab.txt")
+LAYOUT = Layout(
+    "A model is a BLIP or ViLT folder with config.json, model.safetensors, preprocessor_config.json and tokenizer.json "
+    "or vocab.txt",
+    (("config.json",), WEIGHTS, ("preprocessor_config.json",), WORDS),
+    (
+        *("config.json", WEIGHTS, "preprocessor_config.json", *WORDS),
+        *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    ),
+)
 
 
 class Transformers(OnDevice, EngineSettings):
@@ -30,25 +39,18 @@ class Transformers(OnDevice, EngineSettings):
     micro_batch: int = Field(default=16, ge=1, le=1024)
 
     execution = (*OnDevice.execution, "micro_batch")
+    worker = "twinset.models.visual_questions.local_model:LocalModel"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
-        from twinset.models.visual_questions.model_files import find_model
-
         if "models" not in needs:
             return
         try:
-            find_model(self.model)
+            find_answerer(self.model)
         except WrongUse as error:
             raise WrongUse(f"{key}.model: {error}") from error
         if "media" in needs:
             check_installed(key, ("torch", "transformers"), self.extra)
-
-    def open(self) -> VisualQuestionAnswerer:
-        """The engine."""
-        from twinset.models.visual_questions.local_model import LocalModel
-
-        return LocalModel(self)
 
 
 class SmallWorld(EngineSettings):
@@ -56,8 +58,8 @@ class SmallWorld(EngineSettings):
 
     kind: Literal["small-world"]
 
-    def open(self) -> VisualQuestionAnswerer:
-        """The engine."""
+    def open(self) -> Any:
+        """As `EngineSettings.open`."""
         from twinset_demo.small_world.engine import SmallWorldChecker
 
         return SmallWorldChecker()
@@ -77,9 +79,22 @@ class Server(OpenAI):
     image_tokens: int = Field(default=4096, ge=1)
 
     execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
+    worker = "twinset.models.visual_questions.server_model:VisionServer"
 
-    def open(self) -> VisualQuestionAnswerer:  # type: ignore[override]
-        """The engine."""
-        from twinset.models.visual_questions.server_model import VisionServer
 
-        return VisionServer(self)
+def find_answerer(name: str) -> ModelFiles:
+    """The files of a model by its folder or its hub id.
+
+    Raises:
+        ModelMissing: there is none, or it is another kind of model; the message says what to do.
+        WrongUse: its config.json is broken.
+    """
+    found = find_model(name, LAYOUT)
+    if (kind := architecture(found)) not in ("blip", "vilt"):
+        raise ModelMissing(f"{found.folder}: is a model of type {kind!r}. {LAYOUT.words}")
+    return found
+
+
+def architecture(model: ModelFiles) -> Any:
+    """The ``model_type`` of a model."""
+    return read_json(model.folder / "config.json").get("model_type")

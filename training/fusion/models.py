@@ -14,8 +14,8 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.fusion import FusionScorer
-from twinset.models.encoders.transformers_encoders import model_files
-from twinset.models.files import files_digest
+from twinset.models.encoders.transformers_encoders import LAYOUT
+from twinset.models.files import ModelFiles, find_model
 from twinset.shards.storage.whole_file import whole_file
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.mining import Score
@@ -40,13 +40,13 @@ class Start:
 
     scorer: FusionScorer
     kind: str
-    files: Sequence[Path]
+    files: ModelFiles
     encoder: DualEncoder | None
 
     def identity(self) -> dict[str, Any]:
         """What decides weights at the first step and neighbours, as JSON."""
         encoder = self.encoder.digest() if self.encoder else "its own image tower"
-        return {"kind": self.kind, "files": files_digest(self.files), "neighbours_by": encoder}
+        return {"kind": self.kind, "files": self.files.digest(), "neighbours_by": encoder}
 
     def faster(self) -> Sequence[str]:
         """Parts of the names of the parameters in heads and cross-modal layers."""
@@ -64,7 +64,7 @@ class Start:
 
     def write_files(self, out: Path) -> None:
         """Copy configuration, image processor and tokenizer to beside the weights."""
-        for path in self.files:
+        for path in self.files.paths:
             if path.suffix in (".json", ".txt", ".model") and not path.name.endswith(".index.json"):
                 with whole_file(out / path.name) as beside:
                     shutil.copyfile(path, beside)
@@ -84,7 +84,7 @@ def open_start(settings: FusionSettings) -> Start:
     if encoder is not None and not isinstance(encoder, DualEncoder):
         raise WrongUse(f"neighbours_by: {settings.neighbours_by} does not encode images; name open_clip:NAME:TAG")
     kind, _, folder = settings.model.partition(":")
-    return Start(scorer, kind, model_files(folder)[1], encoder)
+    return Start(scorer, kind, find_model(folder, LAYOUT), encoder)
 
 
 def _taken(rows: dict[str, Tensor], places: Tensor) -> dict[str, Tensor]:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.caption_scores.scorers.checkpoint import checkpoint_files
-from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, Tokens, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import (
+    LAYOUT,
+    Scored,
+    ScorerSettings,
+    Tokens,
+    padded,
+    passes,
+    tokenize,
+)
 from twinset.manifests.errors import WrongUse
-from twinset.models.files import ModelMissing, files_digest, local_folder, read_json
-from twinset.models.loading import load_beside, load_network, loading
+from twinset.models.encoders.open_clip_files import CONFIG, FILES
+from twinset.models.encoders.open_clip_models import find_checkpoint, load_network
+from twinset.models.files import Layout, ModelFiles, find_model, local_folder
+from twinset.models.loading import load_with_tokenizer
 
 if TYPE_CHECKING:
     import torch
 
-OPEN_CLIP = "open_clip_config.json"
-#: In the order in which open_clip prefers them.
-OPEN_CLIP_WEIGHTS = (
-    "open_clip_model.safetensors",
-    "open_clip_pytorch_model.safetensors",
-    "open_clip_pytorch_model.bin",
+OPEN_CLIP = Layout(
+    f"A CLIP of open_clip is a folder with {CONFIG} and its weights", ((CONFIG,), FILES), (CONFIG, FILES)
 )
-DOWNLOADS = ("hf_model_name", "hf_tokenizer_name", "timm_model_pretrained")  # of open_clip's configurations
 Embed = Callable[[NDArray[np.int64], NDArray[np.int64]], "torch.Tensor"]
+TextTower = tuple[Callable[[Sequence[str]], Tokens], int, Embed]  # tokenizer, padding, network
 
 
 class Clip(ScorerSettings):
@@ -43,40 +47,30 @@ class Clip(ScorerSettings):
 
     def libraries(self) -> tuple[str, ...]:
         """As `ScorerSettings.libraries`."""
-        return ("torch", "open_clip" if _files(self.model)[0].name == OPEN_CLIP else "transformers")
+        return ("torch", "open_clip" if _files(self.model).paths[0].name == CONFIG else "transformers")
 
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""
-        return files_digest(_files(self.model))
+        return _files(self.model).digest()
 
     def open(self, device: str) -> ClipScorer:
         """As `ScorerSettings.open`."""
         return ClipScorer(self, device)
 
 
-def _files(model: str) -> list[Path]:
-    folder = local_folder(
-        model, f"A CLIP model is a folder in the layout of transformers or of open_clip ({OPEN_CLIP})"
-    )
-    if not (folder / OPEN_CLIP).is_file():
-        return checkpoint_files(model)
-    weights = next((folder / name for name in OPEN_CLIP_WEIGHTS if (folder / name).is_file()), None)
-    if weights is None:
-        raise ModelMissing(f"the model {model} lacks {' or '.join(OPEN_CLIP_WEIGHTS[::2])}: put it into {folder}")
-    return [folder / OPEN_CLIP, weights]
+def _files(model: str) -> ModelFiles:
+    return find_model(model, OPEN_CLIP if (local_folder(model, LAYOUT.words) / CONFIG).is_file() else LAYOUT)
 
 
 class ClipScorer:
     """A text tower. Nothing after a text's end changes its embedding, so that passes are as long as their texts."""
 
     def __init__(self, settings: Clip, device: str) -> None:
-        first, *_ = _files(settings.model)
+        files = _files(settings.model)
         self._tokens: Callable[[Sequence[str]], Tokens]
         self._embed: Embed
-        if first.name == OPEN_CLIP:
-            self._tokens, self._padding, self._embed = _open_clip(first.parent, settings.precision, device)
-        else:
-            self._tokens, self._padding, self._embed = _transformers(first.parent, settings.precision, device)
+        opening = _open_clip if files.paths[0].name == CONFIG else _transformers
+        self._tokens, self._padding, self._embed = opening(files, settings.precision, device)
 
     def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
         """As `Scorer.__call__`: unit embeddings."""
@@ -90,12 +84,10 @@ class ClipScorer:
         return Scored(np.stack(values), tokens.truncated)
 
 
-def _transformers(folder: Path, precision: str, device: str) -> tuple[Callable[[Sequence[str]], Tokens], int, Embed]:
+def _transformers(files: ModelFiles, precision: str, device: str) -> TextTower:
     import torch
-    from transformers import AutoTokenizer, CLIPModel
 
-    tokenizer = load_beside(AutoTokenizer, folder)
-    model = load_network(CLIPModel, folder, precision)
+    tokenizer, model = load_with_tokenizer("CLIPModel", files, precision)
     model.vision_model = None  # only texts are read
     model = model.to(device)
 
@@ -109,19 +101,14 @@ def _transformers(folder: Path, precision: str, device: str) -> tuple[Callable[[
     return lambda texts: tokenize(tokenizer, texts, most), int(tokenizer.pad_token_id), embed
 
 
-def _open_clip(folder: Path, precision: str, device: str) -> tuple[Callable[[Sequence[str]], Tokens], int, Embed]:
+def _open_clip(files: ModelFiles, precision: str, device: str) -> TextTower:
     import open_clip  # type: ignore[import-untyped]
     import torch
     from torch.nn import Parameter
 
-    config = read_json(folder / OPEN_CLIP).get("model_cfg")
-    inner = [one for one in config.values() if isinstance(one, dict)] if isinstance(config, dict) else []
-    if any(one.get(name) for one in inner for name in DOWNLOADS):
-        raise WrongUse(f"{folder / OPEN_CLIP}: names parts that open_clip would download; name a model without them")
-    name = f"local-dir:{folder}"
-    with loading(folder):
-        tokenizer: Any = open_clip.get_tokenizer(name)
-        model: Any = open_clip.create_model(name, precision={"float32": "fp32", "bfloat16": "bf16"}[precision])
+    folder = str(files.folder)
+    architecture, path = find_checkpoint(f"open_clip:{folder}", [folder])
+    model, tokenizer = load_network(architecture, path, {"float32": "fp32", "bfloat16": "bf16"}[precision])
     if not isinstance(model, open_clip.CLIP) or not isinstance(tokenizer, open_clip.SimpleTokenizer):
         raise WrongUse(f"{folder}: not a CLIP with CLIP's own tokenizer; name one such as ViT-B-32 of OpenAI")
     model.visual = None  # only texts are read

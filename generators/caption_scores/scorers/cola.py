@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from twinset.generators.caption_scores.scorers.checkpoint import checkpoint_files
-from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT, Scored, ScorerSettings, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
-from twinset.models.files import files_digest
-from twinset.models.loading import load_beside, load_network
+from twinset.models.files import find_model
+from twinset.models.loading import load_with_tokenizer
 
 ACCEPTABLE = 1  # the class of CoLA
+UNUSED = (r"\.pooler\.",)  # tensors of the published checkpoint
 
 
 class Cola(ScorerSettings):
@@ -22,10 +22,6 @@ class Cola(ScorerSettings):
     kind: Literal["cola"]
 
     column: ClassVar[str] = "cola"
-
-    def weights(self) -> str:
-        """As `ScorerSettings.weights`."""
-        return files_digest(checkpoint_files(self.model))
 
     def open(self, device: str) -> ColaScorer:
         """As `ScorerSettings.open`."""
@@ -36,13 +32,14 @@ class ColaScorer:
     """A classifier of sentences, such as RoBERTa's."""
 
     def __init__(self, settings: Cola, device: str) -> None:
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-        folder = checkpoint_files(settings.model)[0].parent
-        self._tokenizer = load_beside(AutoTokenizer, folder)
-        model = load_network(AutoModelForSequenceClassification, folder, settings.precision)
+        files = find_model(settings.model, LAYOUT)
+        self._tokenizer, model = load_with_tokenizer(
+            "AutoModelForSequenceClassification", files, settings.precision, UNUSED
+        )
         if model.config.num_labels != 2:
-            raise WrongUse(f"{folder}: a classifier of {model.config.num_labels} classes; CoLA has two, name another")
+            raise WrongUse(
+                f"{files.folder}: a classifier of {model.config.num_labels} classes; CoLA has two, name another"
+            )
         positions = int(model.config.max_position_embeddings)
         # RoBERTa counts positions from its padding token on, so that some are never used.
         if "roberta" in model.config.model_type:

@@ -13,7 +13,8 @@ from pydantic import Field
 from twinset.generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
 from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
 from twinset.manifests.errors import WrongUse
-from twinset.models.language_models.model_files import find_model, load_language_model
+from twinset.models.language_models.settings import find_language_model, libraries_of
+from twinset.models.loading import load_with_tokenizer
 
 MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
 #: How far apart a score may be by way of the tree and text by text, for the tree to be used: rounding is below it, and
@@ -35,11 +36,11 @@ class LanguageModel(ScorerSettings):
 
     def libraries(self) -> tuple[str, ...]:
         """As `ScorerSettings.libraries`."""
-        return find_model(self.model).libraries
+        return libraries_of(find_language_model(self.model))
 
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""
-        return find_model(self.model).digest()
+        return find_language_model(self.model).digest()
 
     def open(self, device: str) -> LanguageModelScorer:
         """As `ScorerSettings.open`."""
@@ -50,8 +51,8 @@ class LanguageModelScorer:
     """A causal language model, which reads what several texts begin with once (`PrefixTree`)."""
 
     def __init__(self, settings: LanguageModel, device: str) -> None:
-        found = find_model(settings.model)
-        self._tokenizer, model = load_language_model(found, settings.precision)
+        found = find_language_model(settings.model)
+        self._tokenizer, model = load_with_tokenizer("AutoModelForCausalLM", found, settings.precision)
         self._model, self._device = model.to(device), device
         begin = self._tokenizer.bos_token_id
         self._begin = self._tokenizer.eos_token_id if begin is None else begin  # GPT-2 has one token for both

@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from twinset.manifests.source import Place, PlacedSettings
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
 CHARACTERS_A_TOKEN = 100
+LAYOUT = Layout(
+    "Such a model is a folder with config.json, model.safetensors or pytorch_model.bin, and its tokenizer",
+    (("config.json",), WEIGHTS, ("tokenizer.json", "spiece.model", "vocab.json")),
+    ("config.json", "spiece.model", *TOKENIZERS, WEIGHTS),
+)
 
 
 class ScorerSettings(PlacedSettings):
@@ -40,9 +46,9 @@ class ScorerSettings(PlacedSettings):
         """What loads the model; raises as `weights`."""
         return ("torch", "transformers")
 
-    @abstractmethod
     def weights(self) -> str:
         """Digest of the files that decide the scores; raises `models.files.ModelMissing`."""
+        return find_model(self.model, LAYOUT).digest()
 
     @abstractmethod
     def open(self, device: str) -> Scorer:

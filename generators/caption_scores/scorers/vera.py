@@ -7,14 +7,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from twinset.generators.caption_scores.scorers.checkpoint import checkpoint_files
-from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT, Scored, ScorerSettings, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
-from twinset.models.files import files_digest
-from twinset.models.loading import load_beside, load_network
+from twinset.models.files import find_model
+from twinset.models.loading import load_with_tokenizer
 
 #: The published checkpoint keeps its head in rows of the T5 embedding that no text uses (``<extra_id_0>`` and next).
 HEAD, BIAS, TEMPERATURE = 32099, 32098, 32097
+UNUSED = (r"^decoder\.", r"^lm_head\.")  # of a whole T5
 MOST_TOKENS = 128  # as the published code cuts statements
 
 
@@ -25,10 +25,6 @@ class Vera(ScorerSettings):
 
     column: ClassVar[str] = "vera"
 
-    def weights(self) -> str:
-        """As `ScorerSettings.weights`."""
-        return files_digest(checkpoint_files(self.model))
-
     def open(self, device: str) -> VeraScorer:
         """As `ScorerSettings.open`."""
         return VeraScorer(self, device)
@@ -38,19 +34,18 @@ class VeraScorer:
     """A T5 encoder, its linear head and its temperature."""
 
     def __init__(self, settings: Vera, device: str) -> None:
-        from transformers import AutoTokenizer, T5EncoderModel
-
-        folder = checkpoint_files(settings.model)[0].parent
-        self._tokenizer = load_beside(AutoTokenizer, folder)
-        model = load_network(T5EncoderModel, folder, settings.precision)
+        files = find_model(settings.model, LAYOUT)
+        self._tokenizer, model = load_with_tokenizer("T5EncoderModel", files, settings.precision, UNUSED)
         embedding = model.get_input_embeddings().weight.detach()
         if len(embedding) <= HEAD:
-            raise WrongUse(f"{folder}: an embedding of {len(embedding)} rows has no row {HEAD}, where VERA's head lies")
+            raise WrongUse(
+                f"{files.folder}: an embedding of {len(embedding)} rows has no row {HEAD}, where VERA's head lies"
+            )
         self._head, self._bias = embedding[HEAD].float().to(device), float(embedding[BIAS, 0])
         self._temperature = float(embedding[TEMPERATURE, 0])
         if not 0 < self._temperature < float("inf"):
             raise WrongUse(
-                f"{folder}: VERA's temperature (row {TEMPERATURE}) is {self._temperature}; not VERA's weights"
+                f"{files.folder}: VERA's temperature (row {TEMPERATURE}) is {self._temperature}; not VERA's weights"
             )
         self._model, self._device = model.to(device), device
 

@@ -191,7 +191,7 @@ def test_wrong_settings_are_named(
         monkeypatch.setattr(Clip, "libraries", lambda self: ("torch",))
         language_model.check_inputs("s", ["models", "media"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("twinset.models.language_models.model_files.find_spec", lambda name: None)
+    monkeypatch.setattr("twinset.models.language_models.settings.find_spec", lambda name: None)
     absent = source({"language-model": Path("smollm2")}, "language-model")
     with pytest.raises(WrongUse, match=r"scorers\.0\.model: the model smollm2 is not installed: pip install"):
         absent.check_inputs("s", ["models"])

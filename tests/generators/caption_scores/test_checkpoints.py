@@ -10,8 +10,9 @@ import torch
 from transformers import AutoTokenizer, RobertaForSequenceClassification, T5EncoderModel
 
 from tests.generators.caption_scores.tiny_scorers import scored, settings
-from twinset.generators.caption_scores.scorers import checkpoint
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT
 from twinset.manifests.errors import WrongUse
+from twinset.models.files import find_model
 
 
 def test_a_base_model_is_no_scorer(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_weights_in_parts_are_digested_and_stay_in_a_folder(scorer_folders: dict
     (copy / "model.safetensors").rename(copy / "model-1.safetensors")
     index = copy / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
-    assert [path.name for path in checkpoint.checkpoint_files(str(copy))][-2:] == [index.name, "model-1.safetensors"]
+    assert [path.name for path in find_model(str(copy), LAYOUT).paths][-2:] == [index.name, "model-1.safetensors"]
     index.write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
     with pytest.raises(WrongUse, match=r"lacks model-2\.safetensors, which model\.safetensors\.index\.json lists"):
         settings("vera", copy).weights()

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.models.files import ModelMissing
+from twinset.models.files import ModelFiles, ModelMissing
 from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Message, Request
-from twinset.models.language_models.model_files import ModelFiles, find_model, load_language_model
-from twinset.models.language_models.settings import Transformers
+from twinset.models.language_models.settings import Transformers, find_language_model
+from twinset.models.loading import load_with_tokenizer
 from twinset.shards.contracts import OutOfMemory
 
 torch = pytest.importorskip("torch")
@@ -142,22 +142,25 @@ def test_an_index_names_only_what_lies_beside_it(tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors"}}))
-    assert {index.name, "model-1.safetensors"} <= {*find_model(str(folder)).files}
+    assert {index.name, "model-1.safetensors"} <= {path.name for path in find_language_model(str(folder)).paths}
     for piece, problem in (
         ("../other.safetensors", "leaves the folder"),
-        ("model-2.safetensors", "there is no model-2"),
+        ("model-2.safetensors", "lacks model-2"),
     ):
         index.write_text(json.dumps({"weight_map": {"a": piece}}))
         with pytest.raises(WrongUse, match=problem):
-            find_model(str(folder))
+            find_language_model(str(folder))
 
 
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        ({"pytorch_model.bin": b"", "config.json": b"{}"}, r"neither \*.safetensors nor a .gguf"),
-        ({"model.safetensors": b"", "tokenizer.json": b"{}"}, "there is no config.json"),
-        ({"model.safetensors": b"", "config.json": b"{}"}, "there is no tokenizer.json"),
+        (
+            {"pytorch_model.bin": b"", "config.json": b"{}"},
+            "lacks tokenizer.json, model.safetensors: .* one .gguf",
+        ),
+        ({"model.safetensors": b"", "tokenizer.json": b"{}"}, "lacks config.json"),
+        ({"model.safetensors": b"", "config.json": b"{}"}, "lacks tokenizer.json"),
         ({"a.gguf": b"", "b.gguf": b""}, "has 2 GGUF files; name one of them, such as .*a.gguf"),
     ],
 )
@@ -165,7 +168,7 @@ def test_a_folder_without_a_model_is_named(tmp_path: Path, files: dict[str, byte
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     with pytest.raises(ModelMissing, match=problem):
-        find_model(str(tmp_path))
+        find_language_model(str(tmp_path))
 
 
 def test_broken_weights_and_a_model_without_chats_are_named(tmp_path: Path) -> None:
@@ -185,6 +188,6 @@ def test_a_model_with_an_adapter_beside_it_is_refused(folder: Path, tmp_path: Pa
     shutil.copytree(folder, copy)
     (copy / "adapter_config.json").write_text('{"base_model_name_or_path": "/elsewhere", "peft_type": "LORA"}')
     with pytest.raises(WrongUse, match=r"adapted: holds an adapter .* merge both"):
-        find_model(str(copy))
+        find_language_model(str(copy))
     with pytest.raises(WrongUse, match="holds an adapter"):
-        load_language_model(ModelFiles(copy, "", []), "float32")
+        load_with_tokenizer("AutoModelForCausalLM", ModelFiles(copy, ()), "float32")

@@ -23,8 +23,7 @@ from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.files import ModelMissing
 from twinset.models.visual_questions.engine import Inquiry, Unanswered
 from twinset.models.visual_questions.local_model import LONGEST, LocalModel
-from twinset.models.visual_questions.model_files import find_model
-from twinset.models.visual_questions.settings import Transformers
+from twinset.models.visual_questions.settings import Transformers, find_answerer
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -181,14 +180,15 @@ def test_a_smaller_micro_batch_keeps_the_network(folders: dict[str, Path]) -> No
 
 def test_weights_are_of_all_files(folders: dict[str, Path], tmp_path: Path) -> None:
     assert engine(folders["blip"]).weights() != engine(save_blip(tmp_path / "other", seed=1)).weights()
-    assert {"model.safetensors", "vocab.txt"} <= {*find_model(str(save_blip(tmp_path / "again"))).files} | {"vocab.txt"}
+    used = {path.name for path in find_answerer(str(save_blip(tmp_path / "again"))).paths}
+    assert {"model.safetensors", "tokenizer.json", "config.json"} <= used
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda folder: (folder / "preprocessor_config.json").unlink(), "lacks preprocessor_config.json"),
-        (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "a pickle.*convert it"),
+        (lambda folder: (folder / "model.safetensors").unlink(), r"lacks model\.safetensors or pytorch_model\.bin"),
         (lambda folder: (folder / "config.json").write_text('{"model_type": "clip"}'), "of type 'clip'"),
         (lambda folder: (folder / "config.json").write_text("{}"), "of type None"),
     ],
@@ -197,7 +197,7 @@ def test_other_folders_are_refused(tmp_path: Path, change: Any, message: str) ->
     folder = save_vilt(tmp_path / "vilt")
     change(folder)
     with pytest.raises(ModelMissing, match=message):
-        find_model(str(folder))
+        find_answerer(str(folder))
     with pytest.raises(WrongUse, match=rf"engine\.model: .*{message}"):
         Transformers(kind="transformers", model=str(folder)).check_inputs("engine", ["models"])
 
