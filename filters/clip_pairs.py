@@ -162,7 +162,7 @@ class ClipFilter(PairFilter):
         running, parts = Running(settings.device, settings.micro_batch, settings.threads), [str(folder)]
         if is_open_clip(folder):
             return open_open_clip(settings.model, parts, running)
-        return _ClipEncoder(settings.model, parts[0], running)
+        return _ClipEncoder(settings.model, parts, running)
 
 
 class _ClipEncoder(ClipEncoder):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from twinset.manifests.source import Need, PlacedSettings, Pool
+from pydantic import Field
+
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Need, Place, PlacedSettings, Pool
 from twinset.manifests.tally import Tally
+from twinset.models.device import OnDevice, check_installed, load_within_memory
+from twinset.models.files import ModelFiles
 from twinset.shards.contracts import Context, Generator, Source
 
 
@@ -67,6 +75,74 @@ class EngineSettings(PlacedSettings):
     def cost(self, spent: Tally) -> float | None:
         """As `manifests.source.SourceSettings.cost`."""
         return None
+
+
+class LocalSettings(OnDevice, EngineSettings):
+    """Settings of an engine with a network of transformers in this process.
+
+    model: a folder, or an id of the hub whose files are in the local cache. device, threads: as `OnDevice`.
+    micro_batch: what one pass makes; halved for a shard when memory runs out.
+    """
+
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    micro_batch: int = Field(default=8, ge=1, le=1024)
+
+    execution = (*OnDevice.execution, "micro_batch")
+
+    @abstractmethod
+    def files(self) -> ModelFiles:
+        """The model's files; raises `ModelMissing`, or `WrongUse` where they are of another kind."""
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
+        if "models" not in needs:
+            return
+        try:
+            files = self.files()
+        except WrongUse as error:
+            raise WrongUse(f"{key}.model: {error}") from error
+        if "media" in needs:
+            check_installed(key, files.libraries, self.extra)
+
+
+L = TypeVar("L", bound=LocalSettings)
+
+
+class LocalEngine(ABC, Generic[L]):
+    """As `Engine`, with a network of transformers that is loaded once.
+
+    name: of the model's files in `weights`.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, settings: L) -> None:
+        self.settings = settings
+        self.micro_batch, self.threads = settings.micro_batch, settings.threads
+
+    def device(self) -> str:
+        """As `OnDevice.device_name`."""
+        return self.settings.device_name("source.engine.device")
+
+    def weights(self) -> Mapping[str, str]:
+        """Digest of the model's files."""
+        return {self.name: self.settings.files().digest()}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Engine.with_micro_batch`."""
+        self.loaded  # noqa: B018 - the copy shares it
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
+    @cached_property
+    def loaded(self) -> Any:
+        """What `load` gives; raises `BuildFailed` where it does not fit into memory."""
+        return load_within_memory(self.settings.model, self.load)
+
+    @abstractmethod
+    def load(self) -> Any:
+        """The network with what goes with it."""
 
 
 class EngineSource(Source):

@@ -59,6 +59,11 @@ class ModelFiles:
         """Name of its GGUF file; empty where weights have another form."""
         return next((path.name for path in self.paths if path.suffix == ".gguf"), "")
 
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What loads it in transformers."""
+        return ("torch", "transformers", *(("gguf", "accelerate") if self.gguf else ()))
+
     def digest(self) -> str:
         """Of names and contents, in order."""
         return files_digest(self.paths)

@@ -28,11 +28,11 @@ class Kind(NamedTuple):
 
 KINDS = {
     "open_clip": Kind("twinset.models.encoders.open_clip_models:open_open_clip", "NAME:TAG|FILE, or FOLDER", 2),
-    "clip": Kind("twinset.models.encoders.transformers_encoders:open_clip_folder", "FOLDER"),
-    "siglip": Kind("twinset.models.encoders.transformers_encoders:open_siglip", "FOLDER"),
-    "blip-itm": Kind("twinset.models.encoders.fusion:open_blip", "FOLDER"),
-    "vilt": Kind("twinset.models.encoders.fusion:open_vilt", "FOLDER"),
-    "flava": Kind("twinset.models.encoders.fusion:open_flava", "FOLDER"),
+    "clip": Kind("twinset.models.encoders.transformers_encoders:ClipEncoder", "FOLDER"),
+    "siglip": Kind("twinset.models.encoders.transformers_encoders:SiglipEncoder", "FOLDER"),
+    "blip-itm": Kind("twinset.models.encoders.fusion:Blip", "FOLDER"),
+    "vilt": Kind("twinset.models.encoders.fusion:Vilt", "FOLDER"),
+    "flava": Kind("twinset.models.encoders.fusion:Flava", "FOLDER"),
     "openai-chooser": Kind("twinset.evaluation.scorers.openai_server:open_chooser", "MODEL"),
     "openai-yesno": Kind("twinset.evaluation.scorers.openai_server:open_yes_no", "MODEL"),
     "openai-vqascore": Kind("twinset.evaluation.scorers.openai_server:open_vqa_score", "MODEL"),

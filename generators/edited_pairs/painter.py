@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from twinset.generators.edited_pairs.source import StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError
-from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.generators.prompt_to_prompt.pipeline import load_model
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import model_name

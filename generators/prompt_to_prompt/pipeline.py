@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import diffusers
 import numpy as np
@@ -16,9 +16,11 @@ from twinset.generators.prompt_to_prompt.alignment import Alignment, Schedule, a
 from twinset.generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError
 from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
-from twinset.models.diffusion.decoding import unscaled
+from twinset.models.diffusion.model import unscaled
+from twinset.models.diffusion.models import load_parts, new_scheduler, scheduler_config
 from twinset.models.diffusion.text import embedded
 
+SchedulerName = Literal["ddim", "dpm-solver++"]
 MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 DECODED_AT_ONCE = 8  # images: an autoencoder needs more memory an image than the UNet
 
@@ -161,3 +163,27 @@ class PromptToPromptPipeline(diffusers.DiffusionPipeline):  # type: ignore[misc]
         )
         masks = None if blend is None else blend.masks((pixels.shape[3], pixels.shape[4])).cpu().numpy()
         return Made(images.permute(0, 1, 3, 4, 2).cpu().numpy(), finite.cpu().numpy(), masks)
+
+
+def load_model(
+    name: str, device: str | torch.device, dtype: torch.dtype | None = None, scheduler: SchedulerName | None = None
+) -> PromptToPromptPipeline:
+    """The pipeline of a model folder or a cached hub id: Stable Diffusion's, or SDXL's if it has two text encoders.
+
+    dtype: as `load_parts`.
+    scheduler: None: the model's own if it is DDIM or DPM-Solver++, else DDIM with the model's noise schedule.
+    Raises ModelMissing and `WrongUse` as `load_parts` does.
+    """
+    parts = load_parts(name, device, dtype)
+    own = str(scheduler_config(parts.folder).get("_class_name"))
+    chosen = scheduler or ("dpm-solver++" if own == "DPMSolverMultistepScheduler" else "ddim")
+    return PromptToPromptPipeline(
+        vae=parts.vae,
+        text_encoder=parts.text_encoder,
+        tokenizer=parts.tokenizer,
+        unet=parts.unet,
+        scheduler=new_scheduler(parts.folder, chosen),
+        text_encoder_2=parts.text_encoder_2,
+        tokenizer_2=parts.tokenizer_2,
+        force_zeros_for_empty_prompt=parts.zero_unconditional,
+    )

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from twinset.models.diffusion.attention import CaptionLayers
-from twinset.models.diffusion.models import Parts
-from twinset.models.diffusion.schedulers import new_scheduler
+from twinset.models.diffusion.models import Parts, new_scheduler
 from twinset.models.diffusion.text import Text, unconditional
 
 
@@ -21,7 +20,7 @@ class Stopped(Exception):
 class Denoiser:
     """The UNet of a model, which this changes: channels last, fused projections, processors for known captions.
 
-    scheduler: name of the sampler (`models.diffusion.schedulers`). compiled: whether its transformer
+    scheduler: name of the sampler (`models.diffusion.models.SCHEDULERS`). compiled: whether its transformer
     blocks are compiled, which takes a minute, and rounds otherwise than without. One pass at a time.
     """
 

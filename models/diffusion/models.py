@@ -1,4 +1,4 @@
-"""The parts of a text-to-image model, loaded from where `models.diffusion.model_files` finds them.
+"""The parts and samplers of a text-to-image model, loaded from where `models.diffusion.model_files` finds them.
 
 Nothing is unpickled: weights are safetensors, and each part is loaded by the class named here, never by one that a file
 in the model's folder names. Parts must be whole and go together, or nothing is drawn: one that lacks weights is loaded
@@ -15,17 +15,39 @@ from typing import Any
 import diffusers
 import torch
 import transformers
-from diffusers import AutoencoderKL, AutoencoderTiny, UNet2DConditionModel
+from diffusers import (
+    AutoencoderKL,
+    AutoencoderTiny,
+    DDIMScheduler,
+    DPMSolverMultistepScheduler,
+    EulerDiscreteScheduler,
+    PNDMScheduler,
+    UNet2DConditionModel,
+)
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
 from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.model_files import has_part, model_folder, unet_folder, weights_of
 from twinset.models.files import read_json
-from twinset.models.loading import load_beside, load_network
+from twinset.models.loading import load_beside, load_network, loading
 
 TIMESTEPS = 100_000  # of a noise schedule, at most: models have a thousand, and each takes memory
 PREDICTIONS = ("epsilon", "sample", "v_prediction")
 SIDE = 1024  # of latents, at most: a 2048 pixel image has 256
+
+SCHEDULERS: dict[str, Any] = {
+    "euler": EulerDiscreteScheduler,
+    "ddim": DDIMScheduler,
+    "dpm-solver++": DPMSolverMultistepScheduler,
+    "pndm": PNDMScheduler,
+}
+#: What a scheduler is given besides the model's own configuration.
+GIVEN = {"dpm-solver++": {"algorithm_type": "dpmsolver++"}}  # whatever the variant: the stochastic ones draw noise
+#: What holds where the configuration does not say it.
+ABSENT = {
+    "ddim": {"clip_sample": False},  # latents have no bounds; other schedulers do not know of clipping
+    "pndm": {"skip_prk_steps": True},  # as Stable Diffusion has it
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +137,25 @@ def scheduler_config(folder: Path) -> dict[str, Any]:
     if prediction not in PREDICTIONS:
         raise WrongUse(f"{file}: prediction_type is {prediction!r}; it must be one of {', '.join(PREDICTIONS)}")
     return config
+
+
+def own_scheduler(folder: Path) -> str:
+    """Name of the sampler that a model's folder names; raises `WrongUse` where it is none of `SCHEDULERS`."""
+    found = str(scheduler_config(folder).get("_class_name"))
+    for name, kind in SCHEDULERS.items():
+        if kind.__name__ == found:
+            return name
+    raise WrongUse(
+        f"{folder}/scheduler/scheduler_config.json: the model's own sampler is {found}, which is not supported; set "
+        f"scheduler to one of {', '.join(SCHEDULERS)}"
+    )
+
+
+def new_scheduler(folder: Path, name: str) -> Any:
+    """A sampler with the noise schedule of the model in a folder; raises `WrongUse` where they do not fit."""
+    config = scheduler_config(folder)
+    with loading(folder / "scheduler/scheduler_config.json"):
+        return SCHEDULERS[name].from_config({**ABSENT.get(name, {}), **config}, **GIVEN.get(name, {}))
 
 
 def be_quiet() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinset.models.encoders.contract import Floats, Matcher, Running
+from twinset.models.encoders.contract import Floats, Matcher
 from twinset.models.encoders.transformers_encoders import TransformersModel
 
 if TYPE_CHECKING:
@@ -162,18 +162,3 @@ def _match(logits: torch.Tensor) -> torch.Tensor:
     # log p(match) − log p(no match) = logit 1 − logit 0, with the softmax's denominator gone
     odds: torch.Tensor = logits[:, 1] - logits[:, 0]
     return odds
-
-
-def open_blip(name: str, parts: Sequence[str], running: Running) -> Blip:
-    """``blip-itm:FOLDER``."""
-    return Blip(name, parts[0], running)
-
-
-def open_vilt(name: str, parts: Sequence[str], running: Running) -> Vilt:
-    """``vilt:FOLDER``."""
-    return Vilt(name, parts[0], running)
-
-
-def open_flava(name: str, parts: Sequence[str], running: Running) -> Flava:
-    """``flava:FOLDER``."""
-    return Flava(name, parts[0], running)

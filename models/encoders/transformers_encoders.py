@@ -36,10 +36,10 @@ class TransformersModel:
     network: str  # class of transformers
     images: str | None = "pil"  # variant of the image processor; None: the library's choice
 
-    def __init__(self, name: str, model: str, running: Running) -> None:
+    def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
         import transformers
 
-        files = find_model(model, LAYOUT)
+        files = find_model(parts[0], LAYOUT)
         found = read_json(files.folder / "config.json").get("model_type")
         if found not in self.types:
             raise WrongUse(
@@ -123,13 +123,3 @@ def _rows(found: Any) -> Floats:
     # transformers 5 wraps features, 4 gives them.
     features: Floats = getattr(found, "pooler_output", found).float().cpu().numpy()
     return features
-
-
-def open_clip_folder(name: str, parts: Sequence[str], running: Running) -> ClipEncoder:
-    """``clip:FOLDER``."""
-    return ClipEncoder(name, parts[0], running)
-
-
-def open_siglip(name: str, parts: Sequence[str], running: Running) -> SiglipEncoder:
-    """``siglip:FOLDER``."""
-    return SiglipEncoder(name, parts[0], running)

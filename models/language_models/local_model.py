@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from twinset.manifests.errors import WrongUse
-from twinset.models.device import GPU, inference, load_within_memory, within_memory
+from twinset.models.device import GPU, inference, within_memory
+from twinset.models.engines import LocalEngine
 from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
-from twinset.models.language_models.settings import Transformers, find_language_model
+from twinset.models.language_models.settings import Transformers
 from twinset.models.loading import load_with_tokenizer
 from twinset.shards.metering import count
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-class LocalModel:
+class LocalModel(LocalEngine[Transformers]):
     """As `models.language_models.model.LanguageModel`.
 
     An answer's random numbers come from its own seed, one a token, whatever is answered beside it. Scores of tokens
@@ -29,24 +28,7 @@ class LocalModel:
     batches. The generation settings that lie beside a model (penalties, its own temperature) are not used.
     """
 
-    def __init__(self, settings: Transformers) -> None:
-        self.settings = settings
-        self.micro_batch, self.threads = settings.micro_batch, settings.threads
-
-    def device(self) -> str:
-        """As `OnDevice.device_name`."""
-        return self.settings.device_name("source.engine.device")
-
-    def weights(self) -> Mapping[str, str]:
-        """Digest of the model's files."""
-        return {"language_model": find_language_model(self.settings.model).digest()}
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `LanguageModel.with_micro_batch`."""
-        self._loaded  # noqa: B018 - the copy shares it
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
+    name = "language_model"
 
     def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
         """As `LanguageModel.answers`; the prompt alone asks for the schema."""
@@ -59,7 +41,7 @@ class LocalModel:
         return found
 
     def _batch(self, requests: Sequence[Request]) -> list[Answer]:
-        tokenizer, model = self._loaded
+        tokenizer, model = self.loaded
         prompts = [_prompt(tokenizer, one) for one in requests]
         most = getattr(model.config, "max_position_embeddings", None)
         answers = dict[int, Answer]()
@@ -78,7 +60,7 @@ class LocalModel:
 
     def _write(self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]) -> list[list[int]]:
         """New tokens of each row, with padding behind the end of the shorter ones."""
-        _, model = self._loaded
+        _, model = self.loaded
         config, width = model.generation_config, max(map(len, prompts))
         # Prompts end at one column: the next tokens of all rows stand beside each other.
         ids = [[config.pad_token_id] * (width - len(one)) + list(one) for one in prompts]
@@ -95,19 +77,16 @@ class LocalModel:
         return rows
 
     def _answer(self, prompt: Sequence[int], tokens: Sequence[int]) -> Answer:
-        tokenizer, model = self._loaded
+        tokenizer, model = self.loaded
         ends = set(model.generation_config.eos_token_id)
         length = next((place for place, token in enumerate(tokens) if token in ends), None)
         text = tokenizer.decode(tokens[:length], skip_special_tokens=True)
         written = len(tokens) if length is None else length + 1
         return Answer(text, LENGTH if length is None else STOP, len(prompt), written)
 
-    @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
-        return load_within_memory(self.settings.model, self._load)
-
-    def _load(self) -> tuple[Any, Any]:
-        found = find_language_model(self.settings.model)
+    def load(self) -> tuple[Any, Any]:
+        """Tokenizer and network; raises `WrongUse` for a model that is not tuned to chats."""
+        found = self.settings.files()
         tokenizer, model = load_with_tokenizer("AutoModelForCausalLM", found, self._dtype())
         if not tokenizer.chat_template:
             raise WrongUse(

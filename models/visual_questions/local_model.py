@@ -6,17 +6,17 @@ so that an answer does not depend on the others.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from twinset.manifests.errors import WrongUse
+from twinset.models.engines import LocalEngine
 from twinset.models.files import ModelFiles
 from twinset.models.loading import load_beside, load_with_tokenizer
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
-from twinset.models.visual_questions.settings import Transformers, architecture, find_answerer
+from twinset.models.visual_questions.settings import Transformers, architecture
 from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:
@@ -27,32 +27,16 @@ LONGEST = 40  # tokens of a question: all that ViLT reads, and three times what 
 PATCHES = 0  # seed of the order in which ViLT reads the patches of an image: its sum is rounded by it
 
 
-class LocalModel:
+class LocalModel(LocalEngine[Transformers]):
     """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) in this process."""
 
-    def __init__(self, settings: Transformers) -> None:
-        self.settings = settings
-        self.micro_batch, self.threads = settings.micro_batch, settings.threads
-
-    def device(self) -> str:
-        """As `OnDevice.device_name`."""
-        return self.settings.device_name("source.engine.device")
-
-    def weights(self) -> Mapping[str, str]:
-        """One digest of all files that decide the answers; raises `ModelMissing`."""
-        return {"answers": find_answerer(self.settings.model).digest()}
-
-    def with_micro_batch(self, micro_batch: int) -> LocalModel:
-        """As `VisualQuestionAnswerer.with_micro_batch`."""
-        other = copy.copy(self)
-        other.micro_batch = micro_batch
-        return other
+    name = "answers"
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """As `VisualQuestionAnswerer.answers`."""
         from twinset.models.device import inference, within_memory
 
-        network = self._network
+        network = self.loaded
         with inference(self.threads):
             return [within_memory(partial(self._answer, network, one)) for one in inquiries]
 
@@ -76,13 +60,10 @@ class LocalModel:
                 return Unanswered("no-answer", f"{one} for {question[:200]}")
         return found
 
-    @cached_property
-    def _network(self) -> _Network:
-        from twinset.models.device import load_within_memory
-
-        files = find_answerer(self.settings.model)
-        network = _Blip if architecture(files) == "blip" else _Vilt
-        return load_within_memory(self.settings.model, lambda: network(files, self.settings))
+    def load(self) -> _Network:
+        """The network of the kind that its config.json names."""
+        files = self.settings.files()
+        return (_Blip if architecture(files) == "blip" else _Vilt)(files, self.settings)
 
 
 class _Network(ABC):

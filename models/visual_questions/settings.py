@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.source import Need, Place
-from twinset.models.device import OnDevice, check_installed
-from twinset.models.engines import EngineSettings
+from twinset.models.engines import EngineSettings, LocalSettings
 from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
 from twinset.models.language_models.settings import OpenAI
 
@@ -26,7 +22,7 @@ LAYOUT = Layout(
 )
 
 
-class Transformers(OnDevice, EngineSettings):
+class Transformers(LocalSettings):
     """A BLIP or ViLT model for visual question answering in this process, by Hugging Face's transformers.
 
     model: a folder, or an id of the hub whose files are in the local cache, such as ``Salesforce/blip-vqa-base``.
@@ -35,22 +31,13 @@ class Transformers(OnDevice, EngineSettings):
     """
 
     kind: Literal["transformers"]
-    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     micro_batch: int = Field(default=16, ge=1, le=1024)
 
-    execution = (*OnDevice.execution, "micro_batch")
     worker = "twinset.models.visual_questions.local_model:LocalModel"
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
-        if "models" not in needs:
-            return
-        try:
-            find_answerer(self.model)
-        except WrongUse as error:
-            raise WrongUse(f"{key}.model: {error}") from error
-        if "media" in needs:
-            check_installed(key, ("torch", "transformers"), self.extra)
+    def files(self) -> ModelFiles:
+        """As `LocalSettings.files`."""
+        return find_answerer(self.model)
 
 
 class SmallWorld(EngineSettings):

@@ -23,7 +23,7 @@ from studies.small_diffusion.edits import How, Outcome, WorldEdit, draw_edits, m
 from studies.small_diffusion.report import SHIPPED, Cell, Share, options, write
 from twinset.generators.edited_pairs.vocabulary import KINDS
 from twinset.generators.prompt_to_prompt.edits import Edit
-from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.generators.prompt_to_prompt.pipeline import load_model
 
 ON_SHEET = 16  # edits a kind
 TOLERATED = 0.05  # of plain's success

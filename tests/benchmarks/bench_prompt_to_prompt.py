@@ -35,7 +35,7 @@ from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stab
 from twinset.generators.prompt_to_prompt import pipeline as prompt_to_prompt  # noqa: E402
 from twinset.generators.prompt_to_prompt.attention import Injection  # noqa: E402
 from twinset.generators.prompt_to_prompt.edits import Edit  # noqa: E402
-from twinset.generators.prompt_to_prompt.models import load_model  # noqa: E402
+from twinset.generators.prompt_to_prompt.pipeline import load_model  # noqa: E402
 
 EDITS = [
     Edit(("a photo of a cat", "a photo of a dog")),

@@ -88,7 +88,7 @@ def drawn(folder: Path) -> Any:
 
 
 def answering(folder: Path) -> Any:
-    return VisualQuestions(kind="transformers", model=str(folder)).open()._network
+    return VisualQuestions(kind="transformers", model=str(folder)).open().loaded
 
 
 OPEN_CLIP = "open_clip_model.safetensors"
@@ -110,7 +110,7 @@ KINDS = {
     "evaluation, combiner": Kind(save_combiner, combined),
     "questions, blip": Kind(save_blip, answering),
     "questions, vilt": Kind(save_vilt, answering),
-    "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open()._loaded),
+    "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
     "diffusion, unet": Kind(save_diffusion, drawn, f"unet/{DIFFUSERS}"),
     "diffusion, vae": Kind(save_diffusion, drawn, f"vae/{DIFFUSERS}"),
     "diffusion, text": Kind(save_diffusion, drawn, "text_encoder/model.safetensors"),

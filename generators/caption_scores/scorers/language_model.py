@@ -13,7 +13,7 @@ from pydantic import Field
 from twinset.generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
 from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
 from twinset.manifests.errors import WrongUse
-from twinset.models.language_models.settings import find_language_model, libraries_of
+from twinset.models.language_models.settings import find_language_model
 from twinset.models.loading import load_with_tokenizer
 
 MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
@@ -36,7 +36,7 @@ class LanguageModel(ScorerSettings):
 
     def libraries(self) -> tuple[str, ...]:
         """As `ScorerSettings.libraries`."""
-        return libraries_of(find_language_model(self.model))
+        return find_language_model(self.model).libraries
 
     def weights(self) -> str:
         """As `ScorerSettings.weights`."""

@@ -10,8 +10,7 @@ import torch
 from transformers import CLIPTokenizer
 
 from tests.generators.prompt_to_prompt import tiny_models
-from twinset.generators.prompt_to_prompt.models import load_model
-from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline, load_model
 
 Load = Callable[[str], PromptToPromptPipeline]
 SAVED = {

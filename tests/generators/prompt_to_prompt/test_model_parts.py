@@ -12,7 +12,7 @@ import pytest
 from diffusers import UNet2DConditionModel
 from safetensors.torch import load_file, save_file
 
-from twinset.generators.prompt_to_prompt.models import load_model
+from twinset.generators.prompt_to_prompt.pipeline import load_model
 from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.model_files import model_folder
 

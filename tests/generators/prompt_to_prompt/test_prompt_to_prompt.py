@@ -17,8 +17,7 @@ from tests.generators.prompt_to_prompt.conftest import SAVED, Load
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stable_diffusion
 from twinset.generators.prompt_to_prompt import local_blend
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError
-from twinset.generators.prompt_to_prompt.models import load_model
-from twinset.generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline
+from twinset.generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline, load_model
 
 LATENT = {"stable-diffusion-1.4": 8, "sdxl": 8, "small": 16}
 SWAP = ("a photo of a cat", "a photo of a dog")

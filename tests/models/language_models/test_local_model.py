@@ -73,7 +73,7 @@ def test_tokens_are_sampled_as_often_as_their_chances_say() -> None:
 
 def test_an_answer_ends_at_its_end_or_is_cut(folder: Path) -> None:
     local = model(folder, max_tokens=60, micro_batch=8)
-    end = local._loaded[1].generation_config.eos_token_id
+    end = local.loaded[1].generation_config.eos_token_id
     end += range(0, 1500, 30)  # with random weights the one token would hardly ever come
     found = local.answers(requests(1, 2, 3, 4, 5), SCHEMA)
     assert STOP in {one.finish for one in found} <= {STOP, LENGTH}
@@ -106,7 +106,7 @@ def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
 ) -> None:
     whole = model(folder, micro_batch=4)
     half = whole.with_micro_batch(2)
-    assert half.micro_batch == 2 and half._loaded is whole._loaded and whole.micro_batch == 4
+    assert half.micro_batch == 2 and half.loaded is whole.loaded and whole.micro_batch == 4
 
     def full(*arguments: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory")

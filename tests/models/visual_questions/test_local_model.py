@@ -132,7 +132,7 @@ def test_memory_that_runs_out_is_said(folders: dict[str, Path], monkeypatch: pyt
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(asking._network, "see", full)
+    monkeypatch.setattr(asking.loaded, "see", full)
     with pytest.raises(OutOfMemory):
         asking.answers([inquiry()])
 
@@ -174,7 +174,7 @@ def test_a_smaller_micro_batch_keeps_the_network(folders: dict[str, Path]) -> No
     asking = engine(folders["blip"], micro_batch=8)
     (first,) = asking.answers([inquiry()])
     smaller = asking.with_micro_batch(2)
-    assert smaller._network is asking._network and (smaller.micro_batch, asking.micro_batch) == (2, 8)
+    assert smaller.loaded is asking.loaded and (smaller.micro_batch, asking.micro_batch) == (2, 8)
     assert smaller.answers([inquiry()])[0] == pytest.approx(first, abs=1e-6)
 
 

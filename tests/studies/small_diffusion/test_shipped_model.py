@@ -11,8 +11,7 @@ from studies.small_diffusion.edits import draw_edits, make, outcome
 from studies.small_diffusion.measure import draw, held_out_scenes
 from studies.small_diffusion.report import SHIPPED
 from twinset.generators.edited_pairs.vocabulary import KINDS
-from twinset.generators.prompt_to_prompt.models import load_model
-from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline, load_model
 from twinset.manifests.locations import small_model_folder
 from twinset_demo.small_world.checker import judge, read_picture
 
