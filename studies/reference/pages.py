@@ -252,7 +252,8 @@ def _function(function: FunctionType) -> str:
 
 def _parameter(parameter: inspect.Parameter) -> str:
     name = "**" * (parameter.kind is parameter.VAR_KEYWORD) + parameter.name
-    return name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
+    default = repr(parameter.default).replace("'", '"')  # as ruff writes it, which formats Python in Markdown too
+    return name if parameter.default is parameter.empty else f"{name}={default}"
 
 
 def _is(contract: object) -> str:
