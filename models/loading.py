@@ -25,7 +25,7 @@ from twinset.models.files import ModelFiles, refuse_adapter
 
 NO_CODE = {"trust_remote_code": False}
 #: Tensors that older versions of the libraries saved: numbers that follow from the configuration.
-LEFT_OVER = (r"\bposition_ids$", r"\binv_freq$", r"\battn\.(masked_)?bias$")
+LEFT_OVER = (r"\bposition_ids$", r"\binv_freq$", r"\b(attn|attention)\.(masked_)?bias$")
 _OPENING = RLock()
 LONGEST = 300  # characters of a library's message: some have one line for each tensor
 

@@ -27,14 +27,11 @@ TEMPLATE_TOKENS = 64  # that a server may add to a chat; never more than one tok
 REFUSALS = 10  # of the first requests: no request will be accepted
 
 
-class ServerModel:
-    """As `models.language_models.model.LanguageModel`."""
+class OnServer:
+    """As `models.engines.Engine`, of a model that runs elsewhere."""
 
     micro_batch = HANDED_OVER
     threads = 1
-
-    def __init__(self, settings: OpenAI) -> None:
-        self.settings = settings
 
     def device(self) -> None:
         """What a server answers is kept, and taken as it is: nothing depends on this machine."""
@@ -46,6 +43,13 @@ class ServerModel:
     def with_micro_batch(self, micro_batch: int) -> Self:
         """Nothing is made on this machine, so that its memory does not run out."""
         raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
+
+
+class ServerModel(OnServer):
+    """As `models.language_models.model.LanguageModel`."""
+
+    def __init__(self, settings: OpenAI) -> None:
+        self.settings = settings
 
     def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
         """As `LanguageModel.answers`: kept ones where there are any; the others are asked for and kept.

@@ -13,6 +13,7 @@ from typing import Any, cast
 from twinset.models.language_models.image_chat import EncodedImage, ImageChat
 from twinset.models.language_models.model import REFUSED, Answer
 from twinset.models.language_models.server_faults import parsed
+from twinset.models.language_models.server_model import OnServer
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
 from twinset.models.visual_questions.settings import Server
 
@@ -21,7 +22,7 @@ ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API g
 HANDED_OVER = 64  # images at a time
 
 
-class VisionServer:
+class VisionServer(OnServer):
     """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) on a server.
 
     Args:
@@ -29,21 +30,9 @@ class VisionServer:
     """
 
     micro_batch = HANDED_OVER
-    threads = 1
 
     def __init__(self, settings: Server, instruction: str = INSTRUCTION) -> None:
         self.settings, self.instruction = settings, instruction
-
-    def device(self) -> None:
-        """What a server answers is kept, and taken as it is: nothing depends on this machine."""
-
-    def weights(self) -> dict[str, str]:
-        """The server's are not known."""
-        return {}
-
-    def with_micro_batch(self, micro_batch: int) -> VisionServer:
-        """Nothing is made on this machine, so that its memory does not run out."""
-        raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         """As `VisualQuestionAnswerer.answers`."""

@@ -174,6 +174,24 @@ def test_a_tensor_that_is_left_over_is_named(copied: tuple[Kind, Path]) -> None:
         kind.open(at)
 
 
+@pytest.mark.parametrize(
+    ("name", "left_over"),
+    [
+        ("evaluation, clip", "text_model.embeddings.position_ids"),
+        ("filter of pairs, CLIP", "vision_model.embeddings.position_ids"),
+        ("writer", "model.layers.0.self_attn.rotary_emb.inv_freq"),
+        ("cola", "roberta.pooler.dense.weight"),
+        ("vera", "decoder.block.0.layer.0.SelfAttention.q.weight"),
+    ],
+)
+def test_tensors_that_published_weights_have_without_a_use_are_left(
+    saved: Callable[[str], Path], tmp_path: Path, name: str, left_over: str
+) -> None:
+    kind, at = KINDS[name], Path(shutil.copytree(saved(name), tmp_path / "copy"))
+    write(at / kind.weights, {**read(at / kind.weights), left_over: torch.ones(2)})
+    assert kind.open(at) is not None
+
+
 class Touches:
     """Its unpickling makes a file."""
 
