@@ -17,7 +17,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import small_clip_folder
 from twinset.manifests.source import Need, Place
-from twinset.models.device import OnDevice
+from twinset.models.device import GPU, OnDevice
 from twinset.models.encoders.contract import DualEncoder, Floats, Running
 from twinset.models.encoders.open_clip_files import CONFIG, FILES
 from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
@@ -159,10 +159,18 @@ class ClipFilter(PairFilter):
     @cached_property
     def _clip(self) -> DualEncoder:
         settings, folder = self.settings, clip_files(self.settings.model).folder
-        running, parts = Running(settings.device, settings.micro_batch, settings.threads), [str(folder)]
+        running, parts = _InBuild(settings.device, settings.micro_batch, settings.threads), [str(folder)]
         if is_open_clip(folder):
             return open_open_clip(settings.model, parts, running)
         return _ClipEncoder(settings.model, parts, running)
+
+
+class _InBuild(Running):
+    """Sets nothing in the process, where other networks run too: `inference` is entered around each pass."""
+
+    def start(self) -> str:
+        """The device, as torch names it."""
+        return GPU if self.device == "gpu" else "cpu"
 
 
 class _ClipEncoder(ClipEncoder):
