@@ -80,12 +80,15 @@ def test_a_score_does_not_depend_on_the_other_pairs_of_its_pass(clip: Path) -> N
     assert judge(pairs) == [judge([one])[0] for one in pairs]
 
 
-def test_threads_and_precision_of_the_source_stay(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_precision_of_the_source_stay(clip: Path) -> None:
     """Else what a source draws after the first pass of a filter would round otherwise than before."""
-    before = torch.get_num_threads()
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    scoring(clip, threads=before + 1)([pair(FIRST, SECOND)])
-    assert torch.get_num_threads() == before and torch.backends.cuda.matmul.allow_tf32
+    threads, matmul = torch.get_num_threads(), torch.backends.cuda.matmul
+    before, matmul.allow_tf32 = matmul.allow_tf32, True  # pytest's monkeypatch cannot put it back
+    try:
+        scoring(clip, threads=threads + 1)([pair(FIRST, SECOND)])
+        assert torch.get_num_threads() == threads and matmul.allow_tf32
+    finally:
+        matmul.allow_tf32 = before
 
 
 def test_a_caption_is_never_scored_by_its_beginning(clip: Path) -> None:
