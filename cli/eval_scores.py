@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
     measuring.add_argument(
         "file",
         metavar="FILE",
-        help="Parquet or CSV with columns such as s00 s01 s10 s11 (image, caption); docs/evaluation.md lists all",
+        help="Parquet or CSV with columns such as s00 s01 s10 s11 (image, caption); docs/scores.md lists all",
     )
     measuring.add_argument(
         "--threshold",

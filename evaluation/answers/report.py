@@ -61,7 +61,7 @@ class OrderReport:
     figures: dict[str, Figure]
 
     def as_json(self) -> dict[str, Any]:
-        """As ``docs/evaluation.md`` describes it."""
+        """As ``docs/scores.md`` describes it."""
         return {
             **{"n": self.n, "images": self.images, "counts": self.counts, "reasons": self.reasons},
             **{"as_published": self.published, "as_counted_in_file": self.counted},
@@ -79,7 +79,7 @@ class BothOrders:
     figures: dict[str, Figure]
 
     def as_json(self) -> dict[str, Any]:
-        """As ``docs/evaluation.md`` describes it."""
+        """As ``docs/scores.md`` describes it."""
         return {"n": self.n, "images": self.images, "counts": self.counts, **_figures_json(self.figures)}
 
 
@@ -91,7 +91,7 @@ class SplitReport:
     both: BothOrders | None
 
     def as_json(self) -> dict[str, Any]:
-        """As ``docs/evaluation.md`` describes it."""
+        """As ``docs/scores.md`` describes it."""
         orders: dict[str, Any] = {order: one.as_json() for order, one in self.orders.items()}
         return {**orders, "both_orders": None if self.both is None else self.both.as_json()}
 
@@ -120,7 +120,7 @@ class Report:
         return [one for one in self.answers if one.right != one.published]
 
     def as_json(self) -> dict[str, Any]:
-        """As ``docs/evaluation.md`` describes it."""
+        """As ``docs/scores.md`` describes it."""
         return {
             ALL: self.all.as_json(),
             "splits": {split: one.as_json() for split, one in self.splits.items()},
