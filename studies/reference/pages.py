@@ -82,7 +82,7 @@ def _recipes() -> str:
         "## A stage or subset\n\n"
         + settings_table(Subset)
         + "\n\n`screening` of a subset of pairs is `true`, or settings of the source "
-        "[`pair-screening`](sources.md#pair-screening) without `pairs`: [screening](../screening.md).",
+        "[`pair-screening`](sources.md#pair-screening) without `pairs`: [screening](../review.md#screening).",
         "## encoding\n\n" + settings_table(Encoding),
     ]
     return "\n\n".join(parts)
