@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +19,19 @@ from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
+from twinset.evaluation.report.model_answers import RUN, scores_path
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
 from twinset.shards.storage.whole_file import write_text
 
-RUN = ".run.json"  # beside a score file: what the run that wrote it computed
-LONGEST = 120  # characters of a file's name without its ending
 _LOG = logging.getLogger("twinset")
 OnProgress = Callable[[str, str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class WrittenScores:
     """A file of scores that was written.
 
     rows: examples in it. computed: features or scores of pairs that were not in the cache.
@@ -54,7 +52,7 @@ def run(
     running: Running | None = None,
     on_progress: OnProgress | None = None,
     called: Mapping[str, str] | None = None,
-) -> list[Scored]:
+) -> list[WrittenScores]:
     """Score benchmarks with models, one model after the other.
 
     What was encoded stays in the cache, also when the run is killed: the same call goes on from there.
@@ -81,7 +79,7 @@ def run(
     for benchmark in benchmarks:
         for name in shown.values():
             _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
-    scored: list[Scored] = []
+    scored: list[WrittenScores] = []
     refused: list[NotApplicable] = []
     for model in models:
         scorer = open_model(model, running)
@@ -98,7 +96,7 @@ def run(
                 path = scores_path(out, benchmark.name, shown[model])
                 of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
                 before = similarities.passes.done
-                tell = _telling(on_progress or _unheard, benchmark.name, model)
+                tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:
                     rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
                 except NotApplicable as error:
@@ -106,8 +104,9 @@ def run(
                     _LOG.warning("%s: %s", benchmark.name, error)
                     continue
                 computed = similarities.passes.done - before
-                _record(path, computed)
-                scored.append(Scored(benchmark.name, model, path, rows, computed))
+                # Beside the scores, which are the same whether features came from the cache.
+                write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
+                scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
         finally:
             similarities.close()
     if not scored:
@@ -154,15 +153,6 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
         )
 
 
-def _record(path: Path, computed: int) -> None:
-    """Keep what this run computed beside the scores, which are the same whether it came from the cache."""
-    write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
-
-
-def _unheard(benchmark: str, model: str, done: int) -> None:
-    """Progress that nobody asked for."""
-
-
 def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
     """The similarities that a scorer gives, with its store in the cache.
 
@@ -180,15 +170,3 @@ def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similariti
     if isinstance(encoder, Chooser):
         return ByChoices(encoder, store, running.batch)
     raise WrongUse(f"--model {scorer.name}: does not score images with texts")
-
-
-def scores_path(out: Path, benchmark: str, model: str) -> Path:
-    """Where the scores of a model on a benchmark lie: its name with ``-`` for what a file's name cannot have."""
-    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", model).strip("-.")
-    if len(name) > LONGEST:
-        name = f"{name[:LONGEST]}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
-    return out / "scores" / benchmark / f"{name}.parquet"
-
-
-def _telling(on_progress: OnProgress, benchmark: str, model: str) -> Callable[[int], None]:
-    return lambda done: on_progress(benchmark, model, done)

@@ -12,7 +12,7 @@ from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.dataset_parts import Part, parts_of
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.run import OnProgress, Scored, run
+from twinset.evaluation.run import OnProgress, WrittenScores, run
 from twinset.models.encoders.contract import Running
 
 #: The second is a real architecture that encodes the demo in seconds.
@@ -32,7 +32,7 @@ def demo_parts(data: Path) -> list[Part]:
 
 def score_demo(
     data: Path, out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
-) -> tuple[list[Scored], Path]:
+) -> tuple[list[WrittenScores], Path]:
     """Score a built demo with two small encoders, and write the report; returns the scores and the page."""
     parts: Sequence[Benchmark] = demo_parts(data)
     running, scored = Running(), []

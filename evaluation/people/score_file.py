@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import IDENTITY, MATCHING_OUTCOMES
 from twinset.evaluation.people.answered import Answered, outcome_table
-from twinset.evaluation.report.scored import Scored, score_files
-from twinset.evaluation.run import scores_path
+from twinset.evaluation.report.model_answers import ModelAnswers, score_files, scores_path
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
@@ -62,7 +61,7 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
             "run its build again, which asks about what changed"
         )
     pairs = {one.pair: one for one in answered.pooled}
-    benchmarks: dict[str, Scored] = {}
+    benchmarks: dict[str, ModelAnswers] = {}
     for one in score_files(run):
         if one.asked == "matching" and one.scores:
             benchmarks.setdefault(one.about.benchmark, one)
@@ -81,7 +80,7 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
     return written
 
 
-def _check_state(model: Scored, root: str, subsets: Sequence[str]) -> None:
+def _check_state(model: ModelAnswers, root: str, subsets: Sequence[str]) -> None:
     """Raise `WrongUse` unless the model was scored on the dataset as it is."""
     if BuiltDataset(root, sorted(subsets)).digest() != model.about.data_digest:
         raise WrongUse(
@@ -89,7 +88,7 @@ def _check_state(model: Scored, root: str, subsets: Sequence[str]) -> None:
         )
 
 
-def _write(answered: Answered, model: Scored, run: Path, rows: int, asked: pa.Table) -> Written:
+def _write(answered: Answered, model: ModelAnswers, run: Path, rows: int, asked: pa.Table) -> Written:
     name = SIMULATED if answered.simulated else PEOPLE
     outcomes = outcome_table(answered.pooled, answered.stage).drop_columns(["subset", "category", "group"])
     joined = asked.join(outcomes, "key", join_type="inner").sort_by("key").select(MATCHING_OUTCOMES.names)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.evaluation.report.scored import Asked
+from twinset.evaluation.report.model_answers import Asked
 
 #: Of two images and two captions with independent scores: each of two comparisons is right in half of all cases, both
 #: in a quarter; all four, if the two matching pairs are the highest of four scores: in 2! 2! / 4!.

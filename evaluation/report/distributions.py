@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.equivariance import COLUMNS as SCORES
 from twinset.evaluation.metrics.equivariance import DIRECTIONS, equivariance
-from twinset.evaluation.report.scored import Scored
+from twinset.evaluation.report.model_answers import ModelAnswers
 
 FEWEST_BINS, MOST_BINS = 6, 60
 #: Seconds and ranks up to which curves are shown.
@@ -41,7 +41,7 @@ class Panel:
     y: Mapping[str, Values]
 
 
-def score_panels(scored: Sequence[Scored]) -> list[Panel]:
+def score_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
     """A panel a model: its scores of pairs that belong together and of those that do not, as shares of each."""
 
     def values(place: int, table: pa.Table) -> _Parts:
@@ -51,7 +51,7 @@ def score_panels(scored: Sequence[Scored]) -> list[Panel]:
     return [Panel(title, "score", *lines) for title, lines in _histograms(scored, values).items()]
 
 
-def largest_subsets(scored: Sequence[Scored]) -> tuple[set[str], int]:
+def largest_subsets(scored: Sequence[ModelAnswers]) -> tuple[set[str], int]:
     """Those with the most rows of two images, at most `MOST_SUBSETS`; how many subsets have such rows."""
     rows = Counter[str]()
     for one in scored:
@@ -61,7 +61,7 @@ def largest_subsets(scored: Sequence[Scored]) -> tuple[set[str], int]:
     return {*sorted(rows, key=lambda name: (-rows[name], name))[:MOST_SUBSETS]}, len(rows)
 
 
-def equivariance_panels(scored: Sequence[Scored], shown: set[str]) -> list[Panel]:
+def equivariance_panels(scored: Sequence[ModelAnswers], shown: set[str]) -> list[Panel]:
     """A panel a shown subset and change, a line a model (EqBen, Figures 6 and 13): the narrower about 0, the better.
 
     What a change of the text does to a score should not depend on the image, nor on the text what a change of the image
@@ -83,13 +83,13 @@ def equivariance_panels(scored: Sequence[Scored], shown: set[str]) -> list[Panel
     return [Panel(title, EQUIVARIANCE, *lines) for title, lines in sorted(_histograms(scored, values).items())]
 
 
-def recall_panels(scored: Sequence[Scored]) -> list[Panel]:
+def recall_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
     """Percent of queries with a target among the first k, strictly: a tie counts as a higher score."""
     ranks = np.arange(1, DEEPEST + 1, dtype=np.float64)
     return [Panel("recall", "K", ranks, {one.about.model: _recall(one.path, ranks) for one in scored})]
 
 
-def error_panels(scored: Sequence[Scored]) -> list[Panel]:
+def error_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
     """Percent of boundaries that are found to within some seconds; of gaps that score the same, the mean."""
     seconds = np.linspace(0, LONGEST, 121)
     curves = {}
@@ -113,7 +113,7 @@ def _recall(path: Path, ranks: Values) -> Values:
 
 
 def _histograms(
-    scored: Sequence[Scored], values: Callable[[int, pa.Table], _Parts]
+    scored: Sequence[ModelAnswers], values: Callable[[int, pa.Table], _Parts]
 ) -> dict[str, tuple[Values, dict[str, Values]]]:
     """By panel the middles of its bins and, by line, the share of values in each bin.
 

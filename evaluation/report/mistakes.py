@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from twinset.evaluation.report.scored import SCHEMAS, Asked, Scored
+from twinset.evaluation.report.model_answers import SCHEMAS, Asked, ModelAnswers
 
 COUNT = 8
 #: Candidates from which the shown ones are chosen: one source image or video should not fill the page.
@@ -42,7 +42,7 @@ class Mistake:
         return int(place) if isinstance(place, int | float) else None
 
 
-def worst_mistakes(scored: Scored, count: int = COUNT) -> list[Mistake]:
+def worst_mistakes(scored: ModelAnswers, count: int = COUNT) -> list[Mistake]:
     """At most ``count`` mistakes, the worst first; one a group as far as there are enough groups.
 
     None where outcomes alone are known, which do not say how far off an answer is.

@@ -16,9 +16,9 @@ from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.chance import chance
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
+from twinset.evaluation.report.model_answers import Asked, ModelAnswers, score_files
 from twinset.evaluation.report.probes import Probes, probes_of
 from twinset.evaluation.report.published import Published, published
-from twinset.evaluation.report.scored import Asked, Scored, score_files
 from twinset.manifests.errors import WrongUse
 
 RESAMPLES = 2000
@@ -31,7 +31,7 @@ class ModelResults:
     by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where categories say no more.
     """
 
-    scored: Scored
+    scored: ModelAnswers
     all: Measured
     by_subset: Mapping[str, Measured]
     by_category: Mapping[str, Measured]
@@ -83,7 +83,7 @@ def measured_run(out: Path, seed: int = 0, resamples: int = RESAMPLES) -> list[B
     return [_benchmark(out, name, list(scored), seed, resamples) for name, scored in files]
 
 
-def _benchmark(out: Path, name: str, scored: Sequence[Scored], seed: int, resamples: int) -> BenchmarkResults:
+def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, resamples: int) -> BenchmarkResults:
     if other := [one for one in scored if one.asked != scored[0].asked]:
         raise WrongUse(
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
@@ -103,7 +103,7 @@ def _benchmark(out: Path, name: str, scored: Sequence[Scored], seed: int, resamp
     )
 
 
-def _differences(scored: Sequence[Scored], seed: int, resamples: int) -> list[Difference]:
+def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[Difference]:
     """Every model against every other; none where they answered different states of the benchmark."""
     if len({one.about.data_digest for one in scored}) > 1:
         return []
@@ -116,7 +116,7 @@ def _differences(scored: Sequence[Scored], seed: int, resamples: int) -> list[Di
     return [Difference(one.a, one.b, replace(one.figure, p_holm=p)) for one, p in zip(found, corrected, strict=True)]
 
 
-def _model(scored: Scored, seed: int, resamples: int) -> ModelResults:
+def _model(scored: ModelAnswers, seed: int, resamples: int) -> ModelResults:
     subsets, finer = _parts(scored.path)
     by_subset = measure(scored.path, ["subset"], seed, resamples)
     by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}

@@ -12,7 +12,7 @@ from typing import Any
 from studies.science.design import DESIGN, Design
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.dataset_parts import Part
-from twinset.evaluation.run import scores_path
+from twinset.evaluation.report.model_answers import scores_path
 from twinset.manifests.canonical import digest
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.storage.store import Store

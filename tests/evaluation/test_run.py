@@ -17,8 +17,9 @@ from tests.made_datasets import MadeDataset
 from twinset.cli.eval_run import named
 from twinset.cli.main import main
 from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run
-from twinset.evaluation.run import read_and_run, run, scores_path
+from twinset.evaluation.run import read_and_run, run
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable, Running
 

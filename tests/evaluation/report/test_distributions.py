@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.evaluation.report.made_scores import SCHEMAS, matchings, save
 from twinset.evaluation.report.distributions import MOST_SUBSETS, equivariance_panels, largest_subsets
+from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.scored import score_files
 
 
 def test_of_many_subsets_the_largest_are_drawn_and_all_are_in_the_tables(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, save
 from twinset.cli.main import main
+from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
-from twinset.evaluation.report.scored import score_files
 from twinset.manifests.errors import WrongUse
 
 PROBES = {

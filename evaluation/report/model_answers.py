@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,9 +14,10 @@ import pyarrow.parquet as pq
 import pydantic
 
 from twinset.evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
-from twinset.evaluation.run import RUN
 from twinset.manifests.errors import WrongUse
 
+RUN = ".run.json"  # beside a score file: what the run that wrote it computed
+LONGEST = 120  # characters of a file's name without its ending
 Asked = Literal["matching", "query", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
@@ -53,7 +56,7 @@ class About(pydantic.BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ModelAnswers:
     """A score file: what one model answers to one benchmark. scores: whether it has scores, not outcomes alone."""
 
     path: Path
@@ -81,7 +84,15 @@ class Scored:
         return known
 
 
-def score_files(out: Path) -> list[Scored]:
+def scores_path(out: Path, benchmark: str, model: str) -> Path:
+    """Where the scores of a model on a benchmark lie: its name with ``-`` for what a file's name cannot have."""
+    name = re.sub(r"[^A-Za-z0-9._+-]+", "-", model).strip("-.")
+    if len(name) > LONGEST:
+        name = f"{name[:LONGEST]}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+    return out / "scores" / benchmark / f"{name}.parquet"
+
+
+def score_files(out: Path) -> list[ModelAnswers]:
     """The score files of a run, by benchmark and model.
 
     Args:
@@ -90,7 +101,7 @@ def score_files(out: Path) -> list[Scored]:
     Raises:
         WrongUse: there are none, or one is not a score file.
     """
-    found = [_scored(path) for path in sorted(out.glob("scores/*/*.parquet"))]
+    found = [_opened(path) for path in sorted(out.glob("scores/*/*.parquet"))]
     if not found:
         raise WrongUse(f"{out}/scores: no score files; twinset eval run --out {out} writes them")
     names = [(one.about.benchmark, one.about.model) for one in found]
@@ -108,7 +119,7 @@ def score_files(out: Path) -> list[Scored]:
     return sorted(found, key=lambda one: (one.about.benchmark, one.about.model))
 
 
-def _scored(path: Path) -> Scored:
+def _opened(path: Path) -> ModelAnswers:
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
@@ -128,5 +139,5 @@ def _scored(path: Path) -> Scored:
             for name, kind in IDENTITY:
                 if schema.names.count(name) > 1 or schema.field(name).type not in (kind, pa.large_string()):
                     raise WrongUse(f"{path}: column {name} is not one column of text; write it as {kind}")
-            return Scored(path, asked, about, scores)
+            return ModelAnswers(path, asked, about, scores)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
