@@ -33,11 +33,9 @@ class BiVlc(Reader):
         return sorted(self._splits)
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for split in self.subsets for path in self._splits[split]]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         row = 0
         for path in self._splits[subset]:
             rows = ParquetRows(path, IMAGES, WORDS)

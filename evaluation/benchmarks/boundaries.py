@@ -52,7 +52,6 @@ class Boundaries(Reader):
         return [split for split in SPLITS if self._file(split) is not None]
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for split in self.subsets if (path := self._file(split)) is not None]
 
     def items(self, subset: str) -> Iterator[Item]:

@@ -69,7 +69,6 @@ class BuiltDataset(Reader):
         )
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         for number, split, kept, tar_size in self._receipts(subset).columns("split", "kept", "tar_size"):
             if tar_size:
                 yield from self._of_tar(subset, layout.tar(subset, split, number), kept, tar_size)

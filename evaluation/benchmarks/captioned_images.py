@@ -29,7 +29,6 @@ class CaptionedImages(Reader):
         return [IMAGE_TO_TEXT, TEXT_TO_IMAGE] if self._file() is not None else []
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for path in (self._file(),) if path is not None]
 
     def items(self, subset: str) -> Iterator[Item]:

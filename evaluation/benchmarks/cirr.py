@@ -30,15 +30,12 @@ class Cirr(Reader):
     obtained = "Annotations: branch cirr_dataset of the repository Cuberick-Orion/CIRR; images: from NLVR2's authors"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
         return [GLOBAL, SUBSET] if self._captions() is not None else []
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for path in (self._captions(), self._split()) if path is not None]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         path = self._captions()
         assert path is not None
         names = self._names(path)

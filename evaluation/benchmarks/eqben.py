@@ -55,11 +55,9 @@ class EqBen(Reader):
         return [*known, *sorted(there - {*known})]
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for path, subsets in self._files.items() if subsets & {*self.subsets}]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         numbers = Counter[str]()
         for path, subsets in self._files.items():
             if subset not in subsets:

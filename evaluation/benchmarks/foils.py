@@ -35,15 +35,12 @@ class Foils(Reader):
         """Why a record does not count; None if it does. where: file and number, for messages."""
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
         return [subset for subset in self.every if self._file(subset) is not None]
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for subset in self.subsets if (path := self._file(subset)) is not None]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         path = self._file(subset)
         assert path is not None
         for number, record in json_items(path):

@@ -36,15 +36,12 @@ class GeneCis(Reader):
     obtained = "The templates are in the folder genecis of the repository facebookresearch/genecis"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
         return [task for task in TASKS if self._file(task) is not None]
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         return [path for task in self.subsets if (path := self._file(task)) is not None]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         path = self._file(subset)
         assert path is not None
         for number, record in json_items(path):

@@ -36,7 +36,6 @@ class MitStates(Reader):
     obtained = "It is the release of 'Discovering States and Transformations in Image Collections' at MIT"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
         return [SUBSET] if self._folders else []
 
     def files(self) -> Sequence[Path]:
@@ -48,7 +47,6 @@ class MitStates(Reader):
         return self.digest_of({folder.name: [path.name for path in files] for folder, files in self._folders.items()})
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         gallery: list[Picture] = []
         shown: dict[tuple[str, str], list[int]] = {}  # places by noun and adjective
         for folder, files in self._folders.items():

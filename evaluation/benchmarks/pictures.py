@@ -95,7 +95,6 @@ class UnreadImages(Images):
         return Picture(name, partial(_refuse, name))
 
     def find_crop(self, name: str, box: Box, where: str) -> Picture:
-        """As `find`."""
         return self.find(name, where)
 
 

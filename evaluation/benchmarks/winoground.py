@@ -31,16 +31,13 @@ class Winoground(Reader):
     obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`."""
         return [SUBSET] if self._lines() is not None or SUBSET in parquet_splits(self.data) else []
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`."""
         lines = self._lines()
         return [lines] if lines is not None else parquet_splits(self.data)[SUBSET]
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`."""
         lines = self._lines()
         return self._of_lines(lines) if lines is not None else self._of_parquet()
 

@@ -27,7 +27,6 @@ class ByChoices(Similarities):
         self._window: dict[tuple[bytes, tuple[str, str]], tuple[float, float]] = {}
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """As `Similarities.prepare`."""
         asked: dict[bytes, set[tuple[str, str]]] = {}
         for one in examples:
             if not isinstance(one, Matching):
@@ -53,7 +52,6 @@ class ByChoices(Similarities):
         return self._left_out(examples)
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        """As `Similarities.matrix`."""
         first, second = texts
         rows = [self._window[self.pictures.name(picture), (first, second)] for picture in images]
         return np.array(rows, np.float32)

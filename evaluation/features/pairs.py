@@ -31,7 +31,6 @@ class ByPairs(Similarities):
         self._window: dict[bytes, Floats] = {}
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """As `Similarities.prepare`."""
         for example in examples:
             if isinstance(example, Query) and (example.image is None) == (example.text is None):
                 raise NotApplicable(
@@ -68,12 +67,10 @@ class ByPairs(Similarities):
         return pair_name(self.pictures.name(picture), text_name(text))
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        """As `Similarities.matrix`."""
         found = [self._window[self._pair(*pair)][0] for pair in product(images, texts)]
         return np.array(found, np.float32).reshape(len(images), len(texts))
 
     def gallery(self, query: Query) -> Floats:
-        """As `Similarities.gallery`."""
         return np.array([self._window[self._pair(*pair)][0] for pair in pairs_of(query)], np.float32)
 
 

@@ -120,7 +120,6 @@ class ByFeatures(Similarities):
         self._galleries: OrderedDict[int, tuple[Gallery, Floats]] = OrderedDict()
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """As `Similarities.prepare`."""
         for example in examples:
             self._check(example)
         galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
@@ -166,12 +165,10 @@ class ByFeatures(Similarities):
             self.passes.run(some, self.encoder.image_features)
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        """As `Similarities.matrix`."""
         rows = np.stack([self._window[self.pictures.name(picture)] for picture in images])
         return cosines(unit(rows), unit(np.stack([self._window[text_name(text)] for text in texts])))
 
     def gallery(self, query: Query) -> Floats:
-        """As `Similarities.gallery`."""
         found = self._galleries.get(id(query.gallery))
         if found is None:
             names = [text_name(one) if isinstance(one, str) else self.pictures.name(one) for one in query.gallery]

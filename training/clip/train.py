@@ -106,19 +106,15 @@ class Run(WholeNetwork[Batch]):
         self.stepper = Stepper(self.network, self.optimiser, loss, settings, process)
 
     def stream(self, first: int) -> Generator[Batch, None, None]:
-        """As `Loop.stream`."""
         return self.batches.stream(first, self.steps)
 
     def take(self, batch: Batch) -> dict[str, float]:
-        """As `Loop.take`."""
         return self.stepper.take(batch, self.steps)
 
     def measure(self) -> dict[str, float] | None:
-        """As `Loop.measure`."""
         return None if self.validation is None else self.validation.measure(self.stepper)
 
     def broken(self) -> Broken:
-        """As `Loop.broken`."""
         return self.batches.broken
 
 

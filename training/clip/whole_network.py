@@ -49,7 +49,6 @@ class WholeNetwork(Loop[B]):
     settings: RunSettings
 
     def weights(self) -> Files:
-        """As `Loop.weights`."""
         return {BEST: self.network.state_dict()}
 
     def finish(

@@ -53,7 +53,6 @@ class Triplets(ExampleSet):
 
     @cached_property
     def same(self) -> NDArray[np.int64] | None:
-        """As `ExampleSet.same`."""
         return None if self._whole.same is None else self._whole.same[self._numbers]
 
     def digest(self) -> str:
@@ -91,7 +90,6 @@ class HeldOut(Benchmark):
         self.triplets = triplets
 
     def examples(self) -> Iterator[Query]:
-        """As `evaluation.examples.Benchmark.examples`."""
         gallery, places, targets = list[Picture](), dict[str, int](), dict[tuple[str, str], set[int]]()
         for example in self._all():
             for role in (TARGET, DISTRACTOR):
@@ -115,7 +113,6 @@ class HeldOut(Benchmark):
             )
 
     def digest(self) -> str:
-        """As `evaluation.examples.Benchmark.digest`."""
         return self.triplets.digest()
 
     def check_readable(self) -> None:

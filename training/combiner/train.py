@@ -156,19 +156,15 @@ class Run(Loop[Batch]):
         return step
 
     def stream(self, first: int) -> Generator[Batch, None, None]:
-        """As `Loop.stream`."""
         return self.batches.stream(first, self.steps)
 
     def take(self, batch: Batch) -> dict[str, float]:
-        """As `Loop.take`."""
         return self.stepper.take(batch)
 
     def measure(self) -> dict[str, float]:
-        """As `Loop.measure`."""
         return self._validation.measure(self.trainee)
 
     def weights(self) -> Files:
-        """As `Loop.weights`."""
         return self._files(BEST)
 
     def broken(self) -> Broken:

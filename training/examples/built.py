@@ -67,7 +67,6 @@ class BuiltSubset:
 
     @property
     def title(self) -> str:
-        """As `Origin.title`."""
         return f"{self.store.root}:{self.subset}"
 
     def digest(self) -> str:
@@ -77,7 +76,6 @@ class BuiltSubset:
         return hashlib.sha256(canonical_json([self.subset, rows])).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        """As `Origin.facts`."""
         found = [
             {"tar": layout.tar(self.subset, split, number), "samples": kept, "sha256": sha256}
             for number, split, kept, sha256 in self.receipts().columns("split", "kept", "tar_sha256")

@@ -91,7 +91,6 @@ class ExampleSet:
 
     @cached_property
     def same(self) -> Integers | None:
-        """As `training.examples.repeats.identities`."""
         return identities(self.parts)
 
     @property

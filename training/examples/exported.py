@@ -41,7 +41,6 @@ class Export:
 
     @property
     def title(self) -> str:
-        """As `Origin.title`."""
         return self.store.root
 
     def digest(self) -> str:
@@ -49,7 +48,6 @@ class Export:
         return hashlib.sha256(canonical_json(self._sha256s())).hexdigest()
 
     def facts(self) -> dict[str, Any]:
-        """As `Origin.facts`."""
         shards = [{"tar": tar, "samples": self.tars[tar], "sha256": found} for tar, found in self._sha256s().items()]
         return {"dataset": self.store.root, "subset": None, "split": None, "shards": shards}
 

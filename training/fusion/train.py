@@ -87,15 +87,12 @@ class Run(WholeNetwork[FusionBatch]):
         self._stepper = Stepper(start, optimiser, settings)
 
     def stream(self, first: int) -> Generator[FusionBatch, None, None]:
-        """As `Loop.stream`."""
         return self._batches.stream(first, self.steps)
 
     def take(self, batch: FusionBatch) -> dict[str, float]:
-        """As `Loop.take`."""
         return self._stepper.take(batch, self.steps)
 
     def measure(self) -> dict[str, float] | None:
-        """As `Loop.measure`."""
         return None if self._validation is None else self._validation.measure()
 
 
