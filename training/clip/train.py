@@ -25,8 +25,8 @@ from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import ROLES
 from twinset.training.losses.total import open_loss
-from twinset.training.report.about import About
 from twinset.training.report.curves import Curves
+from twinset.training.report.write import About
 from twinset.training.runs.history import History
 from twinset.training.runs.identity import check_folder, claim, run_identity
 from twinset.training.runs.loop import OnProgress, finished

@@ -11,8 +11,7 @@ from typing import Any
 
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.settings import RunSettings
-from twinset.training.report.about import About
-from twinset.training.report.write import write_report
+from twinset.training.report.write import About, write_report
 from twinset.training.runs.checkpoints import Files, write_tensors
 from twinset.training.runs.history import History, Row
 from twinset.training.runs.loop import RESULT, B, Loop

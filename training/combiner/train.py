@@ -31,9 +31,8 @@ from twinset.training.combiner.validation import BEST_BY, Validation
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
-from twinset.training.report.about import About
 from twinset.training.report.curves import Curves
-from twinset.training.report.write import write_report
+from twinset.training.report.write import About, write_report
 from twinset.training.runs.checkpoints import Files, write_tensors
 from twinset.training.runs.history import History, Row
 from twinset.training.runs.identity import SETTINGS, check_folder, claim, run_identity

@@ -30,8 +30,7 @@ from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.built import BuiltSubset
 from twinset.training.examples.held_out import held_out
 from twinset.training.examples.places import data_place
-from twinset.training.report.about import About
-from twinset.training.report.write import write_pages
+from twinset.training.report.write import About, write_pages
 from twinset.training.runs.identity import SETTINGS, bind, check_folder
 
 #: Of what is trained: raised when the same settings and features give other detectors.

@@ -19,8 +19,8 @@ from twinset.training.fusion.models import PUBLISHED, Start, open_start
 from twinset.training.fusion.neighbours import Mined, labels_of, open_neighbours
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.fusion.steps import Stepper, Validation
-from twinset.training.report.about import About
 from twinset.training.report.curves import Curves
+from twinset.training.report.write import About
 from twinset.training.runs.history import History
 from twinset.training.runs.identity import check_folder, claim, run_identity
 from twinset.training.runs.loop import OnProgress, finished

@@ -4,21 +4,55 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.settings import RunSettings
-from twinset.training.report.about import About
-from twinset.training.report.panels import panels
+from twinset.training.report.curves import scalars
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_LEFT_OUT = 20  # examples on page and card; the history has all
+MOST_POINTS = 400  # of a curve; more are averaged
+AXIS = "optimiser step"
+#: Curves of a panel, by its title.
+TRAINING: Mapping[str, Sequence[str]] = {
+    "loss": ("loss", "objective", "regulariser"),
+    "accuracy in training (share)": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
+    "active fraction": ("active_fraction",),
+    "learning rate": ("lr",),
+    "logit scale": ("logit_scale",),
+    "norm of the gradient": ("gradient_norm",),
+}
+VALIDATION: Mapping[str, Sequence[str]] = {
+    "validation: percent": ("accuracy", "text", "image", "group", "recall@1", "recall@5", "recall@10"),
+    "validation: loss": ("loss",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Words about a kind of run.
+
+    what: a sentence without its full stop. model: how ``--model`` names the best weights, OUT being the folder.
+    best_by: figure of the validation that they are chosen by. figures: what the figures are. recipe: whose settings the
+    defaults are; published: these settings.
+    """
+
+    what: str
+    model: str
+    best_by: str
+    figures: str
+    recipe: str
+    published: Mapping[str, Any]
 
 
 def write_report(
@@ -95,3 +129,29 @@ def _plots(shown: Sequence[Panel]) -> dict[str, str] | None:
     light = plot(shown)
     uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
     return {"light": uris[0], "dark": uris[1]}
+
+
+def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
+    """Panels of training and validation; those without a curve are left out."""
+    trained = _panels("training", TRAINING, rows)
+    return trained + _panels("validation", VALIDATION, [row for row in rows if "validation" in row])
+
+
+def _panels(kind: str, titles: Mapping[str, Sequence[str]], rows: Sequence[Mapping[str, Any]]) -> list[Panel]:
+    points = [scalars(row) for row in rows]
+    steps = binned(row["step"] for row in rows)
+    found = []
+    for title, names in titles.items():
+        there = [name for name in names if points and all(f"{kind}/{name}" in one for one in points)]
+        lines = {name: binned(one[f"{kind}/{name}"] for one in points) for name in there}
+        if lines:
+            found.append(Panel(title, AXIS, steps, lines))
+    return found
+
+
+def binned(values: Iterable[float]) -> NDArray[np.float64]:
+    """Values (n,), or the means of at most `MOST_POINTS` runs of them, of nearly equal length."""
+    held = np.fromiter(values, np.float64)
+    if len(held) <= MOST_POINTS:
+        return held
+    return np.array([part.mean() for part in np.array_split(held, MOST_POINTS)])
