@@ -45,7 +45,7 @@ def answers(asked: argparse.Namespace) -> None:
 
     found = report(asked.folder, asked.seed, asked.resamples)
     if asked.scores is not None:
-        from twinset.evaluation.answers.score_table import write_scores
+        from twinset.evaluation.answers.report import write_scores
 
         write_scores(asked.scores, found.answers, {"model": f"answers in {asked.folder.name}"})
     if asked.json:

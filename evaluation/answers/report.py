@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.evaluation.answers.both_orders import scores
 from twinset.evaluation.answers.figures import both_orders_figures, order_figures
 from twinset.evaluation.answers.files import ORDERS, Answered, AnswerFile, Order, read_answers
 from twinset.evaluation.answers.parser import Choice, Reading, as_published, parse
+from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.figures import Figure
+from twinset.shards.storage.whole_file import whole_file
 
 ALL = "all"  # splits together
 
@@ -233,3 +240,34 @@ def _figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
         "expected": {name: one.expected for name, one in figures.items() if one.expected is not None},
         "interval": {name: [one.low, one.high] for name, one in figures.items() if one.low is not None},
     }
+
+
+def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> int:
+    """Write the scores of examples that were asked in both orders; returns how many.
+
+    Keys are ``SPLIT/KEY`` and groups are images, as `evaluation.benchmarks` has them for SugarCrepe. Caption 0 is the
+    true one.
+
+    Args:
+        facts: of the file's metadata.
+    """
+    pairs = paired(answers)
+    alone = len(answers) - 2 * len(pairs)
+    rows = []
+    for first, second in pairs:
+        one = first.answered
+        s00, s01 = scores(_chosen(first), _chosen(second))
+        identity = {"key": f"{first.split}/{one.key}", "subset": first.split, "category": first.split}
+        rows.append(
+            {**identity, "group": PurePosixPath(one.image).stem, "s00": s00, "s01": s01, "s10": None, "s11": None}
+        )
+    told = {**facts, "left_out": {"one order": alone} if alone else {}}
+    schema = MATCHING_SCORES.with_metadata({"twinset": json.dumps(told, sort_keys=True)})
+    with whole_file(path) as beside:
+        pq.write_table(pa.Table.from_pylist(rows, schema), beside)
+    return len(rows)
+
+
+def _chosen(one: Read) -> int | None:
+    """Of the caption that was chosen, as shown."""
+    return None if one.reading.choice is None else one.reading.choice - 1
