@@ -150,7 +150,7 @@ def _interval(one: Any) -> list[str]:
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from twinset.review.access import ADMIN, Access, Person
     from twinset.review.app import make_app
-    from twinset.review.serving import is_loopback, link, serve
+    from twinset.review.opening import is_loopback, link, serve
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()

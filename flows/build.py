@@ -13,25 +13,64 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+from uuid import UUID, uuid4
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger, suspend_flow_run, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
+from prefect.runtime import deployment, flow_run
 from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from twinset.flows.artifacts import Artifacts, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.pools import Range, run_ranges
+from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.flows.runners import Runner
-from twinset.flows.waiting import no_longer_waiting, suspend_until_decided
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import RunShards, build_stage, finish, finish_ready
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.status import StageState
+
+DAY = 86_400  # seconds
+
+
+def no_longer_waiting(store: Store) -> None:
+    """Remove the record that this very run waits, where there is one: it begins or goes on."""
+    waiting, here = waiting_run(store), flow_run.get_id()
+    if waiting is not None and str(waiting.flow_run_id) == here:
+        store.remove(WAITING)
+
+
+def suspend_until_decided(job: Job, missing: DecisionsMissing, days: float) -> None:
+    """Suspend this flow run until somebody resumes it (`flows.resume`); it then begins again.
+
+    Returns at once where people have decided meanwhile.
+
+    Args:
+        job: of the build, whose snapshot of the answers is older than this moment.
+        missing: the stages that wait.
+        days: after which the run fails unless it was resumed.
+
+    Raises:
+        DecisionsMissing: there is no deployment that would start this run again.
+    """
+    here = flow_run.get_id()
+    if here is None or deployment.get_id() is None:
+        raise missing
+    waiting = WaitingRun(flow_run_id=UUID(here), stages=tuple(missing.missing))
+    job.store.write(WAITING, waiting.to_bytes())
+    # Whoever answers from now on finds the record; an answer of just before is seen here.
+    now = Job(job.recipe, job.store)
+    if any(now.worker(name).generator.waiting() is None for name in missing.missing):
+        no_longer_waiting(job.store)
+        return
+    get_run_logger().warning("%s", missing)
+    # A key of its own: the run may be suspended again, for another stage.
+    suspend_flow_run(timeout=round(days * DAY), key=str(uuid4()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group
 from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
-from twinset.cards.word_balance import WordUse, fewest, lopsided
 from twinset.cards.word_diff import mark_difference, words_of
 from twinset.generators.blind_attacks import length_gaps
 from twinset.generators.blind_guesses import GuessCounts, same_bag
@@ -17,6 +18,53 @@ from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
 from twinset.shards.read import index_batches, index_rows
 from twinset.shards.storage.store import Store
+
+LEVEL = 0.001  # of the whole table: the chance that a balanced subset shows any word in it
+
+
+@dataclass(frozen=True, slots=True)
+class WordUse:
+    """A word and the pairs in which it stands in caption 0 alone, caption 1 alone, or in either."""
+
+    word: str
+    only0: int
+    only1: int
+    either: int
+
+
+def lopsided(uses: Sequence[WordUse], most: int) -> tuple[WordUse, ...]:
+    """At most ``most`` words whose two sides differ significantly, those with the largest difference first.
+
+    A two-sided sign test of each word's pairs in which it stands on one side alone, Bonferroni-corrected for the number
+    of words. Pairs of one video are counted as if they were independent, which makes the test somewhat lenient.
+    """
+    unbalanced = [use for use in uses if sign_test(use.only0, use.only1) * len(uses) < LEVEL]
+    return tuple(sorted(unbalanced, key=lambda use: (-abs(use.only0 - use.only1), use.word))[:most])
+
+
+def fewest(words: int) -> int:
+    """Pairs that a word must stand in, always on the same side alone, before `lopsided` can name it.
+
+    Args:
+        words: how many different ones are tested.
+    """
+    return next(count for count in itertools.count(1) if sign_test(0, count) * words < LEVEL)
+
+
+def sign_test(count0: int, count1: int) -> float:
+    """Chance (0-1) that a fair coin thrown ``count0 + count1`` times falls at least as unevenly as this."""
+    thrown, fewer = count0 + count1, min(count0, count1)
+    if count0 == count1:
+        return 1.0
+    tail = 0.0
+    for heads in range(fewer, -1, -1):
+        ways = math.lgamma(thrown + 1) - math.lgamma(heads + 1) - math.lgamma(thrown - heads + 1)
+        term = math.exp(ways - thrown * math.log(2))
+        tail += term
+        if term <= tail * 1e-12:  # the rest is smaller still
+            break
+    return min(1.0, 2 * tail)
+
 
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.
 # fmt: off
@@ -35,7 +83,7 @@ class PairStatistics:
     caption_words: captions by their number of words. group_pairs: groups (videos) by their number of pairs.
     top_groups_share: share (0-1) of the pairs that the largest tenth of the groups has.
     frequent: the words in most pairs. lopsided: the words that stand on one side more often than chance explains
-    (`cards.word_balance`), so that a model could guess the side without looking; fewest: the pairs that a word must
+    (`cards.kinds.pair`), so that a model could guess the side without looking; fewest: the pairs that a word must
     stand in before it can be one of them.
     distinct_captions, distinct_images: over both sides. same_bag: pairs whose captions share one bag of words.
     given_away: how often a caption's place is guessed from lengths.

@@ -16,18 +16,66 @@ from twinset.generators.decisions.agreement import read_gold
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.questions import QUESTIONS
 from twinset.generators.decisions.report import Gathered, report_of
-from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed
-from twinset.generators.decisions.simulated import simulated_answers
+from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed, share_of
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.canonical import canonical_json, digest, generator_for
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator, LeftOut, Waiting
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.image_folder import ImageFolder
+
+ADJUDICATOR = "simulated-adjudicator"
+
+
+def simulated_answers(
+    task: TaskCandidate, source: Decisions, how: Simulated, seed: int, stage: str, gold: str = ""
+) -> list[Answer]:
+    """The answers of all annotators who are asked; in a tie also that of one who settles it, who errs as they do.
+
+    Args:
+        gold: as in `generators.decisions.rules.decided`.
+
+    Raises:
+        WrongUse: the task does not say what is right.
+    """
+    needed = answers_needed(task.key, source.overlap, source.overlap_answers)
+    # Everyone answers as many tasks as the others, and every pair of annotators has tasks in common.
+    names = sorted((f"simulated-{n}" for n in range(how.number)), key=lambda name: (share_of(name, task.key), name))
+    given = [_answer(task, name, how.error_rate, seed, stage) for name in names[:needed]]
+    if decided(task, given, needed, gold) is None:
+        given.append(_answer(task, ADJUDICATOR, how.error_rate, seed, stage, adjudicated=True))
+    return given
+
+
+def _answer(
+    task: TaskCandidate, annotator: str, error_rate: float, seed: int, stage: str, adjudicated: bool = False
+) -> Answer:
+    """The truth, or with the error rate e one of the k - 1 other values, each with probability e / (k - 1)."""
+    values = QUESTIONS[task.question].layout(task).values
+    if task.truth not in values:
+        raise WrongUse(
+            f"{stage}: what is right of {task.key} is not known, so that nobody can be simulated; set source.truth to "
+            "a stage of image verification, or source.annotators.kind to people"
+        )
+    random = generator_for(seed, f"{stage} {annotator}", task.key)
+    wrong = random.random() < error_rate
+    others = [value for value in values if value != task.truth]
+    value = others[int(random.integers(len(others)))] if wrong else task.truth
+    return Answer(
+        stage=stage,
+        task=task.key,
+        binding=task.binding,
+        annotator=annotator,
+        answer=value,
+        simulated=True,
+        adjudicated=adjudicated,
+    )
+
 
 D = TypeVar("D", bound=Decisions)
 

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
-from twinset.generators.kubric_scenes.change_proof import prove_change, prove_spot
-from twinset.generators.kubric_scenes.contrast_proof import prove_contrast
+from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot
 from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
 from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose

@@ -1,19 +1,25 @@
-"""Plans a negative caption of each kind for every caption, and writes them by the rules."""
+"""Writes negative captions by the rules or a language model (BiVLC, section 5.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
+from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
-from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.generators.scene_graphs.generator import ParsedCaptionGenerator
+from twinset.generators.negative_captions.source import NegativeCaptions, Rules
+from twinset.generators.scene_graphs.generator import CaptionGenerator, ParsedCaptionGenerator
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for
+from twinset.models.engines import EngineGenerator
+from twinset.models.language_models.model import LanguageModel, Request
+from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
 
 
@@ -51,3 +57,82 @@ class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
                 yield Rejected(one.key, reason, text)
             else:
                 yield one.negative(text)
+
+
+def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerator | WrittenGenerator:
+    """The generator for the engine that the settings name."""
+    if isinstance(source.engine, Rules):
+        return NegativeGenerator(source, context)
+    if source.graph_check:
+        return CheckedGenerator(source, context)
+    return (LocallyWrittenGenerator if source.engine.local else WrittenGenerator)(source, context)
+
+
+class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):
+    """One request a candidate; those of a caption are a group."""
+
+    version = 1
+    engine: LanguageModel
+    candidate = NegativeCandidate
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+    columns = COLUMNS
+
+    def __init__(self, source: NegativeCaptions, context: Context) -> None:
+        assert isinstance(source.engine, LanguageModelSettings)
+        super().__init__(source, context, source.engine.open())
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the model, where it is at hand, and of what it is asked."""
+        return {**super().weights(), "prompts": instructions().digest}
+
+    def plan(self) -> Iterator[NegativeCandidate]:
+        """The kinds of one caption after the other."""
+        return planned(self.captions(), self.source.kinds, self.name, self.split)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none.
+
+        Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
+        """
+        asked = cast(Sequence[NegativeCandidate], candidates)
+        requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
+        for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
+            written = judged(one.negative_kind, one.caption, answer)
+            if not written.reason and (reason := self.objection(one, written.negative)):
+                written = Judged(reason=reason, detail=written.negative)
+            yield (
+                Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)
+            )
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """Why a negative caption that counting words accepts is not taken after all; empty where it is."""
+        return ""
+
+    def _seed(self, key: str) -> int:
+        return int(generator_for(self.seed, self.name, key).integers(2**31))
+
+
+class LocallyWrittenGenerator(WrittenGenerator):
+    """With a model in this process."""
+
+    isolation = "process"  # torch's number of threads is its process's
+
+
+class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions]):
+    """Parses what is written: more than one thing of the scene graph must not change."""
+
+    libraries = LIBRARIES
+
+    def device(self) -> str:
+        """The model's; the parser is a network on the CPU."""
+        return super().device() or "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Those of the model too."""
+        return {**super().weights(), **self.engine.weights()}
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """As `WrittenGenerator.objection`: one of `GRAPH_REASONS`."""
+        with self.parser.nlp.memory_zone():
+            caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
+            return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""

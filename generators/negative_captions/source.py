@@ -41,7 +41,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     engine: Annotated[Rules | OpenAI | Transformers, Field(discriminator="kind")] = Rules()
     graph_check: bool = False
 
-    generator = "twinset.generators.negative_captions.written:generator_of"
+    generator = "twinset.generators.negative_captions.generator:generator_of"
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {

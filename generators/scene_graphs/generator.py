@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -12,7 +13,6 @@ import pyarrow as pa
 from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset.generators.scene_graphs.captions import Caption
 from twinset.generators.scene_graphs.grammar import Grammar
-from twinset.generators.scene_graphs.photos import photo_of
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
 from twinset.generators.scene_graphs.source import ParsedCaptions, SceneGraphs
 from twinset.manifests.candidate import Candidate
@@ -23,12 +23,30 @@ from twinset.models.spacy_pipelines import Pipeline, find_pipeline
 from twinset.shards.contracts import Generator, LeftOut
 from twinset.shards.kinds.samples import Rejected, TableRows
 
+#: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
+#: has ten, none of them padding, after a number as long as Flickr's: frames and dates are written so
+#: (``12_00000345.jpg``, ``1_20230101.jpg``).
+_FLICKR_NAME = re.compile(
+    r"(?:https?://[^/]*flickr\.com/(?:[^/]*/)*)?(\d+(?=_\d*[a-f])|\d{7,}(?=_(?!00)\d{10}(?!\d)))"
+    r"_[0-9a-f]{8,10}(?:_[a-z0-9])?(\.[A-Za-z]+)"
+)
+
+
+def photo_of(image_id: str) -> str:
+    """The photo that an image's id names: number and suffix of a name of Flickr's, any other id as it is.
+
+    A tab becomes ``\\t``: in the rejection of a caption it ends the photo (`generators.scene_graphs.generator`).
+    """
+    found = _FLICKR_NAME.fullmatch(image_id)
+    return f"{found[1]}{found[2]}" if found else image_id.replace("\t", "\\t")
+
+
 TEXTS = ("caption_id", "image_id", "caption", "image")
 WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]
 TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, pa.int32())}
 
-#: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo
-#: (`generators.scene_graphs.photos`), and whether the second parser finds the relation too, null where there is none.
+#: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo,
+#: and whether the second parser finds the relation too, null where there is none.
 PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
 NEGATED, BACKDROP, CONTESTED = "negated", "backdrop", "contested"
 GRAMMAR = {

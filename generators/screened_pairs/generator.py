@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import cast
 
 from twinset.generators.decisions.report import read_report
-from twinset.generators.screened_pairs.screening import DUPLICATE, HASHED, IMAGES, PAIR_COLUMNS, twins
+from twinset.generators.screened_pairs.pair_screening import DUPLICATE, HASHED, IMAGES, PAIR_COLUMNS, twins
 from twinset.generators.screened_pairs.source import REPORT, ScreenedPairs
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from twinset.generators.decisions.questions.keep_pair import DROP, KeepPair
-from twinset.generators.screened_pairs.asking import SCREENED_OUT
+from twinset.generators.screened_pairs.pair_screening import SCREENED_OUT
 from twinset.manifests.markdown import table
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import Source

@@ -23,7 +23,7 @@ from twinset.manifests.plan import (
     slice_digest,
     write_plan,
 )
-from twinset.manifests.plan_check import PlanCheck
+from twinset.stages.plan import PlanCheck
 
 
 def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:

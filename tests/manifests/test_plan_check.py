@@ -8,7 +8,7 @@ import pytest
 
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.plan_check import PlanCheck
+from twinset.stages.plan import PlanCheck
 
 
 def check(candidates: Sequence[tuple[str, str]], split: str = "test") -> list[Candidate]:

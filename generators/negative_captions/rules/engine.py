@@ -7,13 +7,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinset.generators.negative_captions.rules import add, replace, swap
+from twinset.generators.negative_captions.rules import replace, swap
+from twinset.generators.negative_captions.rules.nouns import nouns, said
 from twinset.generators.negative_captions.rules.replace import Proposal
 from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
-from twinset.generators.negative_captions.rules.wording import edited
+from twinset.generators.negative_captions.rules.wording import Edit, article_of, edited
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
+
+
+def added_objects(doc: Doc, words: Vocabulary) -> Iterator[Proposal]:
+    """Another object stands beside the last one that the caption names, where the caption ends with it."""
+    chunks = list(doc.noun_chunks)
+    if not chunks or chunks[-1].root.pos_ != "NOUN":
+        return
+    last, met = chunks[-1], said(doc, words)
+    if any(not token.is_punct and not token.is_space for token in doc[last.end :]):
+        return
+    seen = last.root.lemma_.lower() in words.groups and "next" not in met
+    for name in words.additions:
+        if not met & {*name.split()}:
+            added = f"{article_of(name)} {name}"
+            yield (Edit(last.end_char, last.end_char, f" next to {added}" if seen else f" with {added} nearby"),)
+
+
+def added_attributes(doc: Doc, words: Vocabulary) -> Iterator[Proposal]:
+    """A noun without an adjective gets one that such things hardly ever have."""
+    met = {token.lower_ for token in doc}
+    for noun in nouns(doc, words):
+        if any(child.dep_ == "amod" for child in noun.token.children):
+            continue
+        for word in noun.group.attributes:
+            if word not in met:
+                yield (Edit(noun.token.idx, noun.token.idx, f"{word} "),)
+
 
 RULES: Mapping[str, Callable[[Doc, Vocabulary], Iterator[Proposal]]] = {
     "replace_obj": replace.objects,
@@ -21,8 +49,8 @@ RULES: Mapping[str, Callable[[Doc, Vocabulary], Iterator[Proposal]]] = {
     "replace_rel": replace.relations,
     "swap_obj": swap.objects,
     "swap_att": swap.attributes,
-    "add_obj": add.objects,
-    "add_att": add.attributes,
+    "add_obj": added_objects,
+    "add_att": added_attributes,
 }
 
 

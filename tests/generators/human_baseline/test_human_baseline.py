@@ -21,7 +21,7 @@ from twinset.evaluation.people.answered import Answered, Outcome, answered_of, o
 from twinset.evaluation.people.measured import people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.contract import check_source
-from twinset.generators.human_baseline.generator import HumanBaselineGenerator
+from twinset.generators.human_baseline import HumanBaselineGenerator
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import load_recipe
 from twinset.review.tasks import ReviewTasks

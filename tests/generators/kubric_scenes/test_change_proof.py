@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, standing
-from twinset.generators.kubric_scenes.change_proof import MAX_MOVED, SEEN, prove_change, prove_spot
+from twinset.generators.kubric_scenes.difference_proofs import MAX_MOVED, SEEN, prove_change, prove_spot
 from twinset.generators.kubric_scenes.proof import foresee
 from twinset.generators.kubric_scenes.scene.camera import frame_things, unproject
 from twinset.generators.kubric_scenes.scene.composition import Standing

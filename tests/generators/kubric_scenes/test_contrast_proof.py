@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, related, seen
-from twinset.generators.kubric_scenes.contrast_proof import prove_contrast
+from twinset.generators.kubric_scenes.difference_proofs import prove_contrast
 from twinset.generators.kubric_scenes.proof import Instance
 from twinset.generators.kubric_scenes.scene.parts import Picture
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.video.numbered_videos import make_video
-from twinset.generators.video.container.chain import broken_places
-from twinset.generators.video.container.video_file import VideoFile
+from twinset.generators.video.container.video_file import VideoFile, broken_places
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 KINDS = {

@@ -31,7 +31,7 @@ MANY = 500
 STARTER = f"""
 import os, sys
 from pathlib import Path
-from twinset.review.serving import serve
+from twinset.review.opening import serve
 from tests.review.asked import candidate, painted_app, stage_of
 out = Path(sys.argv[1])
 tasks = [candidate("s", "fits-caption", n) for n in range({KILLS})]

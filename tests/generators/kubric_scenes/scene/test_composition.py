@@ -10,7 +10,7 @@ import pytest
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.change_proof import prove_spot
+from twinset.generators.kubric_scenes.difference_proofs import prove_spot
 from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
 from twinset.generators.kubric_scenes.scene.composition import Composition, NoRoom, compose
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn

@@ -1,23 +1,49 @@
-"""Plans four tasks a sampled pair, and reports who was right in which of them."""
+"""People's scores on pairs: four tasks a sampled pair, and who was right in which of them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
+from pydantic import Field
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision
 from twinset.generators.decisions.questions.match import Match
 from twinset.generators.decisions.rules import counting, share_of
+from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
-from twinset.generators.human_baseline.source import HumanBaseline
 from twinset.manifests.canonical import identity_of, sample_key
+from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
+
+
+class HumanBaseline(Decisions):
+    """Four questions about each of some pairs: which caption belongs to either image, which image to either caption.
+
+    pairs: a stage or subset of pairs. sample: how many of its pairs are asked about, chosen by a hash of seed and key;
+    all where there are fewer.
+    """
+
+    kind: Literal["human-baseline"]
+    pairs: StageName
+    sample: int = Field(default=500, ge=1)
+
+    generator = "twinset.generators.human_baseline:HumanBaselineGenerator"
+    reference = Reference("pairs of an earlier stage")
+    group = "pair"
+    reads_subsets = True
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """As `manifests.source.SourceSettings.misfit`."""
+        if earlier.makes != "pair":
+            return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+        return ""
+
 
 IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
 QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question

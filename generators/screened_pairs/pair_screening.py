@@ -1,19 +1,46 @@
-"""Plans a task a pair: whether people keep it."""
+"""Asks people whether to keep each pair of a stage, as EqBen did for EQ-GEBC and EQ-SD (sections 4.2, B.2, B.5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.questions.keep_pair import KEEP, KeepPair
+from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
-from twinset.generators.screened_pairs.asking import PairScreening
+from twinset.generators.papers import EQBEN
 from twinset.manifests.canonical import identity_of, sample_key
+from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
+
+SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
+
+
+class PairScreening(Decisions):
+    """Keep or drop each pair of a stage.
+
+    pairs: the stage. Simulated annotators take every pair for a good one, but for their errors.
+    """
+
+    kind: Literal["pair-screening"]
+    pairs: StageName
+
+    generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
+    paper = EQBEN
+    reference = Reference("pairs of an earlier stage")
+    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """As `manifests.source.SourceSettings.misfit`."""
+        if earlier.makes != "pair":
+            return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+        return ""
+
 
 IMAGES = ("image0", "image1")
 PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
