@@ -15,7 +15,6 @@ from pydantic import Field
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import small_clip_folder
 from twinset.manifests.source import Need, Place
 from twinset.models.device import GPU, OnDevice
 from twinset.models.encoders.contract import DualEncoder, Floats, Running
@@ -39,7 +38,6 @@ from twinset.shards.kinds.samples import Verdict
 if TYPE_CHECKING:
     from torch import Tensor
 
-SMALL_CLIP = "small-clip"  # comes with twinset; it knows painted scenes alone
 OPEN_CLIP = Layout(
     f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
     ((CONFIG,), FILES),
@@ -60,8 +58,8 @@ class ClipSettings(OnDevice, Filter):
     """A base of filters that judge pairs by a CLIP model.
 
     model: an id of the Hugging Face hub whose files are in the local cache, a folder (a path that is absolute or begins
-    with ``.`` or ``~``) in the layout of transformers or of open_clip, or ``small-clip``, which comes with twinset and
-    knows painted scenes alone. device, threads: as `OnDevice`. micro_batch: pairs a pass.
+    with ``.`` or ``~``) in the layout of transformers or of open_clip, or a name that an installed package brings.
+    device, threads: as `OnDevice`. micro_batch: pairs a pass.
     """
 
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
@@ -186,5 +184,4 @@ def is_open_clip(folder: Path) -> bool:
 
 def clip_files(name: str) -> ModelFiles:
     """The files of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent."""
-    name = str(small_clip_folder()) if name == SMALL_CLIP else name
     return find_model(name, OPEN_CLIP if is_open_clip(local_folder(name, LAYOUT.words)) else LAYOUT)

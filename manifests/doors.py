@@ -19,6 +19,8 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from twinset.manifests.errors import WrongUse, in_words
 
+DEMO = "twinset-demo"  # the distribution with all that the demo uses
+
 T = TypeVar("T")
 
 
@@ -67,9 +69,9 @@ class Registry(Generic[T]):
         points = self._points()
         if kind not in points:
             near = difflib.get_close_matches(kind, sorted(points), n=1)
-            every = f"install the package that provides it, or name one of {', '.join(sorted(points))}"
-            remedy = f"did you mean {near[0]!r}?" if near else every
-            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}")
+            every = f", or name one of {', '.join(sorted(points))}" if points else ""
+            remedy = f"did you mean {near[0]!r}?" if near else f"install the package that provides it{every}"
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_the_demo_is()}")
         try:
             found = points[kind].load()
         except Exception as error:
@@ -96,6 +98,12 @@ class Registry(Generic[T]):
 def installed(group: str) -> dict[str, EntryPoint]:
     """Entry points of a group, by name."""
     return {one.name: one for one in entry_points(group=group)}
+
+
+def where_the_demo_is() -> str:
+    """The end of a message about a name that is not known here; empty where the demo's package is installed."""
+    here = "demo" in installed("twinset.recipes")
+    return "" if here else f"; what the demo uses comes with {DEMO}: pip install {DEMO}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,54 +1,95 @@
-"""Where the inputs of a recipe lie; ``miniature:NAME`` means a file of the built-in miniature, on whatever machine."""
+"""Where the inputs of a recipe lie: paths of this machine, URLs, and names of what installed packages bring.
+
+``NAME:relative/path`` is a file of a folder that a package draws, on whatever machine; a plain name can be a model's.
+"""
 
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-MINIATURE = "miniature:"
-MINIATURE_VERSION = 6  # raised with every change of what the miniature draws
-PROCEDURAL = "procedural"
-PROCEDURAL_VERSION = 4  # likewise for the procedural assets
+from twinset.manifests.doors import Registry, installed
+from twinset.manifests.errors import WrongUse
+
+KINDS: dict[str, str] = {}  # twinset itself draws no folder
+MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
 VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
 CACHE_REMEDY = (
     "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
 )
-SMALL = "small"  # the text-to-image model that comes with twinset
-SMALL_RELATIONS = "small-relations"  # its sister, which draws two things and how they stand to each other
+_DRAWN = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
 def cache_folder() -> Path:
-    """Where what twinset draws itself is kept on a machine: ``$TWINSET_CACHE`` or ``~/.cache/twinset``."""
+    """Where what is made once a machine is kept: ``$TWINSET_CACHE`` or ``~/.cache/twinset``."""
     return Path(os.environ.get("TWINSET_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "twinset"))
 
 
-def miniature_folder() -> Path:
-    """Folder that the miniature is drawn into, once a machine."""
-    return cache_folder() / f"miniature-{MINIATURE_VERSION}"
+@dataclass(frozen=True, slots=True)
+class DrawnFolder:
+    """A folder of inputs that an installed package draws, once a machine.
+
+    Its entry point of the group ``twinset.places`` is the NAME in ``NAME:relative/path``.
+
+    name, version: of the folder in the cache; the version is raised whenever other bytes are drawn. draw: writes
+    everything into an empty folder. licence: of what is drawn. files: gives names of files without which it is damaged.
+    """
+
+    name: str
+    version: int
+    draw: Callable[[Path], None]
+    licence: str = ""
+    files: Callable[[], Iterable[str]] = tuple
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies on this machine, or will."""
+        return cache_folder() / f"{self.name}-{self.version}"
 
 
-def procedural_assets_folder() -> Path:
-    """Folder that the procedural assets are drawn into, once a machine."""
-    return cache_folder() / f"procedural-assets-{PROCEDURAL_VERSION}"
+DRAWN = Registry("place", DrawnFolder, __name__, "twinset.places", objects=True)
 
 
-def _demo() -> Path:
-    found = find_spec("twinset_demo")
-    return Path(str(found.origin)).parent if found is not None else Path("twinset-demo")
+def drawn_folder(location: str | Path) -> DrawnFolder | None:
+    """The drawn folder that a location of a recipe, or a path of this machine, lies in; None for any other."""
+    if isinstance(location, str) and (named := _DRAWN.fullmatch(location)):
+        return DRAWN.get(named[1])
+    found = _drawn_at(Path(location))
+    return DRAWN.get(found[0]) if found else None
 
 
-def small_model_folder() -> Path:
-    """Folder of the model that comes with twinset, in diffusers' layout."""
-    return _demo() / "small_diffusion" / "model"
+def on_this_machine(location: str) -> str:
+    """A location of a recipe as a path of this machine, or its URL; a drawn folder need not be there yet.
+
+    Raises:
+        WrongUse: no installed package brings the place, or the path leaves its folder.
+    """
+    if (named := _DRAWN.fullmatch(location)) is None:
+        return location
+    relative = PurePosixPath(named[2])
+    if relative.is_absolute() or ".." in relative.parts:
+        raise WrongUse(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
+    return str(DRAWN.get(named[1]).folder / relative)
 
 
-def relations_model_folder() -> Path:
-    """The same for its sister."""
-    return small_model_folder().with_name("relations_model")
+def is_model_folder(model: str) -> bool:
+    """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
+
+    Else it is one that an installed package brings, or an id of the Hugging Face hub, whose files lie in the local
+    cache.
+    """
+    return model.startswith((".", "/", "~"))
+
+
+def is_brought_model(model: str) -> bool:
+    """Whether an installed package brings a model of this name."""
+    return model in installed(MODEL_FOLDERS)
 
 
 def parsers_folder() -> Path:
@@ -56,53 +97,36 @@ def parsers_folder() -> Path:
     return Path(__file__).parents[1] / "generators" / "scene_graphs"
 
 
-def small_clip_folder() -> Path:
-    """Folder of the CLIP model that comes with twinset, in open_clip's layout."""
-    return _demo() / "small_clip"
-
-
-def built_in_models() -> dict[str, Path]:
-    """Folders of the models that come with twinset, by their names in recipes."""
-    return {SMALL: small_model_folder(), SMALL_RELATIONS: relations_model_folder()}
-
-
-def model_name(model: str) -> str:
-    """A model of a recipe as its folder or its id on the Hugging Face hub: what is built in is known here."""
-    return str(built_in_models().get(model, model))
-
-
-def is_model_folder(model: str) -> bool:
-    """Whether a model is named by its folder: a path that is absolute or begins with ``.`` or ``~``.
-
-    Else it is one of `built_in_models` or an id of the Hugging Face hub, whose files lie in the local cache.
-    """
-    return model.startswith((".", "/", "~"))
-
-
-def is_miniature(path: Path) -> bool:
-    """Whether a location belongs to the built-in miniature."""
-    return path.is_relative_to(miniature_folder())
+def is_drawn(location: str) -> bool:
+    """Whether a location of a recipe names a drawn folder, which need not be known here."""
+    return _DRAWN.fullmatch(location) is not None
 
 
 def is_symbolic(location: str) -> bool:
-    """Whether a location of a recipe is none of this machine's paths: a name for what twinset draws, or a URL."""
-    return location.startswith(MINIATURE) or location == PROCEDURAL or "://" in location
+    """Whether a location of a recipe is none of this machine's paths: one of a drawn folder, or a URL."""
+    return is_drawn(location) or "://" in location
+
+
+def _drawn_at(path: Path) -> tuple[str, Path] | None:
+    """The name of the drawn folder that a path lies in, and the path within."""
+    if path.is_relative_to(cache_folder()):
+        for name in DRAWN.kinds():
+            if path.is_relative_to(folder := DRAWN.get(name).folder):
+                return name, path.relative_to(folder)
+    return None
 
 
 def _expand(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith(MINIATURE):
-        relative = PurePosixPath(value.removeprefix(MINIATURE))
-        if relative.is_absolute() or ".." in relative.parts:
-            raise ValueError(f"{value!r} leaves the folder of the miniature")
-        return str(miniature_folder() / relative)
-    return value
+    try:
+        return on_this_machine(value) if isinstance(value, str) else value
+    except WrongUse as error:
+        raise ValueError(str(error)) from error
 
 
 def _collapse(path: Path) -> str:
-    # A recipe travels to workers on other machines: there the miniature lies in their own cache.
-    if is_miniature(path):
-        return MINIATURE + path.relative_to(miniature_folder()).as_posix()
-    return str(path)
+    # A recipe travels to workers on other machines: there a drawn folder lies in their own cache.
+    found = _drawn_at(path)
+    return f"{found[0]}:{found[1].as_posix()}" if found else str(path)
 
 
 Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(_collapse, return_type=str)]

@@ -32,11 +32,12 @@ Pool = Literal["cpu", "render", "gpu"]
 class Place:
     """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
 
-    what: a ``file``, a ``folder``, ``any`` of both, a ``model`` (a folder, or a name that stays in the digest), a
-    ``cache`` (a folder that is made where it is absent) or a ``server`` (a URL). need: the step that reads it.
+    what: a ``file``, a ``folder``, ``any`` of both, a ``model`` or ``words`` (a folder or file, or a name that stays in
+    the digest), a ``cache`` (a folder that is made where it is absent) or a ``server`` (a URL). need: the step that
+    reads it.
     """
 
-    what: Literal["file", "folder", "any", "model", "cache", "server"]
+    what: Literal["file", "folder", "any", "model", "words", "cache", "server"]
     need: Need
 
 
@@ -77,8 +78,8 @@ class PlacedSettings(Settings):
         for name, mark in _marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
-                # A model that is no folder is a name, which is part of what is made.
-                if one is not None and (mark.what != "model" or is_model_folder(str(one))):
+                # A model that is no folder is a name, which is part of what is made; so with words.
+                if one is not None and (mark.what not in ("model", "words") or is_model_folder(str(one))):
                     yield name, mark, one
         for name, inner in self.within():
             yield from ((f"{name}.{key}", mark, one) for key, mark, one in inner.places())

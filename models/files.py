@@ -1,4 +1,4 @@
-"""Where a model lies, and which of its files decide what it gives: a folder, or a hub id in the Hugging Face cache.
+"""Where a model lies, and which of its files decide what it gives: a folder, a package, or the hub's cache.
 
 Nothing is downloaded. Only files are looked at, without the libraries that load them: a machine that plans may have
 none. `models.loading` opens what is found here.
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.doors import Registry, where_the_demo_is
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import MODEL_FOLDERS, is_brought_model
 from twinset.shards.media.media_folder import EscapesRoot, inside
 
 ADAPTER = "adapter_config.json"
@@ -31,6 +33,34 @@ WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.b
 
 class ModelMissing(WrongUse):
     """A model, or a file of it, is not on this machine; the message says which files to put where."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model that an installed package brings, named by its entry point of the group ``twinset.model_folders``.
+
+    title: of the model in cards. defaults: settings that go with it where the recipe does not say, of all classes that
+    can draw with it. notes: a Markdown list for cards. vocabularies: files of edited captions by name, in the form of
+    ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words of no others. refuses: why it cannot draw a
+    caption; empty where it can be tried. scorer: the kind of ``--model`` that opens it, such as ``open_clip``.
+    """
+
+    folder: Path
+    title: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    notes: str = ""
+    vocabularies: Mapping[str, Path] | None = None
+    refuses: Callable[[str], str] | None = None
+    scorer: str = ""
+
+
+KINDS: dict[str, str] = {}  # twinset itself brings no model with a name
+BROUGHT = Registry("model", ModelFolder, __name__, MODEL_FOLDERS, objects=True)
+
+
+def brought_model(name: str) -> ModelFolder | None:
+    """The model of that name, if an installed package brings it."""
+    return BROUGHT.get(name) if is_brought_model(name) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +141,10 @@ def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:
 
 
 def local_folder(name: str, layout: str) -> Path:
-    """The folder of a model by its path or its hub id.
+    """The folder of a model by its name, its path or its hub id.
 
-    A name that is a folder here is taken as one; otherwise OWNER/NAME is looked up in the cache.
+    What an installed package brings comes first, then a folder that is here; otherwise OWNER/NAME is looked up in the
+    cache.
 
     Args:
         layout: the files that such a model has, for messages.
@@ -122,7 +153,8 @@ def local_folder(name: str, layout: str) -> Path:
         ModelMissing: there is no such folder, or it cannot be read.
         WrongUse: as `refuse_adapter`, or a link leads out of the folder.
     """
-    folder = _found_folder(name, layout)
+    brought = brought_model(name)
+    folder = brought.folder if brought is not None else _found_folder(name, layout)
     refuse_adapter(folder)
     refuse_links(folder)
     return folder
@@ -161,7 +193,7 @@ def _found_folder(name: str, layout: str) -> Path:
     except (RuntimeError, OSError) as error:  # an unknown user; a name too long; no permission
         raise ModelMissing(f"there is no model folder {name[:200]} that can be read ({error}). {layout}") from error
     if not HUB_ID.fullmatch(name):
-        raise ModelMissing(f"there is no model folder {name}: put a model there. {layout}")
+        raise ModelMissing(f"there is no model folder {name}: put a model there{where_the_demo_is()}. {layout}")
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import is_miniature, miniature_folder
+from twinset.manifests.locations import drawn_folder
 from twinset.manifests.recipe import Recipe, recipe_from_json
 from twinset.manifests.source import Need
 from twinset.manifests.stage import Stage
@@ -16,6 +17,7 @@ from twinset.shards.contracts import Context, Filter, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
+from twinset.shards.storage.atomic_folder import ensure_drawn
 from twinset.shards.storage.store import Store
 from twinset.stages.stage_worker import StageWorker, open_worker, refuse_other_versions
 from twinset.stages.status import StageState
@@ -56,21 +58,29 @@ class Job:
 
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
-    """Fail before any work when an input of the recipe is absent; draws the miniature where the recipe asks for it.
+    """Fail before any work when an input of the recipe is absent; draws the folders that the recipe names.
 
     names: stages to check; all when empty.
     """
     for name in names or recipe.all:
         source = recipe[name].source
-        places = [path for _, _, path in source.places() if isinstance(path, Path)]
-        if any(map(is_miniature, places)) and not miniature_folder().is_dir():
-            from twinset_demo import miniature  # it draws with libraries that other sources do not need
-
-            miniature.ensure()
         if not isinstance(source, Source):
             raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
         for key, part in _parts(recipe, name):
+            for setting, mark, place in part.places():
+                if mark.what not in ("model", "words", "server"):
+                    _draw(f"{key}.{setting}", place)
             part.check_inputs(key, needs)
+
+
+def _draw(key: str, place: str | Path) -> None:
+    """Draw the folder that a place lies in, where a package draws it and this machine does not have it yet."""
+    try:
+        drawn = drawn_folder(place)
+    except UnknownKind as error:
+        raise WrongUse(f"{key}: {place}: {error}") from error
+    if drawn is not None:
+        ensure_drawn(drawn)
 
 
 def check_devices(recipe: Recipe) -> None:

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import small_clip_folder
 from twinset.models.encoders.contract import Running, Scorer
+from twinset.models.files import brought_model
 
 Open = Callable[[str, Sequence[str], Running], Scorer]
 
@@ -43,17 +43,15 @@ KINDS = {
     "random": Kind("twinset.models.encoders.open_clip_models:open_random", "NAME[:SEED]", 2),
 }
 
-#: Models that ship, by the name that is all of ``--model``.
-SHIPPED = {"small-clip": f"open_clip:{small_clip_folder()}"}
-
 
 def open_model(text: str, running: Running | None = None) -> Scorer:
-    """Load the model that ``KIND:NAME[:CHECKPOINT]``, or a name in `SHIPPED`, names.
+    """Load the model that ``KIND:NAME[:CHECKPOINT]``, or the name of one that an installed package brings, names.
 
     Raises:
         WrongUse: there is no such kind, name or file, or the file is not of this model.
     """
-    kind, _, rest = SHIPPED.get(text, text).partition(":")
+    brought = brought_model(text)
+    kind, _, rest = (f"{brought.scorer}:{brought.folder}" if brought is not None else text).partition(":")
     found = KINDS.get(kind)
     if found is None or not rest or not all(parts := rest.split(":", found.parts - 1)):
         near = get_close_matches(kind, KINDS, 1, 0.5)

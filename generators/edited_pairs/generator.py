@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
-from twinset.generators.edited_pairs.vocabulary import SHIPPED, EditedCandidate, draw_edits, load_captions
+from twinset.generators.edited_pairs.vocabulary import EditedCandidate, draw_edits, load_captions, vocabulary_file
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from twinset.manifests.locations import is_model_folder, model_name
+from twinset.manifests.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.pair import Pair
@@ -45,11 +45,11 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def inputs(self) -> str:
         """Digest of the vocabulary."""
-        return digest([sha256_of_file(SHIPPED[self.source.vocabulary])[0]])
+        return digest([sha256_of_file(vocabulary_file(self.source.vocabulary))[0]])
 
     def weights(self) -> dict[str, str]:
         """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
-        return {"model": model_digest(model_name(self.source.model))}
+        return {"model": model_digest(self.source.model)}
 
     def device(self) -> str:
         """As `OnDevice.device_name`."""
@@ -57,7 +57,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def plan(self) -> Iterator[EditedCandidate]:
         """Pairs without end; how many are taken does not change the first ones."""
-        for drawn in draw_edits(load_captions(SHIPPED[self.source.vocabulary]), self.seed, self.name):
+        for drawn in draw_edits(load_captions(vocabulary_file(self.source.vocabulary)), self.seed, self.name):
             region0, region1 = drawn.region or ("", "")
             yield EditedCandidate(
                 key=sample_key(self.name, drawn.index),

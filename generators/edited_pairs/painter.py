@@ -16,7 +16,6 @@ from twinset.generators.prompt_to_prompt.edits import Edit, EditError
 from twinset.generators.prompt_to_prompt.pipeline import load_model
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import model_name
 from twinset.models.device import GPU, load_within_memory, round_alike, within_memory
 from twinset.models.diffusion.model_files import model_digest, weight_files
 from twinset.models.diffusion.models import be_quiet
@@ -56,13 +55,13 @@ class Painter:
         self._name, self._source, self._seed = name, source, seed
         self._pipeline = load_within_memory(f"{source.model} of {name}", self._load)
         self._shape = self._latents()
-        self.files, self.digest = weight_files(model_name(source.model)), model_digest(model_name(source.model))
+        self.files, self.digest = weight_files(source.model), model_digest(source.model)
 
     def _load(self) -> PromptToPromptPipeline:
         source = self._source
         device = "cpu" if source.device == "cpu" else GPU
         dtype = None if source.precision == "auto" else getattr(torch, source.precision)
-        return load_model(model_name(source.model), device, dtype, source.scheduler)
+        return load_model(source.model, device, dtype, source.scheduler)
 
     def paint(self, candidates: Sequence[EditedCandidate], size: int) -> list[Painted | str]:
         """One result a candidate: what was drawn, or why its captions do not fit the model.

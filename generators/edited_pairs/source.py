@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions, vocabulary_file
 from twinset.generators.papers import EQBEN
-from twinset.manifests.locations import SMALL, SMALL_RELATIONS, is_model_folder, small_model_folder
-from twinset.manifests.source import Need, Reference
-from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import is_model_folder
+from twinset.manifests.source import Need, Place, Reference
+from twinset.models.diffusion.model_settings import DiffusionModel
+from twinset.models.files import brought_model
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
@@ -22,7 +25,8 @@ class StableDiffusion(DiffusionModel, Source):
     """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
-    vocabulary: of captions: ``figure-15`` (the paper's) or ``small-world`` (what `small` can draw; its default).
+    vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
+    YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
     guidance: scale of classifier-free guidance. scheduler: the sampler.
     cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
     self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of the
@@ -33,7 +37,7 @@ class StableDiffusion(DiffusionModel, Source):
     """
 
     kind: Literal["stable-diffusion"]
-    vocabulary: Literal["figure-15", "small-world"] = "figure-15"
+    vocabulary: Annotated[str, Place("words", "annotations")] = Field(default=FIGURE_15, min_length=1)
     guidance: float = Field(default=7.5, ge=0, le=50)
     scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
     cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
@@ -66,13 +70,6 @@ class StableDiffusion(DiffusionModel, Source):
     unbounded = True
     synthetic = True
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        SMALL: {
-            **OF_SMALL,
-            "vocabulary": "small-world",
-            # More makes edits fail and keeps no more: studies/small_diffusion/edit_report.py
-            "self_replace_steps": 0.0,
-            "blend": True,
-        },
         "CompVis/stable-diffusion-v1-4": {
             "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
         },
@@ -88,11 +85,15 @@ class StableDiffusion(DiffusionModel, Source):
 
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:
-        # It spells words that it does not know, and would draw something else for them.
-        if self.model == SMALL_RELATIONS:
-            raise ValueError(f"{SMALL_RELATIONS} draws two things a picture, and no vocabulary here has such captions")
-        if self.model == SMALL and self.vocabulary != "small-world":
-            raise ValueError("the small model knows only the words of vocabulary small-world; leave vocabulary out")
+        # One that knows few words would draw something else for others.
+        brought = brought_model(self.model)
+        known = brought.vocabularies if brought is not None else None
+        if known is not None and not known:
+            raise ValueError(f"no vocabulary here has captions of the kind that {self.model} draws; name another model")
+        if known is not None and self.vocabulary not in known and not is_model_folder(self.vocabulary):
+            raise ValueError(
+                f"{self.model} knows only the words of vocabulary {' or '.join(known)}; leave vocabulary out"
+            )
         return self
 
     def introduction(self) -> str:
@@ -101,13 +102,15 @@ class StableDiffusion(DiffusionModel, Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`."""
-        captions = "the paper's (Figure 15)" if self.vocabulary == "figure-15" else "those of the small model's world"
-        blend = ""
+        captions = "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
+        if is_model_folder(self.vocabulary):
+            captions = "those of a file"
+        brought, blend = brought_model(self.model), ""
         if self.blend:
             blend = "\n   Where the captions name the thing that is edited, all outside of it is that of the first one."
         return _STEPS.format(
             captions=captions,
-            model="twinset's small model" if self.model == SMALL else "a text-to-image model",
+            model=brought.title if brought is not None else "a text-to-image model",
             steps=self.steps,
             scheduler=self.scheduler,
             cross=self.cross_replace_steps,
@@ -117,8 +120,8 @@ class StableDiffusion(DiffusionModel, Source):
 
     def notes(self) -> str:
         """What no count tells of drawn pairs."""
-        phrase = "a scene or a thing to wear" if self.vocabulary == "figure-15" else "a place or an hour"
-        return (_SMALL if self.model == SMALL else "") + _NOTES.format(phrase=phrase)
+        brought = brought_model(self.model)
+        return (brought.notes if brought is not None else "") + _NOTES
 
     @property
     def planned_from(self) -> str:
@@ -127,12 +130,17 @@ class StableDiffusion(DiffusionModel, Source):
 
     def media_files(self) -> Media | None:
         """The model's files; None where the hub's cache holds them, under names that are their digests."""
-        if self.model == SMALL:
-            return MediaFolder(small_model_folder())
+        if (brought := brought_model(self.model)) is not None:
+            return MediaFolder(brought.folder)
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`: the files of the model."""
+        """As `Source.check_inputs`: the vocabulary, and the files of the model."""
+        if "annotations" in needs:
+            try:
+                load_captions(vocabulary_file(self.vocabulary))
+            except WrongUse as error:
+                raise WrongUse(f"{key}.vocabulary: {error}") from error
         if "models" in needs:
             self.check_model(key)
 
@@ -155,11 +163,7 @@ _NOTES = """\
   and so no score).
 * One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
   from the same noise. Which of the two it is changes from pair to pair.
-* Some pairs are with and without {phrase}: the shorter caption does not mention it, and is true of both.
+* Some pairs are with and without a phrase, such as that of a place: the shorter caption does not mention it, and is
+  true of both.
 * Captions come from a few templates, and are repeated with another noise when there are more pairs than wordings.
-"""
-_SMALL = """\
-* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
-  ground, no texture, no people. A painting is a picture with a frame around it, nothing else. These pairs are for
-  trying the tool; scores on them say little about photographs.
 """

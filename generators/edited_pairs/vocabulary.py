@@ -16,13 +16,14 @@ from pydantic import Field, model_validator
 from twinset.generators.even_sampling import Balance
 from twinset.manifests.candidate import CaptionedCandidate
 from twinset.manifests.canonical import generator_for
+from twinset.manifests.doors import where_the_demo_is
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import VOCABULARIES, small_model_folder
+from twinset.manifests.locations import VOCABULARIES, is_model_folder
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.manifests.source import Settings
+from twinset.models.files import BROUGHT
 
-#: Files by the name that recipes use.
-SHIPPED = {"figure-15": VOCABULARIES / "eq_sd.yaml", "small-world": small_model_folder().with_name("small_world.yaml")}
+FIGURE_15 = "figure-15"  # the paper's captions
 
 Kind = Literal["object", "scene", "attribute"]
 KINDS: tuple[Kind, ...] = ("object", "scene", "attribute")
@@ -87,6 +88,26 @@ class CaptionVocabulary(Settings):
         if lacking := [kind for kind in KINDS if not self.of_kind(kind)]:
             raise ValueError(f"no row of kind {', '.join(lacking)}")
         return self
+
+
+def vocabulary_file(vocabulary: str) -> Path:
+    """The file of a vocabulary by its path or its name: the paper's, or one of a model that a package brings.
+
+    Raises:
+        WrongUse: there is none of that name.
+    """
+    if is_model_folder(vocabulary):
+        return Path(vocabulary).expanduser()
+    known = {FIGURE_15: VOCABULARIES / "eq_sd.yaml"}
+    if vocabulary not in known:
+        for name in BROUGHT.kinds():
+            known |= BROUGHT.get(name).vocabularies or {}
+    if vocabulary not in known:
+        raise WrongUse(
+            f"there is no vocabulary {vocabulary!r} here; name one of {', '.join(known)}, or a YAML file by its path, "
+            f"as in ./captions.yaml{where_the_demo_is()}"
+        )
+    return known[vocabulary]
 
 
 @lru_cache

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.papers import EQBEN
+from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import PROCEDURAL, Location, procedural_assets_folder
+from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
-
-DRAWN_LICENCE = "CC0-1.0 (assets drawn by twinset)"
 
 
 class Kubric(Source):
     """Rendered scenes of objects that a vocabulary names.
 
     aspect: what the two captions differ in.
-    assets: ``procedural`` (drawn by twinset), or the manifest (file or URL) of a Kubric asset source in the layout of
-    Google Scanned Objects; decides which objects of the vocabulary can be planned.
+    assets: the manifest (file or URL) of a Kubric asset source in the layout of Google Scanned Objects; decides which
+    objects of the vocabulary can be planned.
     backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; the look's ground and light when absent.
     resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
     denoise: whether Blender's denoiser, a network, cleans the picture.
@@ -34,12 +34,12 @@ class Kubric(Source):
     size_ratio: how much longer a large object is than a small one. attempts: sub-seeds tried before a pair is rejected.
     look: grounds, light, cameras, bystanders and turns, which vary (`generators.kubric_scenes.scene.look.Look`).
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
-    licence: of the assets, copied into every sample and the card; must be given for those that twinset did not draw.
+    licence: of the assets, copied into every sample and the card; a package that draws assets brings theirs.
     """
 
     kind: Literal["kubric"]
     aspect: Literal["location", "counting", "attribute"]
-    assets: Annotated[str, Place("file", "media")] = PROCEDURAL
+    assets: Annotated[str, Place("file", "media")]
     backgrounds: Annotated[Location, Place("folder", "media")] | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=128, ge=1, le=4096)
@@ -50,7 +50,7 @@ class Kubric(Source):
     look: Look = Look()
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
-    licence: str = DRAWN_LICENCE
+    licence: str = ""
 
     generator = "twinset.generators.kubric_scenes.generator:KubricGenerator"
     reference = Reference(
@@ -91,9 +91,18 @@ class Kubric(Source):
         "name-unpaired": "names that are left without another one to differ from",
     }
 
+    @model_validator(mode="before")
+    @classmethod
+    def _drawn_assets_bring_their_licence(cls, given: Any) -> Any:
+        assets = given.get("assets") if isinstance(given, dict) else None
+        if isinstance(assets, str) and is_drawn(assets) and not given.get("licence"):
+            with suppress(UnknownKind):  # said before any work
+                given = {**given, "licence": cast(DrawnFolder, drawn_folder(assets)).licence}
+        return given
+
     @model_validator(mode="after")
-    def _foreign_assets_have_a_licence(self) -> Kubric:
-        if self.assets != PROCEDURAL and self.licence == DRAWN_LICENCE:
+    def _other_assets_have_one(self) -> Kubric:
+        if not self.licence and not is_drawn(self.assets):
             raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self
 
@@ -123,21 +132,17 @@ class Kubric(Source):
     @property
     def manifest(self) -> str:
         """Path or URL of the manifest of assets."""
-        return str(procedural_assets_folder() / "manifest.json") if self.assets == PROCEDURAL else self.assets
+        return on_this_machine(self.assets)
 
     def media_files(self) -> Media | None:
         """The asset archives, when the manifest is a file of this machine."""
         return None if "://" in self.manifest else MediaFolder(Path(self.manifest).parent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; draws the procedural assets where this machine does not have them yet."""
-        if self.assets == PROCEDURAL:
-            from twinset_demo import procedural_assets
-
-            procedural_assets.ensure()
-        elif "://" not in self.assets and not Path(self.assets).is_file():
+        """As `Source.check_inputs`."""
+        if "://" not in self.manifest and not Path(self.manifest).is_file():
             raise WrongUse(
-                f"{key}.assets: there is no file {self.assets}; name a manifest with --set {key}.assets=FILE"
+                f"{key}.assets: there is no file {self.manifest}; name a manifest with --set {key}.assets=FILE"
             )
         if self.backgrounds is not None and not self.backgrounds.is_dir():
             raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")

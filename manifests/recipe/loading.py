@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from twinset.manifests.doors import installed
+from twinset.manifests.doors import installed, where_the_demo_is
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from twinset.manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
@@ -151,7 +151,8 @@ def _locate(recipe: str) -> tuple[Path, Path]:
     path = Path(recipe)
     if path.is_file():
         return path, path.absolute().parent
-    raise WrongUse(f"no recipe {recipe!r}: name one of {', '.join(shipped)}, or the path of a YAML file")
+    known = f"name one of {', '.join(shipped)}, or the path of a YAML file"
+    raise WrongUse(f"no recipe {recipe!r}: {known}{where_the_demo_is()}")
 
 
 def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem: ErrorDetails) -> str:

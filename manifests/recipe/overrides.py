@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import built_in_models, is_model_folder, is_symbolic
+from twinset.manifests.locations import is_brought_model, is_model_folder, is_symbolic
 from twinset.manifests.recipe.screening import ASKS, SCREENING
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings
@@ -52,7 +52,9 @@ def _located(within: type[PlacedSettings] | None, key: str, value: Any, base: Pa
         return path if "/" in value and "://" not in value else value
     if what == "model":
         # As Hugging Face's libraries have it, a folder that is there comes before an id of the hub.
-        return path if is_model_folder(value) or (value not in built_in_models() and os.path.exists(path)) else value
+        return path if is_model_folder(value) or (not is_brought_model(value) and os.path.exists(path)) else value
+    if what == "words":
+        return path if is_model_folder(value) else value
     return value if is_symbolic(value) else path
 
 

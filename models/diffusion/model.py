@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import model_name
 from twinset.models.device import GPU, round_alike
 from twinset.models.diffusion.denoising import Denoiser
 from twinset.models.diffusion.model_files import model_digest, weight_files
@@ -38,7 +37,7 @@ class Model:
     def __init__(self, settings: DiffusionImages) -> None:
         be_quiet()
         round_alike(settings.threads)
-        self._settings, name = settings, model_name(settings.model)
+        self._settings, name = settings, settings.model
         dtype = None if settings.precision == "auto" else getattr(torch, settings.precision)
         self._parts = load_parts(name, "cpu" if settings.device == "cpu" else GPU, dtype, settings.unet)
         folder, scale, unet = self._parts.folder, self._parts.scale, self._parts.unet.config

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from twinset.manifests.locations import SMALL_RELATIONS, is_model_folder, model_name
+from twinset.manifests.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.models.diffusion.settings import DiffusionImages
+from twinset.models.files import brought_model
 from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
 from twinset.shards.kinds.samples import Json, MediaFile, Pixels, Rejected
-from twinset_demo.small_diffusion.relations import read_arrangement
 
 if TYPE_CHECKING:
     import torch
@@ -47,20 +47,17 @@ class DiffusionPainter(ImageGenerator):
 
     def weights(self) -> Mapping[str, str]:
         """Digest of the model's files; raises `WrongUse` naming those that are not on this machine."""
-        return {"model": model_digest(model_name(self.settings.model), self.settings.unet)}
+        return {"model": model_digest(self.settings.model, self.settings.unet)}
 
     def device(self) -> str:
         """As `OnDevice.device_name`."""
         return self.settings.device_name("source.engine.device")
 
     def refuses(self, caption: str) -> Rejection | None:
-        """As `ImageGenerator.refuses`: the model of two things would draw two things for any other caption too."""
-        if self.settings.model == SMALL_RELATIONS:
-            try:
-                read_arrangement(caption)
-            except ValueError as error:
-                return Rejection("not-in-grammar", str(error)[:200])
-        return None
+        """As `ImageGenerator.refuses`: what the package that brings the model says of it."""
+        brought = brought_model(self.settings.model)
+        problem = brought.refuses(caption) if brought is not None and brought.refuses is not None else ""
+        return Rejection("not-in-grammar", problem[:200]) if problem else None
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """As `ImageGenerator.draw`; rejected are prompts that are too long, and what is plainly broken.

@@ -8,9 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import SMALL, SMALL_RELATIONS
 from twinset.manifests.source import Need, Place, Reference
-from twinset.models.diffusion.model_settings import OF_SMALL, DiffusionModel
+from twinset.models.diffusion.model_settings import DiffusionModel
 from twinset.models.image_engine import ImageEngineSettings
 
 SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
@@ -56,8 +55,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
 
     worker = "twinset.models.diffusion.painter:DiffusionPainter"
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        SMALL: OF_SMALL,
-        SMALL_RELATIONS: OF_SMALL,
         SDXL: {
             "licence": (
                 "CreativeML Open RAIL++-M: no rights are claimed in what is drawn, restrictions of use go with it"

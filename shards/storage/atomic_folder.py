@@ -13,7 +13,24 @@ from pathlib import Path
 
 import psutil
 
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import CACHE_REMEDY, DrawnFolder
 from twinset.shards.storage.store import sync
+
+
+def ensure_drawn(drawn: DrawnFolder) -> Path:
+    """A folder that a package draws, drawn first where this machine does not have it yet; complete or not at all.
+
+    Raises:
+        WrongUse: files are missing from it; the message names the remedy.
+    """
+    folder = drawn.folder
+    if not folder.is_dir():
+        with atomic_folder(folder, CACHE_REMEDY) as unfinished:
+            drawn.draw(unfinished)
+    if missing := next((name for name in drawn.files() if not (folder / name).is_file()), None):
+        raise WrongUse(f"{folder} lacks {missing}; remove this folder, and the same command draws it again")
+    return folder
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from twinset.generators.edited_pairs.vocabulary import SHIPPED, Kind, load_captions
+from twinset.generators.edited_pairs.vocabulary import Kind, load_captions, vocabulary_file
 from twinset.generators.prompt_to_prompt.edits import Edit
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from twinset.shards.kinds.samples import Pixels
@@ -61,7 +61,7 @@ def draw_edits(kind: Kind, number: int, seed: int) -> list[WorldEdit]:
 
     As there, a phrase that one caption lacks is added by the second.
     """
-    vocabulary = load_captions(SHIPPED["small-world"])
+    vocabulary = load_captions(vocabulary_file("small-world"))
     rows = [vocabulary.rows[row] for row in vocabulary.of_kind(kind)]
     rng = np.random.default_rng([seed, *kind.encode()])
     edits = []

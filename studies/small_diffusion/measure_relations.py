@@ -14,7 +14,7 @@ import numpy as np
 
 from studies.small_diffusion.measure import ON_SHEET, draw, sample_held_out
 from studies.small_diffusion.report import Cell, Share, options, write
-from twinset.manifests.locations import relations_model_folder
+from twinset_demo.models import SMALL_RELATIONS
 from twinset_demo.small_diffusion.relations import (
     Arrangement,
     colours_swapped,
@@ -32,7 +32,7 @@ SWAPS = {"things": things_swapped, "colours": colours_swapped}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw, judge, print and write ``fidelity.json`` and ``fidelity.png``."""
     parser = options(__doc__, out="relations", batch=50)
-    parser.set_defaults(model=relations_model_folder())
+    parser.set_defaults(model=SMALL_RELATIONS.folder)
     parser.add_argument("--prompts", type=int, default=500)
     parser.add_argument("--swaps", choices=tuple(SWAPS), help="draw the swap of each caption too")
     given = parser.parse_args(arguments)

@@ -16,12 +16,12 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from twinset.generators.edited_pairs.source import StableDiffusion
-from twinset.manifests.locations import SMALL, small_model_folder
 from twinset.models.diffusion.models import be_quiet
 from twinset.shards.kinds.samples import Pixels
+from twinset_demo.models import SMALL
 
 #: What a recipe that names the small model gets: reports are made with the settings that builds draw with.
-SHIPPED = StableDiffusion.model_validate({"kind": "stable-diffusion", "model": SMALL})
+SHIPPED = StableDiffusion.model_validate({"kind": "stable-diffusion", "model": "small"})
 
 ENLARGED, GAP, LINE = 2, 14, 14  # factor; pixels
 CHARACTER = 5.6  # pixels, on average, in the default font at 11 points
@@ -38,7 +38,7 @@ def options(description: str | None, out: str, batch: int) -> argparse.ArgumentP
     """
     be_quiet()
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--model", type=Path, default=small_model_folder(), help="folder in diffusers' layout")
+    parser.add_argument("--model", type=Path, default=SMALL.folder, help="folder in diffusers' layout")
     parser.add_argument("--out", type=Path, default=Path("out") / out, help="folder for the report and its picture")
     parser.add_argument("--steps", type=int, default=SHIPPED.steps)
     parser.add_argument("--guidance", type=float, default=SHIPPED.guidance)

@@ -23,8 +23,8 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from studies.small_diffusion.autoencoder import as_tensor, new_autoencoder
 from studies.small_diffusion.train import BATCH, Examples, Training, rate_at
-from twinset.manifests.locations import small_model_folder
 from twinset.shards.kinds.samples import Pixels
+from twinset_demo.models import SMALL
 from twinset_demo.small_diffusion.layout import LENGTH, new_text_encoder, new_tokenizer, new_unet
 from twinset_demo.small_diffusion.painter import paint_arrangement
 from twinset_demo.small_diffusion.relations import is_held_out, sample_arrangement
@@ -39,7 +39,7 @@ def main() -> None:
     """Train, or go on with training, and save the model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="OUT/model is the model; the rest is there to go on")
-    parser.add_argument("--model", type=Path, default=small_model_folder(), help="the model to begin with")
+    parser.add_argument("--model", type=Path, default=SMALL.folder, help="the model to begin with")
     parser.add_argument("--pictures", type=int, default=16_000)
     parser.add_argument("--steps", type=int, default=1400, help="the fall included")
     parser.add_argument("--fall", type=int, default=700, help="last steps, in which the learning rate falls to zero")

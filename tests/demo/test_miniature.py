@@ -100,16 +100,12 @@ def test_painting_twice_gives_the_same_bytes(drawn: Path, tmp_path: Path) -> Non
 def test_a_finished_folder_is_kept_and_nothing_is_left_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "cache" / "miniature"
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "cache" / "miniature-6"
     monkeypatch.setattr(miniature, "SUBFOLDERS", {"scenes": write_scenes})
-    monkeypatch.setattr(miniature, "miniature_folder", lambda: folder)
     assert miniature.ensure() == folder
     assert list(folder.rglob("captions.json"))
     inode = folder.stat().st_ino
-    with monkeypatch.context() as patch:
-        patch.setattr(miniature, "SUBFOLDERS", {"scenes": lambda folder: (folder / "later").touch()})
-        miniature.paint(folder)  # as a second process that finishes later
-    assert not list(folder.rglob("later"))
     assert miniature.ensure() == folder
     assert folder.stat().st_ino == inode
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
@@ -120,8 +116,9 @@ def test_a_drawing_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(miniature, "SUBFOLDERS", {"gebc": full})
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path))
     with pytest.raises(OSError, match="No space left"):
-        miniature.paint(tmp_path / "miniature")
+        miniature.ensure()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -29,6 +29,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "source": {
                 "kind": "kubric",
                 "aspect": name.rsplit("-", 1)[-1],
+                "assets": "procedural:manifest.json",
                 "resolution": PIXELS,
                 "samples": 4,
                 "masks": True,

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from twinset.manifests import doors
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import MINIATURE, miniature_folder
+from twinset.manifests.locations import drawn_folder, on_this_machine
 from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
 
 RECIPE: dict[str, Any] = {
@@ -81,13 +82,27 @@ def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None
 
 def test_the_miniature_lies_in_the_cache_of_whatever_machine(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TWINSET_CACHE", "/cache/here")
-    loaded = load_recipe(str(recipe), [f"subsets.eq-ag.source.media={MINIATURE}ag/videos"])
-    assert loaded.subsets["eq-ag"].source.media == miniature_folder() / "ag/videos"
+    loaded = load_recipe(str(recipe), ["subsets.eq-ag.source.media=miniature:ag/videos"])
+    assert loaded.subsets["eq-ag"].source.media == Path("/cache/here/miniature-6/ag/videos")
     travels = loaded.model_dump_json().encode()
-    assert json.loads(travels)["subsets"]["eq-ag"]["source"]["media"] == f"{MINIATURE}ag/videos"
+    assert json.loads(travels)["subsets"]["eq-ag"]["source"]["media"] == "miniature:ag/videos"
     monkeypatch.setenv("TWINSET_CACHE", "/cache/there")
     arrived = recipe_from_json(travels).subsets["eq-ag"].source.media
     assert arrived.is_relative_to("/cache/there") and arrived.parts[-2:] == ("ag", "videos")
+
+
+def test_a_place_that_no_package_brings_is_refused_with_the_package_to_install(
+    recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert on_this_machine("s3://bucket/file") == "s3://bucket/file" and drawn_folder("s3://bucket/file") is None
+    message = "--set subsets.eq-ag.source.media: Value error, there is no place 'nowhere' here; install the package"
+    assert message in refused(recipe, "subsets.eq-ag.source.media=nowhere:videos")
+    monkeypatch.setattr(doors, "installed", lambda group: {})
+    assert "comes with twinset-demo: pip install twinset-demo" in refused(
+        recipe, "subsets.eq-ag.source.media=miniature:videos"
+    )
+    with pytest.raises(WrongUse, match=r"no recipe 'demos': .*pip install twinset-demo"):
+        load_recipe("demos")
 
 
 def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Path) -> None:
@@ -167,7 +182,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ('description="\\ud800"', "half a surrogate pair"),
         ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
         ("subsets.eq-ag.source.media=miniature:../..", "--set subsets.eq-ag.source.media: "),
-        ("subsets.eq-ag.source.media=miniature:/etc", "leaves the folder of the miniature"),
+        ("subsets.eq-ag.source.media=miniature:/etc", "leaves the folder of miniature"),
         ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
     ],
 )

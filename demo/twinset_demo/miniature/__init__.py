@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twinset.manifests.locations import CACHE_REMEDY, miniature_folder
-from twinset.shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.atomic_folder import ensure_drawn
+from twinset_demo.drawn import MINIATURE
 from twinset_demo.in_processes import in_processes
 from twinset_demo.miniature.cooking_videos import COOKING_VIDEOS, database_entry
 from twinset_demo.miniature.event_videos import EVENT_VIDEOS, event_boundaries
@@ -38,18 +38,14 @@ PICKLE_PROTOCOL = 4  # fixed, because the default moves with Python and the byte
 
 def ensure() -> Path:
     """The folder of the miniature, painted first where this machine does not have it yet (some fifteen seconds)."""
-    folder = miniature_folder()
-    if not folder.is_dir():
-        paint(folder)
-    return folder
+    return ensure_drawn(MINIATURE)
 
 
 def paint(folder: Path) -> None:
-    """Paint the whole miniature into ``folder``, which appears complete or not at all."""
-    with atomic_folder(folder, CACHE_REMEDY) as unfinished:
-        for name in SUBFOLDERS:
-            (unfinished / name).mkdir()
-        in_processes(partial(_write, unfinished), SUBFOLDERS)
+    """Paint the whole miniature into an empty folder."""
+    for name in SUBFOLDERS:
+        (folder / name).mkdir()
+    in_processes(partial(_write, folder), SUBFOLDERS)
 
 
 def _write(folder: Path, name: str) -> None:

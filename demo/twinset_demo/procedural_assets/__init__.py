@@ -17,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import CACHE_REMEDY, PROCEDURAL_VERSION, procedural_assets_folder
-from twinset.shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.atomic_folder import ensure_drawn
+from twinset_demo.drawn import PROCEDURAL
 from twinset_demo.in_processes import in_processes
 from twinset_demo.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels
 from twinset_demo.procedural_assets.archive import archive
@@ -111,30 +110,24 @@ def ids() -> list[str]:
 
 
 def ensure() -> Path:
-    """The folder of the assets, built first where this machine does not have it yet (some ten seconds).
+    """The folder of the assets, built first where this machine does not have it yet (some ten seconds)."""
+    return ensure_drawn(PROCEDURAL)
 
-    Raises:
-        WrongUse: Files are missing from it; the message names the remedy.
-    """
-    folder = procedural_assets_folder()
-    if not folder.is_dir():
-        build(folder)
-    for name in (MANIFEST, *(f"{asset}.tar.gz" for asset in ids())):
-        if not (folder / name).is_file():
-            raise WrongUse(f"{folder} lacks {name}; remove this folder, and the same command builds it again")
-    return folder
+
+def files() -> list[str]:
+    """Names of all files of the folder."""
+    return [MANIFEST, *(f"{asset}.tar.gz" for asset in ids())]
 
 
 def build(folder: Path) -> None:
-    """Build all assets into ``folder``, which appears complete or not at all."""
-    with atomic_folder(folder, CACHE_REMEDY) as unfinished:
-        entries: dict[str, Any] = {}
-        assets = catalogue()
-        for name, (entry, packed) in zip(assets, in_processes(_archive, assets.items()), strict=True):
-            entries[name] = entry
-            (unfinished / f"{name}.tar.gz").write_bytes(packed)
-        manifest = {"name": "procedural-assets", "version": str(PROCEDURAL_VERSION), "assets": entries}
-        (unfinished / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+    """Build all assets into an empty folder."""
+    entries: dict[str, Any] = {}
+    assets = catalogue()
+    for name, (entry, packed) in zip(assets, in_processes(_archive, assets.items()), strict=True):
+        entries[name] = entry
+        (folder / f"{name}.tar.gz").write_bytes(packed)
+    manifest = {"name": PROCEDURAL.name, "version": str(PROCEDURAL.version), "assets": entries}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
 def _archive(named: tuple[str, Asset]) -> tuple[dict[str, Any], bytes]:

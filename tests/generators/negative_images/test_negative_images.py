@@ -123,7 +123,7 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     finish(ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path,)), tmp_path, "negatives")
     prompts = NegativePrompts(kind="negative-prompts", negatives="negatives", suffix="")
     finish(prompts, tmp_path, "prompts", context=Context("prompts", earlier=finished(tmp_path, "negatives")))
-    engine = {"kind": "diffusion", "micro_batch": 1}
+    engine = {"kind": "diffusion", "model": "small", "micro_batch": 1}
     drawing = NegativeImages(kind="negative-images", negatives="prompts", engine=engine)  # type: ignore[arg-type]
     assert "CC0" in drawing.licence
     generator = drawing.open(Context("trohn-img", earlier=finished(tmp_path, "prompts")))
@@ -148,7 +148,7 @@ def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], Fi
 
 
 def test_settings_are_those_of_the_engine(model: str) -> None:
-    chosen = source(model, engine={"kind": "diffusion", "device": "gpu"})
+    chosen = source(model, engine={"kind": "diffusion", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
     assert source(model).licence == "of the model" and source(model, licence="mine").licence == "mine"
     assert "steps is 1" in source(model).notes() and "wallace2024diffusion" in source(model).citations

@@ -111,7 +111,7 @@ def test_a_sampler_that_draws_noise_is_refused_until_another_is_named(base: Path
 
 
 def test_defaults_and_remarks_go_with_the_model() -> None:
-    small = DiffusionImages(kind="diffusion")
+    small = DiffusionImages(kind="diffusion", model="small")
     assert (small.model, small.steps, small.scheduler) == ("small", 20, "dpm-solver++") and "CC0" in small.licence
     two = DiffusionImages(kind="diffusion", model="small-relations")
     assert (two.steps, two.guidance, two.scheduler, two.licence) == (20, 3.0, "dpm-solver++", small.licence)
@@ -123,4 +123,4 @@ def test_defaults_and_remarks_go_with_the_model() -> None:
     with pytest.raises(ValueError, match="licence"):
         DiffusionImages(kind="diffusion", model="owner/other")
     with pytest.raises(ValueError, match="compiled is for a GPU alone"):
-        DiffusionImages(kind="diffusion", compiled=True)
+        DiffusionImages(kind="diffusion", model="small", compiled=True)

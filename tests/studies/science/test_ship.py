@@ -10,8 +10,9 @@ from studies.science.design import DESIGN
 from studies.science.findings import best_arm, find
 from studies.science.runs import Study
 from studies.science.ship import LARGEST, card, ship
-from twinset.evaluation.scorers.kinds import SHIPPED, open_model
+from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import DualEncoder, Running
+from twinset_demo.models import SMALL_CLIP
 
 
 def test_the_best_arm_ships_in_half_precision_and_scores_the_same(study: Study, tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_the_card_of_a_base_says_that_no_arm_was_trained_on_it(study: Study) -> 
 def test_the_model_that_ships_is_opened_by_its_name_and_knows_its_world() -> None:
     model = open_model("small-clip", Running(threads=1))
     assert isinstance(model, DualEncoder) and model.name == "small-clip"
-    folder = Path(SHIPPED["small-clip"].removeprefix("open_clip:"))
+    folder = SMALL_CLIP.folder
     assert sum(path.stat().st_size for path in folder.iterdir()) < LARGEST
     assert json.loads((folder / "open_clip_config.json").read_text())["model_cfg"]["embed_dim"] == 64
     # Twelve scenes of a ball and a box: which of two colours is which thing's.

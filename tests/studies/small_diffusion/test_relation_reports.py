@@ -15,11 +15,11 @@ from studies.small_diffusion.measure_relations import arrangement_fidelity, held
 from studies.small_diffusion.report import SHIPPED, Share
 from tests.generators.prompt_to_prompt import tiny_models
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import relations_model_folder
+from twinset_demo.models import SMALL_RELATIONS
 from twinset_demo.small_diffusion.relations import is_held_out
 from twinset_demo.small_world.relations import ATTRIBUTES, judge_arrangement, read_arrangement_picture
 
-MODEL = relations_model_folder()
+MODEL = SMALL_RELATIONS.folder
 MOST = 20 * 2**20  # bytes
 
 

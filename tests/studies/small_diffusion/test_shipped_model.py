@@ -12,10 +12,10 @@ from studies.small_diffusion.measure import draw, held_out_scenes
 from studies.small_diffusion.report import SHIPPED
 from twinset.generators.edited_pairs.vocabulary import KINDS
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline, load_model
-from twinset.manifests.locations import small_model_folder
+from twinset_demo.models import SMALL
 from twinset_demo.small_world.checker import judge, read_picture
 
-MODEL = small_model_folder()
+MODEL = SMALL.folder
 STEPS, GUIDANCE = SHIPPED.steps, SHIPPED.guidance
 MOST = 20 * 2**20  # bytes
 

@@ -19,7 +19,7 @@ from studies.small_diffusion.train_relations import (
     relation_tokenizer,
 )
 from tests.studies.small_diffusion.test_train import examples
-from twinset.manifests.locations import small_model_folder
+from twinset_demo.models import SMALL
 from twinset_demo.small_diffusion.layout import LENGTH
 from twinset_demo.small_diffusion.relations import is_held_out, read_arrangement
 
@@ -32,8 +32,8 @@ def test_words_are_tokens_and_known_ones_keep_what_they_mean(tmp_path: Path) -> 
     words = caption.lower().rstrip(".").split()
     assert tokenizer.tokenize(caption) == [f"{word}</w>" for word in (*words, ".")]
 
-    _, text = beginning(small_model_folder(), tokenizer)
-    folder = small_model_folder()
+    _, text = beginning(SMALL.folder, tokenizer)
+    folder = SMALL.folder
     known = CLIPTextModel.from_pretrained(folder / "text_encoder", torch_dtype=torch.float32)
     its_tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
     with torch.no_grad():

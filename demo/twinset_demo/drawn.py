@@ -1,0 +1,32 @@
+"""Folders that the demo draws at first use: what recipes call ``miniature:…`` and ``procedural:…``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from twinset.manifests.locations import DrawnFolder
+
+
+def _paint(folder: Path) -> None:
+    from twinset_demo.miniature import paint  # it draws with libraries that a plan does not need
+
+    paint(folder)
+
+
+def _build(folder: Path) -> None:
+    from twinset_demo.procedural_assets import build
+
+    build(folder)
+
+
+def _assets() -> Iterator[str]:
+    from twinset_demo.procedural_assets import files
+
+    yield from files()
+
+
+#: Some fifteen seconds. The version is raised with every change of what is painted.
+MINIATURE = DrawnFolder("miniature", 6, _paint)
+#: Some ten seconds. The version is raised with every change of an asset.
+PROCEDURAL = DrawnFolder("procedural-assets", 4, _build, "CC0-1.0 (assets drawn by twinset)", _assets)

@@ -1,0 +1,51 @@
+"""The small models that the demo brings, by the names that recipes and commands call them: their folders lie here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twinset.models.files import ModelFolder
+
+HERE = Path(__file__).parent
+DIFFUSION = {
+    "scheduler": "dpm-solver++",
+    "steps": 20,
+    "guidance": 3.0,
+    "licence": "CC0-1.0 (drawn by the model of twinset)",
+}
+
+
+def not_two_things(caption: str) -> str:
+    """Why the model of two things would draw something else; empty where it can read the caption."""
+    from twinset_demo.small_diffusion.relations import read_arrangement
+
+    try:
+        read_arrangement(caption)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+#: A text-to-image model of a small world, in diffusers' layout.
+SMALL = ModelFolder(
+    HERE / "small_diffusion" / "model",
+    "twinset's small model",
+    # More self-attention makes edits fail and keeps no more: studies/small_diffusion/edit_report.py
+    {**DIFFUSION, "vocabulary": "small-world", "self_replace_steps": 0.0, "blend": True},
+    """\
+* The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
+  ground, no texture, no people. A painting is a picture with a frame around it, nothing else. These pairs are for
+  trying the tool; scores on them say little about photographs.
+""",
+    {"small-world": HERE / "small_diffusion" / "small_world.yaml"},
+)
+#: Its sister, which draws two things and how they stand to each other.
+SMALL_RELATIONS = ModelFolder(
+    HERE / "small_diffusion" / "relations_model",
+    "twinset's small model of two things",
+    DIFFUSION,
+    vocabularies={},
+    refuses=not_two_things,
+)
+#: A dual encoder in open_clip's layout, which knows painted scenes alone.
+SMALL_CLIP = ModelFolder(HERE / "small_clip", "twinset's small CLIP", scorer="open_clip")
