@@ -122,9 +122,11 @@ def test_sources() -> Iterator[None]:
 
     @cache
     def installed(group: str) -> dict[str, EntryPoint]:
-        base = SourceSettings if group == "twinset.sources" else FilterSettings
+        base = {"twinset.sources": SourceSettings, "twinset.filters": FilterSettings}.get(group)
         classes = {
-            str(one.model_fields["kind"].annotation.__args__[0]): one for one in CLASSES if issubclass(one, base)
+            str(one.model_fields["kind"].annotation.__args__[0]): one
+            for one in CLASSES
+            if base is not None and issubclass(one, base)
         }
         own = {kind: EntryPoint(kind, f"tests.made_sources:{found.__name__}", group) for kind, found in classes.items()}
         return {**{one.name: one for one in entry_points(group=group)}, **own}
