@@ -25,6 +25,7 @@ _PLACES = {
     "folder": "folder",
     "any": "file or folder",
     "model": "model: folder or name",
+    "words": "name or file",
     "cache": "path",
     "server": "URL",
 }
