@@ -20,7 +20,6 @@ from twinset.generators.negative_images.generator import NegativeImageGenerator
 from twinset.generators.negative_images.source import NegativeImages
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import SMALL_RELATIONS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
@@ -171,7 +170,7 @@ def test_a_swap_is_drawn_and_told_from_its_original(tmp_path: Path) -> None:
     drawing = NegativeImages(
         kind="negative-images",
         negatives="prompts",
-        engine={"kind": "diffusion", "model": SMALL_RELATIONS},  # type: ignore[arg-type]
+        engine={"kind": "diffusion", "model": "small-relations"},  # type: ignore[arg-type]
         sides=["caption", "negative_caption"],
         suffix="",
     )
