@@ -31,9 +31,9 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
-    meanings = {**ENGINE_REASONS, **source.reasons, **subset.source.reasons}
+    meanings = {**ENGINE_REASONS, **source.meanings, **subset.source.meanings}
     for chosen in subset.filters:
-        meanings |= chosen.reasons
+        meanings |= chosen.meanings
     return render(
         f"{source.makes}.md.j2",
         stage=stage,
@@ -53,11 +53,13 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
 
 
 def _brought(stage: Stage) -> Mapping[str, list[str]]:
-    """Packages, with their versions, that brought its source or filters, with the kinds that each brought."""
+    """Packages, with their versions, that brought its source, filters or their parts, with what each brought."""
     found: dict[str, list[str]] = {}
     for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
         if "distribution" in made:
             found.setdefault(made["distribution"], []).append(f"{what} {made['kind']}")
+        for part, package in made.get("parts", {}).items():
+            found.setdefault(package, []).append(f"{part} of {what} {made['kind']}")
     return found
 
 

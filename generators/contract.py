@@ -68,7 +68,7 @@ def _check_words(source: Source) -> None:
         _expect(isinstance(text, str), f"{name}.{call}() gives a {type(text).__name__}; return text, empty for nothing")
     notes = source.notes().strip()
     _expect(not notes or notes.startswith(("* ", "- ")), f"{name}.notes(): not a Markdown list; begin each with '* '")
-    for reason, meaning in source.reasons.items():
+    for reason, meaning in source.meanings.items():
         _expect(
             isinstance(meaning, str) and bool(meaning.strip()), f"reason {reason!r} of {name}.reasons has no meaning"
         )
@@ -162,7 +162,7 @@ def _check_media(source: Source, rejected: Rejected) -> None:
 def _check_explained(source: Source, reasons: Iterable[str]) -> None:
     for reason in reasons:
         _expect(
-            reason in source.reasons, f"reason {reason!r} is not explained; add it to {type(source).__name__}.reasons"
+            reason in source.meanings, f"reason {reason!r} is not explained; add it to {type(source).__name__}.reasons"
         )
 
 

@@ -7,8 +7,8 @@ twinset's own parts, and entry points of one group for each door. Installed pack
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -38,14 +38,17 @@ class Registry(Generic[T]):
     """
 
     what: str
-    base: type[T]
+    base: type[Any]
     home: str
     group: str
     objects: bool = False
 
-    def find(self, kind: str) -> type[T]:
-        """The class of a kind; raises `UnknownKind` naming those that are near, or all."""
-        return cast(type[T], self._load(kind))
+    def find(self, kind: str, others: Iterable[str] = ()) -> type[T]:
+        """The class of a kind; raises `UnknownKind` naming those that are near, or all.
+
+        others: kinds that can be named as well, for the message.
+        """
+        return cast(type[T], self._load(kind, others))
 
     def get(self, kind: str) -> T:
         """The object of a name, of a door whose parts are ``objects``; raises as `find`."""
@@ -65,11 +68,12 @@ class Registry(Generic[T]):
         brought = self.distribution(kind)
         return f"{self.what} {kind!r}" + (f" of {brought}" if brought else "")
 
-    def _load(self, kind: str) -> Any:
+    def _load(self, kind: str, others: Iterable[str] = ()) -> Any:
         points = self._points()
         if kind not in points:
-            near = difflib.get_close_matches(kind, sorted(points), n=1)
-            every = f", or name one of {', '.join(sorted(points))}" if points else ""
+            known = sorted({*points, *others})
+            near = difflib.get_close_matches(kind, known, n=1)
+            every = f", or name one of {', '.join(known)}" if known else ""
             remedy = f"did you mean {near[0]!r}?" if near else f"install the package that provides it{every}"
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_the_demo_is()}")
         try:
@@ -106,26 +110,35 @@ def where_the_demo_is() -> str:
     return "" if here else f"; what the demo uses comes with {DEMO}: pip install {DEMO}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OfKind:
     """Marks a setting that holds the settings of a kind of a door: ``Annotated[SerializeAsAny[BASE], OfKind(DOOR)]``.
 
-    They are checked against the class of their ``kind``.
+    They are checked against the class of their ``kind``. own: kinds of this setting alone, which are no parts.
     """
 
     registry: Registry[Any]
+    own: Mapping[str, type[Any]] = field(default_factory=dict)
+
+    def find(self, kind: str) -> Any:
+        """The class of a kind; raises as `Registry.find`."""
+        return self.own[kind] if kind in self.own else self.registry.find(kind, self.own)
+
+    def distribution(self, kind: str) -> str:
+        """As `Registry.distribution`."""
+        return "" if kind in self.own else self.registry.distribution(kind)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return BeforeValidator(partial(_of_kind, self.registry)).__get_pydantic_core_schema__(source, handler)
+        return BeforeValidator(partial(_of_kind, self)).__get_pydantic_core_schema__(source, handler)
 
 
-def _of_kind(registry: Registry[Any], raw: Any) -> Any:
+def _of_kind(door: OfKind, raw: Any) -> Any:
     if not isinstance(raw, Mapping):
         return raw
     kind, problem = raw.get("kind"), "a kind is a name"
     if isinstance(kind, str):
         try:
-            return registry.find(kind).model_validate(raw)
+            return door.find(kind).model_validate(raw)
         except UnknownKind as error:
             problem = str(error)
     unknown = PydanticCustomError("missing" if kind is None else "kind", problem)

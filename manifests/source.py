@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -66,12 +67,30 @@ class PlacedSettings(Settings):
     A setting can itself be such settings, or a list of them: of an engine, say. Their settings are then named by key
     path, as in ``engine.model``.
 
-    execution: settings that decide how samples are made, not what they are; the runtime class names those.
+    execution: settings that decide how samples are made, not what they are; the runtime class names those. reasons:
+    what the reasons mean that samples are rejected, or records left out, for.
     """
 
     kind: str
 
     execution: ClassVar[tuple[str, ...]] = ()
+    reasons: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def meanings(self) -> Mapping[str, str]:
+        """`reasons` of these settings and of those within, such as an engine's."""
+        return dict(ChainMap(dict(self.reasons), *(dict(one.meanings) for _, one in self.within())))
+
+    @property
+    def brought(self) -> dict[str, str]:
+        """Packages, with their versions, that brought kinds of settings within, by key path; none for twinset's own."""
+        found = {}
+        for name, one in self.within():
+            door = _marks(type(self), OfKind).get(name.partition(".")[0])
+            if door is not None and (package := door.distribution(one.kind)):
+                found[name] = package
+            found |= {f"{name}.{key}": package for key, package in one.brought.items()}
+        return found
 
     def places(self) -> Iterator[tuple[str, Place, Any]]:
         """Key path, mark and value of each place that is set; one item for each entry of a list."""
@@ -116,7 +135,7 @@ class PlacedSettings(Settings):
         door = _marks(cls, OfKind).get(setting)
         if door is not None:
             try:
-                return cast(type[PlacedSettings], door.registry.find(str(kind)))
+                return cast(type[PlacedSettings], door.find(str(kind)))
             except WrongUse:
                 return None  # said when the settings are checked
         field = cls.model_fields.get(setting)
@@ -137,7 +156,7 @@ class SourceSettings(PlacedSettings):
         ``table``.
     reference: the data set that samples are made from. paper: the benchmark whose procedure is followed, if any.
     group: what a group of candidates is called: ``video``, ``scene``. verb: how samples come from it, as in
-    ``made from``. reasons: what the reasons mean that it rejects candidates or leaves records out for.
+    ``made from``.
     unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
     are drawn or rendered; then workers need all inputs that the plan needed.
     reports: names of the JSON files that its generator writes beside the plan.
@@ -152,7 +171,6 @@ class SourceSettings(PlacedSettings):
     paper: ClassVar[Reference | None] = None
     group: ClassVar[str] = "group"
     verb: ClassVar[str] = "made from"
-    reasons: ClassVar[Mapping[str, str]] = {}
     unbounded: ClassVar[bool] = False
     synthetic: ClassVar[bool] = False
     reports: ClassVar[tuple[str, ...]] = ()
@@ -252,11 +270,10 @@ class FilterSettings(PlacedSettings):
     """Settings of one kind of filter.
 
     judges: ``captions`` before anything is decoded, ``frames`` one by one, or whole ``pairs``; only filters of frames
-    fit samples of every kind. reasons: what the reasons mean that it drops samples for.
+    fit samples of every kind.
     """
 
     judges: ClassVar[Literal["captions", "frames", "pairs"]]
-    reasons: ClassVar[Mapping[str, str]] = {}
 
     def how_judged(self) -> str:
         """Markdown for the card's section on how samples were made, such as which detectors; empty for nothing."""
@@ -284,5 +301,5 @@ def _metadata(annotation: Any) -> list[Any]:
     return [one for inner in _types(annotation) for one in getattr(inner, "__metadata__", ())]
 
 
-SOURCES = Registry("source", SourceSettings, "twinset.generators", "twinset.sources")
-FILTERS = Registry("filter", FilterSettings, "twinset.filters", "twinset.filters")
+SOURCES = Registry[SourceSettings]("source", SourceSettings, "twinset.generators", "twinset.sources")
+FILTERS = Registry[FilterSettings]("filter", FilterSettings, "twinset.filters", "twinset.filters")

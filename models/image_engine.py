@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import SerializeAsAny
 
+from twinset.manifests.doors import OfKind, Registry
 from twinset.manifests.source import Reference
 from twinset.models.engines import EngineSettings
 from twinset.shards.contracts import Component
@@ -77,16 +79,23 @@ class Rejection:
 class ImageEngineSettings(EngineSettings):
     """Settings of a text-to-image engine, light to import.
 
-    Subclasses set ``kind`` as a `Literal` with the engine's name. reasons: what the reasons mean that it rejects for.
-    title: the engine as a card names it. reference: what to cite. licence: of what it draws, and of what is seen in it.
+    Subclasses set ``kind`` as a `Literal` with the engine's name, and `reasons`. title: the engine as a card names it.
+    reference: what to cite. licence: of what it draws, and of what is seen in it.
     """
 
     licence: str
 
-    reasons: ClassVar[Mapping[str, str]] = {}
     title: ClassVar[str] = ""
     reference: ClassVar[Reference] = Reference("")
 
     def notes(self) -> str:
         """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""
         return ""
+
+
+KINDS = {
+    "diffusion": "twinset.models.diffusion.settings:DiffusionImages",
+    "kubric": "twinset_demo.kubric_grammar.settings:KubricImages",
+}
+IMAGE_ENGINES = Registry[ImageEngineSettings]("image engine", ImageEngineSettings, __name__, "twinset.image_engines")
+ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]

@@ -9,7 +9,7 @@ from typing import Any, cast
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe, Subset, content_of
-from twinset.manifests.source import FILTERS, SOURCES
+from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings
 from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
 from twinset.shards.contracts import AnyFilter, Context, Filter, Generator, Source
 
@@ -73,13 +73,13 @@ def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
     generator, source = worker.generator, worker.subset.source
     libraries = {*BASE_LIBRARIES, *generator.libraries}
     filters = []
-    for kind, judge in worker.filters:
+    for chosen, (kind, judge) in zip(worker.subset.filters, worker.filters, strict=True):
         if judge.device() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
             libraries |= set(judge.libraries)
         described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
-        filters.append({**described, **_brought(FILTERS.distribution(kind))})
+        filters.append({**described, **_brought(chosen, FILTERS.distribution(kind))})
     described = {"kind": source.kind, "version": generator.version, "weights": dict(generator.weights())}
-    described |= _brought(SOURCES.distribution(source.kind))
+    described |= _brought(source, SOURCES.distribution(source.kind))
     return stage_facts(source.makes, content_of(worker.subset, seed), inputs, described, filters, libraries)
 
 
@@ -117,6 +117,7 @@ def refuse_mixed_runtimes(where: str, runtimes: set[str]) -> None:
         )
 
 
-def _brought(distribution: str) -> dict[str, str]:
-    """The package that brought a kind, with its version: part of what is made; nothing for twinset's own."""
-    return {"distribution": distribution} if distribution else {}
+def _brought(settings: PlacedSettings, distribution: str) -> dict[str, Any]:
+    """Packages, with their versions, that brought a kind and its parts: they decide bytes; none for twinset's."""
+    found = {"distribution": distribution, "parts": settings.brought}
+    return {name: value for name, value in found.items() if value}

@@ -12,8 +12,7 @@ from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, check_installed
-from twinset.models.visual_questions.engine import REASONS
-from twinset.models.visual_questions.settings import Server, SmallWorld, Transformers
+from twinset.models.visual_questions.settings import QuestionAnswerer
 
 DSG = Reference(
     "Davidsonian Scene Graph",
@@ -27,8 +26,6 @@ DSG = Reference(
 }""",
 )
 
-Engine = Annotated[Server | SmallWorld | Transformers, Field(discriminator="kind")]
-
 
 class ImageVerification(EngineSource):
     """Yes/no questions of a caption, asked of the image that was generated from it.
@@ -40,7 +37,7 @@ class ImageVerification(EngineSource):
 
     kind: Literal["image-verification"]
     images: StageName
-    engine: Engine
+    engine: QuestionAnswerer
     threshold: float | None = Field(default=None, gt=0, le=1)
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = "the captions stay under the terms of their source"
@@ -52,7 +49,6 @@ class ImageVerification(EngineSource):
     group = "caption"
     verb = "asked of"
     reasons: ClassVar[Mapping[str, str]] = {
-        **REASONS,
         "caption-too-long": "captions of more characters than are parsed",
         "no-question": "the caption names nothing that could be asked for",
         "not-as-captioned": "the score is below the threshold: the image does not show what its caption says",

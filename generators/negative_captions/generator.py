@@ -65,7 +65,8 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
         return NegativeGenerator(source, context)
     if source.graph_check:
         return CheckedGenerator(source, context)
-    return (LocallyWrittenGenerator if source.engine.local else WrittenGenerator)(source, context)
+    local = isinstance(source.engine, LanguageModelSettings) and source.engine.local
+    return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
 
 
 class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):

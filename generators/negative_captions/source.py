@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.generators.negative_captions.changes import CHANGE_REASONS
 from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS
@@ -13,8 +13,9 @@ from twinset.generators.negative_captions.instructions import ANSWER_REASONS
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.captions import CAPTION_REASONS
 from twinset.generators.scene_graphs.source import ParsedCaptions
+from twinset.manifests.doors import OfKind
 from twinset.models.engines import EngineSettings, EngineSource
-from twinset.models.language_models.settings import OpenAI, Transformers
+from twinset.models.language_models.settings import LANGUAGE_MODELS
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
@@ -38,7 +39,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
-    engine: Annotated[Rules | OpenAI | Transformers, Field(discriminator="kind")] = Rules()
+    engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
     graph_check: bool = False
 
     generator = "twinset.generators.negative_captions.generator:generator_of"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -11,8 +10,7 @@ from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.source import Reference, StageName
 from twinset.models.engines import EngineSource
-from twinset.models.image_engine import ImageEngineSettings
-from twinset.models.image_engines import ENGINES, ImageEngine
+from twinset.models.image_engine import ImageEngine, ImageEngineSettings
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
@@ -41,9 +39,6 @@ class NegativeImages(EngineSource):
     paper = BIVLC
     group = "negative caption"
     verb = "drawn from"
-    reasons: ClassVar[Mapping[str, str]] = {
-        reason: meaning for engine in ENGINES for reason, meaning in engine.reasons.items()
-    }
 
     @field_validator("sides")
     @classmethod

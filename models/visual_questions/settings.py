@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
+from twinset.manifests.doors import OfKind, Registry
 from twinset.models.engines import EngineSettings, LocalSettings
 from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
 from twinset.models.language_models.settings import OpenAI
@@ -22,7 +24,16 @@ LAYOUT = Layout(
 )
 
 
-class Transformers(LocalSettings):
+class QuestionAnswererSettings(EngineSettings):
+    """Settings of an engine that answers questions about images, light to import.
+
+    Subclasses set ``kind`` as a `Literal`, and `reasons`: what those of its `Unanswered` mean.
+    """
+
+    reasons: ClassVar[Mapping[str, str]] = {"no-answer": "the model says neither yes nor no to a question"}
+
+
+class Transformers(LocalSettings, QuestionAnswererSettings):
     """A BLIP or ViLT model for visual question answering in this process, by Hugging Face's transformers.
 
     model: a folder, or an id of the hub whose files are in the local cache, such as ``Salesforce/blip-vqa-base``.
@@ -34,13 +45,17 @@ class Transformers(LocalSettings):
     micro_batch: int = Field(default=16, ge=1, le=1024)
 
     worker = "twinset.models.visual_questions.local_model:LocalModel"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "question-too-long": "a question has more tokens than the model reads",
+        **QuestionAnswererSettings.reasons,
+    }
 
     def files(self) -> ModelFiles:
         """As `LocalSettings.files`."""
         return find_answerer(self.model)
 
 
-class SmallWorld(EngineSettings):
+class SmallWorld(QuestionAnswererSettings):
     """The checker of twinset's small world, for images that its small text-to-image model drew. It has no settings."""
 
     kind: Literal["small-world"]
@@ -52,7 +67,7 @@ class SmallWorld(EngineSettings):
         return SmallWorldChecker()
 
 
-class Server(OpenAI):
+class Server(OpenAI, QuestionAnswererSettings):
     """A vision-language model on a server that speaks OpenAI's API, with images as data URLs.
 
     Answers, retries and costs are those of `models.language_models.settings.OpenAI`. image_tokens: the most that an
@@ -67,6 +82,10 @@ class Server(OpenAI):
 
     execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
     worker = "twinset.models.visual_questions.server_model:VisionServer"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "refused": "the server does not accept a question or the image",
+        **QuestionAnswererSettings.reasons,
+    }
 
 
 def find_answerer(name: str) -> ModelFiles:
@@ -85,3 +104,14 @@ def find_answerer(name: str) -> ModelFiles:
 def architecture(model: ModelFiles) -> Any:
     """The ``model_type`` of a model."""
     return read_json(model.folder / "config.json").get("model_type")
+
+
+KINDS = {
+    "openai": f"{__name__}:Server",
+    "small-world": f"{__name__}:SmallWorld",
+    "transformers": f"{__name__}:Transformers",
+}
+QUESTION_ANSWERERS = Registry[QuestionAnswererSettings](
+    "visual-question engine", QuestionAnswererSettings, __name__, "twinset.question_answerers"
+)
+QuestionAnswerer = Annotated[SerializeAsAny[QuestionAnswererSettings], OfKind(QUESTION_ANSWERERS)]
