@@ -181,7 +181,7 @@ subsets:
         ({"base_url": "http://host/v1#part"}, "without user, password, query and #"),
         ({"max_cost": 3}, "max_cost needs price_in and price_out"),
         ({"modle": "x"}, "Extra inputs"),
-        ({"kind": "gpt"}, "there is no language model 'gpt' here; .* one of openai, rules, transformers"),
+        ({"kind": "gpt"}, "there is no language model 'gpt' here"),
     ],
 )
 def test_settings_that_cannot_work_are_told_before_any_work(captions: Path, engine: Any, problem: str) -> None:
