@@ -71,16 +71,20 @@ def nested(settings: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
     """Settings that are written within settings: the name of each, and every class of twinset's that fits there."""
     for name, field in settings.model_fields.items():
         door = _door(field)
-        within = map(door.find, own(door)) if door is not None else _within(field.annotation)
+        within = map(door.find, _kinds(door)) if door is not None else _within(field.annotation)
         for one in within:
             if isinstance(one, type) and issubclass(one, BaseModel) and is_own(one):
                 yield name, one
 
 
-def _door(field: FieldInfo) -> Registry[Any] | None:
-    """The door that the settings in a setting come from, if they come from one."""
+def _door(field: FieldInfo) -> OfKind | None:
+    """The mark of a setting whose settings come from a door."""
     marks = (*field.metadata, *(mark for one in _within(field.annotation) for mark in getattr(one, "__metadata__", ())))
-    return next((mark.registry for mark in marks if isinstance(mark, OfKind)), None)
+    return next((mark for mark in marks if isinstance(mark, OfKind)), None)
+
+
+def _kinds(door: OfKind) -> list[str]:
+    return sorted({*own(door.registry), *door.own})
 
 
 def kind_of(settings: type[BaseModel]) -> str:
@@ -104,8 +108,10 @@ def _type(field: FieldInfo) -> str:
         several = get_origin(_bare(field.annotation)) is tuple
         return (f"list: {named}" if several else named) + optional
     if (door := _door(field)) is not None:
-        listed = ", ".join(f"`{kind}`" for kind in own(door))
-        kinds = f"settings of a {door.what}" + (f": {listed}" if len(own(door)) <= _MOST_KINDS else "")
+        listed = ", ".join(f"`{kind}`" for kind in _kinds(door))
+        kinds = (
+            f"settings of kind {listed}" if len(_kinds(door)) <= _MOST_KINDS else f"settings of {door.registry.what}s"
+        )
         return (f"list: {kinds}" if get_origin(_bare(field.annotation)) is tuple else kinds) + optional
     return _written(field.annotation) + optional + _bounds(marks)
 

@@ -64,7 +64,9 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
     assert settings.reference.title and settings.group and settings.__doc__
-    rejects_nothing = kind == "negative-prompts" or (kind.startswith("small-scene-") and kind != "small-scene-stills")
+    rejects_nothing = kind in ("negative-prompts", "negative-images") or (
+        kind.startswith("small-scene-") and kind != "small-scene-stills"
+    )
     assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 
