@@ -53,7 +53,7 @@ class DrawnFolder:
         return cache_folder() / f"{self.name}-{self.version}"
 
 
-DRAWN = Registry("place", DrawnFolder, __name__, "twinset.places", objects=True)
+DRAWN = Registry[DrawnFolder]("place", DrawnFolder, __name__, "twinset.places", objects=True)
 
 
 def drawn_folder(location: str | Path) -> DrawnFolder | None:
