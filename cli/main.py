@@ -82,7 +82,6 @@ def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
     from twinset.cli import (
         eval_answers,
-        eval_demo,
         eval_human,
         eval_probes,
         eval_report,
@@ -93,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     from twinset.cli.commands import build, export, look, parse, plan, status, verify
     from twinset.cli.options import add_command
+    from twinset.manifests.doors import installed
 
     parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
@@ -150,8 +150,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)
     evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
-    for module in (eval_run, eval_demo, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
+    for module in (eval_run, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
         module.add(evaluations)
+    for brought in installed("twinset.eval_commands").values():
+        brought.load()(evaluations)
     review.add(commands)
     train.add(commands)
     return parser

@@ -67,19 +67,6 @@ def add_cache(command: argparse.ArgumentParser, only_with: str = "") -> None:
     command.add_argument("--cache", type=Path, metavar="DIR", help=said)
 
 
-def add_demo_folders(command: argparse.ArgumentParser, what: str, data: str, out: str) -> None:
-    """Add ``--data`` and ``--out`` of a demo, which has defaults for both.
-
-    Args:
-        what: is built where ``data`` does not hold it.
-    """
-    built = f"folder of {what}, built first where it is absent"
-    for option, metavar, place, said in (("data", "DIR", data, built), ("out", "OUT", out, "folder of the run")):
-        command.add_argument(
-            f"--{option}", type=Path, default=Path(place), metavar=metavar, help=f"{said} (default: {place})"
-        )
-
-
 def named_folder(text: str) -> tuple[str, str]:
     """A benchmark and its folder, ``NAME=DIR``."""
     name, equals, folder = text.partition("=")

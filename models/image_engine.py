@@ -93,9 +93,6 @@ class ImageEngineSettings(EngineSettings):
         return ""
 
 
-KINDS = {
-    "diffusion": "twinset.models.diffusion.settings:DiffusionImages",
-    "kubric": "twinset_demo.kubric_grammar.settings:KubricImages",
-}
+KINDS = {"diffusion": "twinset.models.diffusion.settings:DiffusionImages"}
 IMAGE_ENGINES = Registry[ImageEngineSettings]("image engine", ImageEngineSettings, __name__, "twinset.image_engines")
 ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]

@@ -203,3 +203,9 @@ print(json.dumps([len(found), sorted(sys.modules)]))
     kinds, modules = json.loads(done.stdout)
     assert kinds > 10
     assert {name.partition(".")[0] for name in modules} & HEAVY == set()
+
+
+def test_the_product_does_not_know_the_demo_or_the_studies() -> None:
+    known = {"twinset_demo", "studies"}
+    names = {named(path): [*imported(path.read_text("utf-8"))] for path in MODULES}
+    assert {path: found for path, found in names.items() if {one.partition(".")[0] for one in found} & known} == {}

@@ -6,12 +6,12 @@ from typing import Any
 
 from twinset.cli.train.clip import add as add_clip
 from twinset.cli.train.combiner import add as add_combiner
-from twinset.cli.train.demo import add as add_demo
 from twinset.cli.train.detectors import add as add_detectors
 from twinset.cli.train.fusion import add as add_fusion
+from twinset.manifests.doors import installed
 
 #: Each adds its command below `twinset train`.
-TRAININGS = (add_clip, add_combiner, add_fusion, add_detectors, add_demo)
+TRAININGS = (add_clip, add_combiner, add_fusion, add_detectors)
 
 
 def add(commands: Any) -> None:
@@ -21,3 +21,5 @@ def add(commands: Any) -> None:
     trainings = training.add_subparsers(required=True, metavar="COMMAND")
     for add_training in TRAININGS:
         add_training(trainings)
+    for brought in installed("twinset.train_commands").values():
+        brought.load()(trainings)

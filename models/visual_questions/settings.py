@@ -55,18 +55,6 @@ class Transformers(LocalSettings, QuestionAnswererSettings):
         return find_answerer(self.model)
 
 
-class SmallWorld(QuestionAnswererSettings):
-    """The checker of twinset's small world, for images that its small text-to-image model drew. It has no settings."""
-
-    kind: Literal["small-world"]
-
-    def open(self) -> Any:
-        """As `EngineSettings.open`."""
-        from twinset_demo.small_world.engine import SmallWorldChecker
-
-        return SmallWorldChecker()
-
-
 class Server(OpenAI, QuestionAnswererSettings):
     """A vision-language model on a server that speaks OpenAI's API, with images as data URLs.
 
@@ -108,7 +96,6 @@ def architecture(model: ModelFiles) -> Any:
 
 KINDS = {
     "openai": f"{__name__}:Server",
-    "small-world": f"{__name__}:SmallWorld",
     "transformers": f"{__name__}:Transformers",
 }
 QUESTION_ANSWERERS = Registry[QuestionAnswererSettings](

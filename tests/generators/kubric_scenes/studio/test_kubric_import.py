@@ -51,5 +51,5 @@ def test_naming_an_asset_makes_no_named_semaphore() -> None:
 
 def test_what_to_do_without_kubric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kubric.absent", None)
-    with pytest.raises(WrongUse, match=r"pip install -e '\.\[render\]'"):
+    with pytest.raises(WrongUse, match=r"pip install 'twinset\[render\]'"):
         kubric_import._load("kubric.absent")

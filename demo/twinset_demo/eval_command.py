@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from twinset.cli.eval_run import progress
-from twinset.cli.options import add_cache, add_command, add_demo_folders
+from twinset.cli.options import add_cache, add_command
+from twinset_demo.folders import add_demo_folders
 
 
 def add(commands: Any) -> None:

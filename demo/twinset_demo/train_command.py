@@ -7,9 +7,10 @@ import contextlib
 import sys
 from typing import Any
 
-from twinset.cli.options import add_command, add_demo_folders
+from twinset.cli.options import add_command
 from twinset.cli.train.clip import tell
 from twinset.cli.train.options import progress
+from twinset_demo.folders import add_demo_folders
 
 
 def add(commands: Any) -> None:

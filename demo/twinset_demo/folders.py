@@ -1,0 +1,19 @@
+"""Options that both commands of the demo have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_demo_folders(command: argparse.ArgumentParser, what: str, data: str, out: str) -> None:
+    """Add ``--data`` and ``--out`` of a demo, which has defaults for both.
+
+    Args:
+        what: is built where ``data`` does not hold it.
+    """
+    built = f"folder of {what}, built first where it is absent"
+    for option, metavar, place, said in (("data", "DIR", data, built), ("out", "OUT", out, "folder of the run")):
+        command.add_argument(
+            f"--{option}", type=Path, default=Path(place), metavar=metavar, help=f"{said} (default: {place})"
+        )

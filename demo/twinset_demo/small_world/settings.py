@@ -1,0 +1,20 @@
+"""The settings of the engine ``small-world``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from twinset.models.visual_questions.engine import VisualQuestionAnswerer
+from twinset.models.visual_questions.settings import QuestionAnswererSettings
+
+
+class SmallWorld(QuestionAnswererSettings):
+    """The checker of the small world, for images that the small text-to-image model drew. It has no settings."""
+
+    kind: Literal["small-world"]
+
+    def open(self) -> VisualQuestionAnswerer:
+        """As `EngineSettings.open`."""
+        from twinset_demo.small_world.engine import SmallWorldChecker
+
+        return SmallWorldChecker()
