@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -182,10 +183,9 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
                 "text: put it behind a proxy with HTTPS, and name that with --behind-https"
             )
 
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # not raised where the shell had SIGINT ignored, as for `nohup`
         serve(make_app(desk, access, dataset), asked.host, asked.port, on_ready)
-    except KeyboardInterrupt:
-        _tell("stopped; every answer is stored")
+    _tell("stopped; every answer is stored")
 
 
 def _origin(url: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -19,6 +20,10 @@ __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "
 # Before PyTorch is imported. Its threads wait for each other busily: with more of them than cores, as in two processes
 # of tests, most of the time goes into that.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Tests end processes by Ctrl-C's signal, which `nohup make test &` hands down as ignored.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BEGAN = time.monotonic()
 SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is taken to hang, also on a busy machine

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 import av
 from av.codec.context import Flags
@@ -102,6 +102,8 @@ PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"
 # make libavformat open other files or addresses.
 DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
+# Titles need not be UTF-8. PyAV 19 has no such argument: it never fails by them.
+_METADATA: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 MICROSECONDS = 1_000_000  # libavformat's clock of a whole file
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
 HELD_BACK = 16  # frames that wait for earlier ones to be shown, at most (H.264)
@@ -260,7 +262,7 @@ class VideoFile:
             self.rewind()
 
     def _open(self) -> None:
-        self.container = av.open(str(self.path), options=OPEN_OPTIONS, metadata_errors="replace")
+        self.container = av.open(str(self.path), options=OPEN_OPTIONS, **_METADATA)
         stream = max(self.container.streams.video, key=_preference, default=None)
         if stream is None or stream.codec_context is None:
             self.container.close()

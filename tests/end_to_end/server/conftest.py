@@ -52,7 +52,6 @@ class PrefectServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_default_interrupt,
             )
         _wait_for(f"http://127.0.0.1:{self._port}/api/health", self._process, self._log)
 
@@ -88,11 +87,6 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, environment: dict[s
 def server(prefect_server: PrefectServer) -> dict[str, str]:
     """Environment of processes that talk to the session's server."""
     return prefect_server.variables
-
-
-def _default_interrupt() -> None:
-    # Prefect ends itself by SIGINT, which a shell's background jobs ignore and hand down.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -176,7 +170,6 @@ def start_worker(deployments: dict[str, str], tmp_path: Path) -> Iterator[Start]
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                preexec_fn=_default_interrupt,
             )
         workers.append(worker)
         return worker

@@ -49,6 +49,22 @@ def test_the_stream_that_ffmpeg_chooses_is_read(name: str, tmp_path: Path) -> No
         assert video.stream.index == chosen
 
 
+def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path) -> None:
+    path = tmp_path / "titled.mp4"
+    with av.open(str(path), "w") as container:
+        container.metadata["title"] = "a-title"
+        stream = container.add_stream("mpeg4", rate=25)
+        (stream.width, stream.height), stream.pix_fmt = SMALL, "yuv420p"
+        picture = np.zeros((SMALL[1], SMALL[0], 3), np.uint8)
+        container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        container.mux(stream.encode())
+    whole = path.read_bytes()
+    assert whole.count(b"a-title") == 1
+    path.write_bytes(whole.replace(b"a-title", b"\xff\xfetitle"))
+    with VideoFile(path) as video:
+        assert video.stream.width == SMALL[0]
+
+
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffmpeg on this machine; its recorded choices are tested")
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_choices_are_those_of_the_ffmpeg_of_this_machine(name: str, tmp_path: Path) -> None:
