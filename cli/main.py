@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     from twinset.cli.commands import build, export, look, parse, plan, status, verify
     from twinset.cli.options import add_command
     from twinset.manifests.doors import installed
+    from twinset.shards.export.formats import EXPORTERS
 
     parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
@@ -144,8 +145,8 @@ def _parser() -> argparse.ArgumentParser:
         repeatable(added, "--only", "SUBSET", "this subset")
     verifying.add_argument("--media", action="store_true", help="hash the source media too")
     looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
-    formats = ("eqben", "openclip", "genecis", "genecis-training", "bivlc", "trohn-img", "trohn", "sugarcrepe")
-    exporting.add_argument("--format", required=True, choices=formats)
+
+    exporting.add_argument("--format", required=True, choices=EXPORTERS.kinds())
     exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluating = commands.add_parser("eval", help=text, description=text)

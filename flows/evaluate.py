@@ -10,7 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.tasks import exponential_backoff
 
-from twinset.evaluation.benchmarks import READERS
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
@@ -79,7 +79,7 @@ def evaluate(
     if bare := [name for name, folder in named if not folder]:
         raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
     if not named or not models:
-        raise WrongUse(f"benchmarks, models: name at least one of each; benchmarks are {', '.join(READERS)}")
+        raise WrongUse(f"benchmarks, models: name at least one of each; benchmarks are {', '.join(BENCHMARKS.kinds())}")
     opened = [
         (place, one)
         for place, (name, folder) in zip(benchmarks, named, strict=True)

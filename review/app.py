@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import QUESTIONS, question_of
 from twinset.manifests.errors import TwinsetError, in_words
 from twinset.review.access import Access, Refused
 from twinset.review.admin import add_admin
@@ -58,7 +58,7 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
 
     @app.get("/help")
     def guide(request: Request) -> Response:
-        return shown("help.html.j2", guides=[*QUESTIONS.values()])
+        return shown("help.html.j2", guides=[question_of(name) for name in QUESTIONS.kinds()])
 
     @app.get("/api/next")
     def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:

@@ -16,7 +16,7 @@ from typing import Any
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
 from twinset.generators.decisions.question import ReviewQuestion
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.decisions.task_plans import planned_tasks
@@ -61,7 +61,7 @@ class ReviewTask:
     @property
     def question(self) -> ReviewQuestion:
         """Its kind."""
-        return QUESTIONS[self.candidate.question]
+        return question_of(self.candidate.question)
 
     @property
     def everyone(self) -> bool:

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.errors import WrongUse
 
@@ -138,7 +138,7 @@ def agreement_among(question: str, answers: Sequence[Answer], gold: Mapping[str,
         question: of the tasks; unused where there are no answers.
         gold: right answers by task, where they are known.
     """
-    categories = {one.answer: QUESTIONS[question].compared(one.answer) for one in answers}
+    categories = {one.answer: question_of(question).compared(one.answer) for one in answers}
     pairs = by_pair(answers, categories)
     return Agreement(pairs, mean_kappa(pairs), gold_accuracy(answers, gold))
 
@@ -173,7 +173,7 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
             "twinset review OUT --export FILE.csv lists as task_id"
         )
     for key, task in asked.items():
-        values = QUESTIONS[task.question].layout(task).values
+        values = question_of(task.question).layout(task).values
         if gold[key] not in values:
             raise WrongUse(f"{path}: the answer {gold[key]!r} to {key} is none of {', '.join(values)}; correct it")
     return gold

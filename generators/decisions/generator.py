@@ -16,7 +16,7 @@ from twinset.generators.decisions.agreement import read_gold
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from twinset.generators.decisions.question import Decision
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.report import Gathered, report_of
 from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed, share_of
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
@@ -56,7 +56,7 @@ def _answer(
     task: TaskCandidate, annotator: str, error_rate: float, seed: int, stage: str, adjudicated: bool = False
 ) -> Answer:
     """The truth, or with the error rate e one of the k - 1 other values, each with probability e / (k - 1)."""
-    values = QUESTIONS[task.question].layout(task).values
+    values = question_of(task.question).layout(task).values
     if task.truth not in values:
         raise WrongUse(
             f"{stage}: what is right of {task.key} is not known, so that nobody can be simulated; set source.truth to "

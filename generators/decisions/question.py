@@ -77,7 +77,8 @@ class Decision:
 
 
 class ReviewQuestion(ABC):
-    """A kind of question. The page knows nothing else of it; a new kind is a module and a line in `QUESTIONS`.
+    """A kind of question. The page knows nothing else of it; a new kind is a module and a line
+    in `KINDS` of `generators.decisions.questions`, or comes by the door ``twinset.questions``.
 
     shuffled: whether the order of options is random. drops: values of options that drop the subject, and the reason
     of the rejection. reasons: codes and words of why it is dropped, offered after a dropping answer. settled: whether

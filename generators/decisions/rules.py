@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, ReviewQuestion
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.task import TaskCandidate
 
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
     """The answers that count: given for what the task shows now, and to an option that it has."""
-    binding, values = task.binding, QUESTIONS[task.question].layout(task).values
+    binding, values = task.binding, question_of(task.question).layout(task).values
     return [one for one in answers if one.task == task.key and one.binding == binding and one.answer in values]
 
 
@@ -33,7 +33,7 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
     Returns:
         None where answers are lacking, or a tie waits for somebody who settles it.
     """
-    question, counted = QUESTIONS[task.question], counting(task, answers)
+    question, counted = question_of(task.question), counting(task, answers)
     votes = [one for one in counted if not one.adjudicated]
     if settling := [one for one in counted if one.adjudicated]:
         # Of several the last word counts.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.decisions.agreement import share
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
@@ -21,7 +21,7 @@ from twinset.shards.contracts import Source
 def words_of(one: Mapping[str, Any]) -> str:
     """Markdown: what was asked of whom, what was dropped by kind, and how well annotators agree."""
     asked, made = one["tasks"] - one["carried"], one["simulated"]
-    title = QUESTIONS[one["question"]].title if one["question"] else ""
+    title = question_of(one["question"]).title if one["question"] else ""
     answers = sum(one["answers"].values())
     if made is None:
         people = len(one["answers"])

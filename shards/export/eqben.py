@@ -20,6 +20,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from twinset.manifests.errors import WrongUse
+from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
 from twinset.shards.media.decode import decode
@@ -129,3 +130,6 @@ _BY_VIDEO: dict[str, Callable[[Exported], Any]] = {
     "gebc": _entries,
     "youcook2": _entries,
 }
+
+
+EQBEN_FORMAT = Format(PAIR, export_eqben)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
-from twinset.shards.export.eqben import export_eqben
-from twinset.shards.export.genecis import export_genecis
-from twinset.shards.export.genecis_training import export_training
-from twinset.shards.export.generated_pairs import export_bivlc, export_trohn_img
-from twinset.shards.export.openclip import export_openclip
-from twinset.shards.export.text_pairs import export_sugarcrepe, export_trohn
 from twinset.shards.kinds.kind import SampleKind
-from twinset.shards.kinds.pair import PAIR
-from twinset.shards.kinds.template import TEMPLATE
-from twinset.shards.kinds.text_pair import TEXT_PAIR
-from twinset.shards.kinds.triplet import TRIPLET
 from twinset.shards.records import read_stage
 from twinset.shards.storage.atomic_folder import folder_beside
 from twinset.shards.storage.store import Store
@@ -32,28 +23,27 @@ class Format:
     write: Callable[[Store, Sequence[str], Path], int]
 
 
-FORMATS: Mapping[str, Format] = {
-    "eqben": Format(PAIR, export_eqben),
-    "openclip": Format(PAIR, export_openclip),
-    "genecis": Format(TEMPLATE, export_genecis),
-    "genecis-training": Format(TRIPLET, export_training),
-    "bivlc": Format(PAIR, export_bivlc),
-    "trohn-img": Format(PAIR, export_trohn_img),
-    "trohn": Format(TEXT_PAIR, export_trohn),
-    "sugarcrepe": Format(TEXT_PAIR, export_sugarcrepe),
+KINDS = {
+    "eqben": "twinset.shards.export.eqben:EQBEN_FORMAT",
+    "openclip": "twinset.shards.export.openclip:OPENCLIP_FORMAT",
+    "genecis": "twinset.shards.export.genecis:GENECIS_FORMAT",
+    "genecis-training": "twinset.shards.export.genecis_training:GENECIS_TRAINING_FORMAT",
+    "bivlc": "twinset.shards.export.generated_pairs:BIVLC_FORMAT",
+    "trohn-img": "twinset.shards.export.generated_pairs:TROHN_IMG_FORMAT",
+    "trohn": "twinset.shards.export.text_pairs:TROHN_FORMAT",
+    "sugarcrepe": "twinset.shards.export.text_pairs:SUGARCREPE_FORMAT",
 }
+EXPORTERS = Registry[Format]("export format", Format, __name__, "twinset.exporters", objects=True)
 
 
 def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
-    """Write the subsets into the folder ``to`` in one of `FORMATS`; returns the number of samples.
+    """Write the subsets into the folder ``to`` in the format of an exporter; returns the number of samples.
 
     All is written into a sibling of ``to`` that takes its name at the end: there is a whole export or none. Raises
     WrongUse when the format is unknown or holds another kind of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
-    if format not in FORMATS:
-        raise WrongUse(f"--format {format!r}: choose one of {', '.join(FORMATS)}")
-    chosen = FORMATS[format]
+    chosen = EXPORTERS.get(format)
     for subset in subsets:
         _refuse_others(store, subset, format)
     to = Path(os.path.abspath(to))
@@ -77,9 +67,9 @@ def _refuse_others(store: Store, subset: str, format: str) -> None:
     stage = read_stage(store, subset)
     if stage is None:
         return
-    makes, takes = stage.facts["makes"], FORMATS[format].takes.name
+    makes, takes = stage.facts["makes"], EXPORTERS.get(format).takes.name
     if makes != takes:
-        fitting = [f"--format {name}" for name, one in FORMATS.items() if one.takes.name == makes]
+        fitting = [f"--format {name}" for name in EXPORTERS.kinds() if EXPORTERS.get(name).takes.name == makes]
         instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"
         raise WrongUse(
             f"{subset} holds {makes}s, and --format {format} takes {takes}s; for {makes}s there is {instead}. Name "

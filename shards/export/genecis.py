@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.template import TEMPLATE, TemplateRecord
 from twinset.shards.read import of_kind, read_samples
@@ -97,3 +98,6 @@ def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
         where = ".".join(map(str, first["loc"]))
         raise BuildFailed(f"{sample.key}: entry.{where} {first['msg']}; build this shard again") from error
     return entry
+
+
+GENECIS_FORMAT = Format(TEMPLATE, export_genecis)

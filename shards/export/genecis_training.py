@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.triplet import TRIPLET, TripletRecord
 from twinset.shards.read import finished, of_kind, read_samples
@@ -115,3 +116,6 @@ def _add(split: _Split, sample: Stored[TripletRecord], folder: Path) -> None:
         split.relations.setdefault(said[:2], {})[said[2]] = None
         parts.append(said)
     split.triplets.append(parts)
+
+
+GENECIS_TRAINING_FORMAT = Format(TRIPLET, export_training)

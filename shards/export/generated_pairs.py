@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
+from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
 from twinset.shards.read import finished_tars, of_kind, read_tar
@@ -88,3 +89,7 @@ def _schema(columns: Sequence[str]) -> pa.Schema:
         name: {"_type": "Image"} if name in IMAGES else {"dtype": "string", "_type": "Value"} for name in columns
     }
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
+
+
+BIVLC_FORMAT = Format(PAIR, export_bivlc)
+TROHN_IMG_FORMAT = Format(PAIR, export_trohn_img)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from twinset.shards.export.formats import Format
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.read import finished_tars, of_kind, read_tar
 from twinset.shards.storage.store import Store
@@ -36,3 +37,6 @@ def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
             sizes[name] = rows
     (folder / "sizes.json").write_text(json.dumps(sizes, indent=1) + "\n", "ascii")
     return sum(sizes.values()) // 2
+
+
+OPENCLIP_FORMAT = Format(PAIR, export_openclip)

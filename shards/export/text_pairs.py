@@ -21,7 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
+from twinset.shards.export.formats import Format
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.kinds.text_pair import TEXT_PAIR
 from twinset.shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
 from twinset.shards.storage.json_array import as_json
 from twinset.shards.storage.store import Store
@@ -101,3 +103,7 @@ def _file_of(row: Row, where: str) -> str:
 def _rows(subset: FinishedStage, columns: Sequence[str]) -> Iterator[Row]:
     for batch in subset.batches(columns):
         yield from batch.to_pylist()
+
+
+TROHN_FORMAT = Format(TEXT_PAIR, export_trohn)
+SUGARCREPE_FORMAT = Format(TEXT_PAIR, export_sugarcrepe)

@@ -221,7 +221,7 @@ def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any
 
 
 def export(out: str, format: str, to: str | Path, only: Iterable[str] = ()) -> int:
-    """Write subsets in another tool's format (`shards.export.formats.FORMATS`); returns the number of samples."""
+    """Write subsets in another tool's format (`shards.export.formats.EXPORTERS`); returns the number of samples."""
     from twinset.shards.export import formats
     from twinset.shards.storage.store import Store
     from twinset.stages.overview import published
@@ -245,7 +245,7 @@ def evaluate(
     """Score benchmarks with models and write the report, or resume it; what was encoded stays in the cache.
 
     Args:
-        benchmarks: names of `evaluation.benchmarks.READERS`, each with its folder.
+        benchmarks: names of `evaluation.benchmarks.BENCHMARKS`, each with its folder.
         models: as ``twinset eval run --model`` takes them.
         out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it, beside ``report.html`` and
             ``results.json``.

@@ -14,13 +14,14 @@ import twinset
 from studies.reference.explained import items, plain, sections, summary
 from studies.reference.settings_table import kind_of, nested, own, settings_table, table
 from twinset.cards.kinds.registry import CARD_KINDS
-from twinset.evaluation.benchmarks import READERS
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.scorers.kinds import KINDS as MODELS
 from twinset.generators.decisions.questions import QUESTIONS
 from twinset.manifests.doors import Registry
 from twinset.manifests.recipe.models import Encoding, Recipe, Subset
 from twinset.manifests.source import FILTERS, SOURCES
-from twinset.shards.export.formats import FORMATS
+from twinset.shards.export.formats import EXPORTERS
+from twinset.shards.export.formats import KINDS as FORMATS
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS as SAMPLE_KINDS
 from twinset.training.clip.settings import ClipSettings
@@ -165,18 +166,27 @@ def _shortened(names: Sequence[str]) -> str:
 
 def _evaluation() -> str:
     models = [(f"`{kind}:{one.form}`", summary_of_place(one.place)) for kind, one in MODELS.items()]
-    benchmarks = [(f"`{name}`", str(one.title), one.expects) for name, one in READERS.items()]
+    benchmarks = [
+        (f"`{name}`", str(one.title), one.expects) for name in own(BENCHMARKS) for one in [BENCHMARKS.find(name)]
+    ]
     return "\n\n".join(
         (
             "# Evaluation\n\nWhat `twinset eval run` takes: [how to use it](../evaluation.md).",
             "## Models\n\n" + table(("`--model`", "what it opens"), models),
             "## Benchmarks\n\n" + table(("`--benchmark`", "benchmark", "files that are looked for"), benchmarks),
             "## Questions of the review page\n\n"
-            + table(("question", "asks"), [(f"`{name}`", one.title) for name, one in QUESTIONS.items()]),
+            + table(
+                ("question", "asks"),
+                [(f"`{name}`", one.title) for name in own(QUESTIONS) for one in [QUESTIONS.find(name)]],
+            ),
             "## Formats of `twinset export`\n\n"
             + table(
                 ("format", "takes", "writes"),
-                [(f"`{name}`", one.takes.name, summary(one.write)) for name, one in FORMATS.items()],
+                [
+                    (f"`{name}`", one.takes.name, summary(one.write))
+                    for name in FORMATS
+                    for one in [EXPORTERS.get(name)]
+                ],
             ),
         )
     )

@@ -1,12 +1,17 @@
 """The kinds of questions, one module each."""
 
-from collections.abc import Mapping
-
 from twinset.generators.decisions.question import ReviewQuestion
-from twinset.generators.decisions.questions.best_image import BestImage
-from twinset.generators.decisions.questions.fits_caption import FitsCaption
-from twinset.generators.decisions.questions.keep_pair import KeepPair
-from twinset.generators.decisions.questions.match import Match
+from twinset.manifests.doors import Registry
 
-#: By name.
-QUESTIONS: Mapping[str, ReviewQuestion] = {one.name: one for one in (BestImage(), FitsCaption(), KeepPair(), Match())}
+KINDS = {
+    "best-image": "twinset.generators.decisions.questions.best_image:BestImage",
+    "fits-caption": "twinset.generators.decisions.questions.fits_caption:FitsCaption",
+    "keep-pair": "twinset.generators.decisions.questions.keep_pair:KeepPair",
+    "match": "twinset.generators.decisions.questions.match:Match",
+}
+QUESTIONS = Registry[ReviewQuestion]("review question", ReviewQuestion, __name__, "twinset.questions")
+
+
+def question_of(name: str) -> ReviewQuestion:
+    """The question of a name; raises `UnknownKind`."""
+    return QUESTIONS.find(name)()

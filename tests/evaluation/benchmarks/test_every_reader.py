@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
-from twinset.evaluation.benchmarks import READERS, open_benchmark
+from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
 from twinset.manifests.errors import WrongUse
@@ -66,8 +66,8 @@ def counts(items: Sequence[Item]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def test_every_reader_but_that_of_our_shards_has_a_layout() -> None:
-    assert {*EXPECTED} == {*LAYOUTS} == {*READERS} - {"twinset"}
-    assert all(reader.title and reader.citation.startswith("https://") for reader in READERS.values())
+    assert {*EXPECTED} == {*LAYOUTS} == {*KINDS} - {"twinset"}
+    assert all(reader.title and reader.citation.startswith("https://") for reader in map(BENCHMARKS.find, KINDS))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -144,7 +144,7 @@ def test_a_missing_image_is_counted_and_all_missing_is_an_error(made_benchmark: 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_folder_of_something_else_says_what_is_expected(tmp_path: Path, name: str) -> None:
-    reader = READERS[name]
+    reader = BENCHMARKS.find(name)
     for folder in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(WrongUse) as told:
             open_benchmark(name, folder)

@@ -7,7 +7,7 @@ from statistics import mean
 import pydantic
 import pytest
 
-from twinset.evaluation.benchmarks import READERS
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
 from twinset.evaluation.benchmarks.cirr import GLOBAL
 from twinset.evaluation.benchmarks.eqben import SUBSETS
@@ -58,7 +58,7 @@ PARTS = {
 
 
 def test_benchmarks_and_their_parts_are_those_that_are_read() -> None:
-    assert {row.benchmark for row in ROWS} <= READERS.keys()
+    assert {row.benchmark for row in ROWS} <= {*BENCHMARKS.kinds()}
     for row in ROWS:
         named = {part for subset in row.figures for part in row.pooled.get(subset, [subset])}
         assert named - {""} <= PARTS.get(row.benchmark, set()), row

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.task import TaskCandidate
 
 
@@ -20,7 +20,7 @@ def expected_drop_rate(tasks: Sequence[TaskCandidate], several: Sequence[bool], 
     With x for one answer that drops: of two answers both do, or they disagree and a third one settles it:
     x^2 + 2 x (1 - x) x.
     """
-    x = np.array([sum(_chances(one, error_rate)[value] for value in QUESTIONS[one.question].drops) for one in tasks])
+    x = np.array([sum(_chances(one, error_rate)[value] for value in question_of(one.question).drops) for one in tasks])
     return float(np.where(several, x**2 * (3 - 2 * x), x).mean())
 
 
@@ -36,11 +36,11 @@ def expected_kappa(tasks: Sequence[TaskCandidate], error_rate: float) -> float:
 
 
 def _by_category(task: TaskCandidate, error_rate: float) -> NDArray[np.float64]:
-    question, chances = QUESTIONS[task.question], _chances(task, error_rate)
+    question, chances = question_of(task.question), _chances(task, error_rate)
     categories = sorted({question.compared(value) for value in chances})
     return np.array([sum(chances[v] for v in chances if question.compared(v) == category) for category in categories])
 
 
 def _chances(task: TaskCandidate, error_rate: float) -> dict[str, float]:
-    values = QUESTIONS[task.question].layout(task).values
+    values = question_of(task.question).layout(task).values
     return {one: 1 - error_rate if one == task.truth else error_rate / (len(values) - 1) for one in values}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.generators.decisions.tasks import answer, task
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.questions import QUESTIONS, question_of
 from twinset.generators.decisions.rules import answers_needed, decided, decisions_needed, is_tie
 
 
@@ -118,9 +118,9 @@ def test_the_reason_most_people_gave_is_told() -> None:
     assert [made and made.detail for made in details] == ["bad-image", "offensive"], "the admin's own comes first"
 
 
-@pytest.mark.parametrize("name", sorted(QUESTIONS))
+@pytest.mark.parametrize("name", QUESTIONS.kinds())
 def test_every_question_can_be_shown(name: str) -> None:
-    question, one = QUESTIONS[name], task(name)
+    question, one = question_of(name), task(name)
     layout = question.layout(one)
     assert question.name == name and question.title and question.instructions and question.examples
     assert len(set(layout.values)) == len(layout.values) >= 2
@@ -133,5 +133,5 @@ def test_every_question_can_be_shown(name: str) -> None:
 
 def test_a_match_asks_for_captions_or_for_images() -> None:
     two = {"images": ("photo",), "image_tars": ("",), "image_sha256s": ("",), "texts": ("one", "other")}
-    layout = QUESTIONS["match"].layout(task("match", **two))
+    layout = question_of("match").layout(task("match", **two))
     assert layout.images == (0,) and [one.text for one in layout.options] == [0, 1]
