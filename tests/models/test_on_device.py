@@ -56,7 +56,7 @@ def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest
 
 
 def test_what_renders_names_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Kubric.model_validate({"kind": "kubric", "aspect": "counting"})
+    source = Kubric.model_validate({"kind": "kubric", "aspect": "counting", "assets": "procedural:manifest.json"})
     monkeypatch.setattr("twinset.models.device.find_spec", lambda library: None)
     monkeypatch.setattr("sys.version_info", (3, 13, 5, "final", 0))
     with pytest.raises(WrongUse, match=r"^subsets\.k\.source: Kubric needs Python 3\.11, "):
