@@ -1,7 +1,5 @@
 """A sample as people look at it, on sheets and on the page: a grid of cells, each a picture with words below."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The card of a finished subset: a README that Hugging Face reads, and a researcher too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

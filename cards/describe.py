@@ -1,7 +1,5 @@
 """What goes beside the tars of a finished dataset: card, Croissant metadata, pictures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

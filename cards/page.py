@@ -1,7 +1,5 @@
 """`twinset look`: a contact sheet a subset, and one HTML page of all, with its images inside and no scripts."""
 
-from __future__ import annotations
-
 import base64
 import io
 import itertools

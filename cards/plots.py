@@ -1,7 +1,5 @@
 """Histograms of a subset as a PNG, by matplotlib."""
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Mapping

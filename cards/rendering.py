@@ -1,7 +1,5 @@
 """Text from templates: HTML, where everything is escaped, and Markdown, where filters do it."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Contact sheets: samples as a plain grid of pictures, so that a glance tells whether a subset is sound."""
 
-from __future__ import annotations
-
 import io
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The funnel of a finished subset, in numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Captions as words, and what differs between two of them."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Bars show rate and time left of a stage, or what runs while nothing is counted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading

@@ -1,7 +1,5 @@
 """What each command does, in terms of `twinset`'s functions and words for people; one that fails returns 1."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """``twinset eval blind``: what benchmarks give away to a guess that looks at captions or images alone."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """``twinset eval report``: the page, JSON and tables of a run again, from its score files."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

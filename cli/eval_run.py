@@ -1,7 +1,5 @@
 """``twinset eval run``: models on benchmarks."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

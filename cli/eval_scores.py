@@ -1,7 +1,5 @@
 """``twinset eval scores`` and ``twinset eval compare``: what a table of scores says, and how two of them differ."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

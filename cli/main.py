@@ -2,8 +2,6 @@
 of people are missing (``twinset review`` asks for them, the same command goes on).
 """
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import contextlib

@@ -1,7 +1,5 @@
 """Commands and options that several modules add, and types of options: what is accepted, and what is said otherwise."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

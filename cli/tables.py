@@ -1,7 +1,5 @@
 """Tables for people."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any

@@ -7,8 +7,6 @@ the same versions of what they share, so nothing is resolved here: the lock name
 (``# via``), and whatever nobody asked for, counting from pyproject.toml, is left out.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

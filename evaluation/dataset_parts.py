@@ -1,7 +1,5 @@
 """What twinset built as one benchmark for each kind of sample: a table of scores asks one kind of question."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

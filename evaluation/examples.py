@@ -4,8 +4,6 @@ A reader (`evaluation.benchmarks`) yields examples, a scorer (`evaluation.scorer
 and `evaluation.metrics` reads nothing but such tables: so other people's scores are measured as our own are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What a build shows in Prefect: progress and log lines; then counts, contact sheets, funnels, words of triplets."""
 
-from __future__ import annotations
-
 import base64
 import io
 import time

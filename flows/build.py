@@ -4,8 +4,6 @@ Each stage is a task that waits for those it reads, so Prefect runs the recipe's
 here or in the work pool that the stage asks for.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext

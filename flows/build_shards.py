@@ -1,7 +1,5 @@
 """The flow ``build-shards``: makes a range of the shards of one stage, those that have no valid receipt yet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from prefect import flow, get_run_logger, task

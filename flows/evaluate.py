@@ -1,7 +1,5 @@
 """The flow ``evaluate``: models on benchmarks, a task for each pair of them, then the report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

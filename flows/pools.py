@@ -1,7 +1,5 @@
 """Handing ranges of shards to work pools: one run of ``build-shards/POOL`` a range, adopted when it already exists."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

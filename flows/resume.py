@@ -1,7 +1,5 @@
 """Resuming the flow run that waits for people's decisions; Prefect is imported only where a run waits."""
 
-from __future__ import annotations
-
 import os
 import time
 from uuid import UUID

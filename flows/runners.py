@@ -1,7 +1,5 @@
 """The task runners that shards can run on, all on this machine or its cluster; bytes are the same on each."""
 
-from __future__ import annotations
-
 import logging
 import os
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The flow ``train``: models on what was built; a retry, or the same parameters again, resume it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args

@@ -1,7 +1,5 @@
 """Reading annotation files: JSON, JSON lines and the names in them; what is wrong is said with its place."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

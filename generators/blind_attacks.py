@@ -4,8 +4,6 @@ An attack compares one number of both captions, such as their length or a langua
 one is right far from half of the time can be solved in part without looking (SugarCrepe, section 3.1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A guess compares one number of both captions, or of both images, and is right, w
 (`generators.blind_attacks`; the classifiers of `evaluation.blind_probes`).
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The contract that every source keeps, as a check that any test can call."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Random draws that stay near uniform at every count."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import TypeVar

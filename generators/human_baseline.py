@@ -1,7 +1,5 @@
 """People's scores on pairs: four tasks a sampled pair, and who was right in which of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Your own pairs: two images and two captions each, listed in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal

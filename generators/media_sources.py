@@ -1,7 +1,5 @@
 """Bases of sources with one annotation file and one folder of media on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

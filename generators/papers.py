@@ -1,7 +1,5 @@
 """The benchmarks whose procedure several sources follow."""
 
-from __future__ import annotations
-
 from twinset.manifests.source import Reference
 
 EQBEN = Reference(

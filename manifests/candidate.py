@@ -1,7 +1,5 @@
 """Candidates: what a plan is made of, and how they travel through Parquet."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_type_hints

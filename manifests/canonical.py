@@ -1,7 +1,5 @@
 """Canonical bytes, digests, sample keys and seeds: the few functions on which reproducibility rests."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -4,8 +4,6 @@ A recipe names kinds, never code: recipes come from others. What a name may be i
 twinset's own parts, and entry points of one group for each door. Installed packages are trusted, recipes are not.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

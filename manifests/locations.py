@@ -3,8 +3,6 @@
 ``NAME:relative/path`` is a file of a folder that a package draws, on whatever machine; a plain name can be a model's.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Markdown of other people's text and of numbers, for cards: filters of their templates."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

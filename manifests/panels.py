@@ -1,7 +1,5 @@
 """What a picture of numbers shows, before anybody draws it (`cards.plots` does)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

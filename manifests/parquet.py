@@ -5,8 +5,6 @@ code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a f
 process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO

@@ -1,7 +1,5 @@
 """Plans on disk: candidates as Parquet, one row group a shard, written as a stream and read a shard at a time."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Receipts: the last file written of a shard or of a stage, and the only thing that says it is done."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, TypeVar
 

@@ -1,7 +1,5 @@
 """A stage of a build: what decides its bytes, its digest, and the record of its plan."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Iterable, Mapping

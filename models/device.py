@@ -1,7 +1,5 @@
 """The device that runs a network: the settings that name it, whether there is a GPU, and whether memory ran out."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Engines within sources: what makes the samples is chosen by a setting, and has settings of its own."""
 
-from __future__ import annotations
-
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping

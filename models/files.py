@@ -4,8 +4,6 @@ Nothing is downloaded. Only files are looked at, without the libraries that load
 none. `models.loading` opens what is found here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

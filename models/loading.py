@@ -9,8 +9,6 @@
 configurations are checked by `models.encoders.open_clip_files`.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Collection, Iterator

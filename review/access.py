@@ -1,7 +1,5 @@
 """Who may use the page, and how much: signed links, cookies, and bounds of requests."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import hmac

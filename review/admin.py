@@ -1,7 +1,5 @@
 """What the admin sees and does: progress, pace, agreement, gold tasks, disagreements to settle, export."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

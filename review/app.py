@@ -1,7 +1,5 @@
 """The page over HTTP."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What annotators and the admin do: tasks, queue and answers together, without HTTP."""
 
-from __future__ import annotations
-
 import logging
 import math
 import threading

@@ -1,7 +1,5 @@
 """What every request passes: bounds, who asks, and that a change comes from the page itself; else it is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any

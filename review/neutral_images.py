@@ -3,8 +3,6 @@
 Metadata, a format or a size would tell where a photo was taken, and which image was generated.
 """
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

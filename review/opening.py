@@ -1,7 +1,5 @@
 """From OUT to a desk and its page: which stages ask people, where answers lie, what links are signed with, sockets."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Which task an annotator is asked next: everyone has work until each task has the answers that it needs."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import threading

@@ -1,7 +1,5 @@
 """What both kinds of pages reply with: pages from templates, images, refusals."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A task as one annotator sees it: its options in an order of their own, under names that tell nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

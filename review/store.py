@@ -1,7 +1,5 @@
 """The answers of the page in SQLite: each is on the disk before the page is told so, once, however often it is sent."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading

@@ -1,7 +1,5 @@
 """The tasks below OUT that people are asked: the plans of its decision stages."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

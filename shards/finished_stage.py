@@ -1,7 +1,5 @@
 """A finished stage as a later one reads it: its index, in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO

@@ -3,8 +3,6 @@
 Answers that were kept on disk count like new ones: the numbers say what a stage takes, however often it was resumed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

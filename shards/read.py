@@ -1,7 +1,5 @@
 """Reading samples back, with the suspicion that a file from elsewhere deserves."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import tarfile

@@ -1,7 +1,5 @@
 """What lies below OUT of a stage besides its shards: its record, its plan, and which stages there are."""
 
-from __future__ import annotations
-
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import PlannedShard, read_shards
 from twinset.manifests.receipt import IndexRecord, Receipt, parse_receipt, parsed

@@ -1,7 +1,5 @@
 """The verdict on every candidate, one row each: what was kept, what was rejected, by whom and why."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ What makes the shards (threads and processes here, or runs in Prefect's work poo
 returns what failed; everything else is the same for all of them.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait

@@ -4,8 +4,6 @@ A crash takes down the shard that was being made and nothing else. Children end 
 ends, and their temporary files (unpacked assets, a render: up to gigabytes) go with them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Which shards the descriptions of a subset are of, and the sha256 of what lies beside its tars."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Duplicates among finished subsets: one of all samples with the same images and captions stays."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping

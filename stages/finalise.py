@@ -1,7 +1,5 @@
 """The end of a stage: every new file hashed against its receipt, leftovers of older plans removed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

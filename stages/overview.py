@@ -1,7 +1,5 @@
 """Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any

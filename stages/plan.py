@@ -1,7 +1,5 @@
 """Planning a stage: its candidates as Parquet, and the record that vouches for them."""
 
-from __future__ import annotations
-
 import fnmatch
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """How a running build reports where it is; the engine calls it, the command line and Prefect show it."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

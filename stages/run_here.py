@@ -1,7 +1,5 @@
 """Making shards on this machine, in threads and processes, without any server."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading

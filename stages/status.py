@@ -1,7 +1,5 @@
 """Which shards of a stage are done. The receipts say so; nothing else is remembered."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Audit of a dataset: everything is read and hashed again, and every problem named."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -3,8 +3,6 @@
 python -m studies.kubric_captions > studies/eq_kubric_statistics.md
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice

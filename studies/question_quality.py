@@ -3,8 +3,6 @@
 python -m studies.question_quality ../shared/data/dsg
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import defaultdict

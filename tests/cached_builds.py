@@ -1,7 +1,5 @@
 """Builds and drawings that tests share: made once, and kept in pytest's cache until the code behind them changes."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import tempfile

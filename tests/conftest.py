@@ -1,7 +1,5 @@
 """Small finished datasets that tests of several rooms read, under the names that say what they hold."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

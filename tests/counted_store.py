@@ -1,7 +1,5 @@
 """An object store in the memory of this process that counts what would be requests to a real one."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A proxy before an S3 server that lets some requests fail."""
 
-from __future__ import annotations
-
 import http.client
 import itertools
 from collections.abc import Callable, Iterator

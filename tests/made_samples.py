@@ -1,7 +1,5 @@
 """Samples of every kind from drawn pictures, planned in shards: what readers must bear is among them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

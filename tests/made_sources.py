@@ -1,7 +1,5 @@
 """Sources and a filter that tests install, as if a package had brought them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points

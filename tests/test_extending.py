@@ -1,7 +1,5 @@
 """The worked example of docs/extending.md: its files are taken from the document, installed, and built with."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The installed checkout: scripts find the module twinset, wherever they lie."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

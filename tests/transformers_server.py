@@ -1,7 +1,5 @@
 """`transformers serve` on a free port of loopback, for tests with a real server."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

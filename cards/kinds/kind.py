@@ -1,7 +1,5 @@
 """What cards and sheets must know of a kind of samples."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

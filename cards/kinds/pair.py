@@ -1,7 +1,5 @@
 """Pairs on sheets and cards: images side by side, captions below, the words that differ marked."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

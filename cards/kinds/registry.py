@@ -1,7 +1,5 @@
 """What is known of each kind of samples, by its name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twinset.cards.kinds.kind import CardKind

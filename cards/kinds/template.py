@@ -1,7 +1,5 @@
 """Templates on sheets and cards: reference and condition at the left, the gallery beside it with the right answer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

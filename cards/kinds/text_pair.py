@@ -1,7 +1,5 @@
 """Text pairs on sheets and cards: the image, its caption and the negative one, the words that differ marked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

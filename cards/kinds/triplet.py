@@ -1,7 +1,5 @@
 """Triplets on sheets and cards: reference and target side by side, the condition below."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``twinset train``: models on the twins; a module for each command below it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twinset.cli.train.clip import add as add_clip

@@ -1,7 +1,5 @@
 """``twinset train clip``: a dual encoder of open_clip on twins, text pairs or captioned images."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """``twinset train combiner``: GeneCIS's Combiner of images and conditions on triplets."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

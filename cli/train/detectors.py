@@ -1,7 +1,5 @@
 """``twinset train detectors``: BiVLC's detectors of natural and synthetic captions and images."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

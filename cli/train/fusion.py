@@ -1,7 +1,5 @@
 """``twinset train fusion``: the matching head of a fusion encoder on mined negatives."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

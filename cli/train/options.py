@@ -1,7 +1,5 @@
 """What the commands of ``twinset train`` share: options that are settings, and a progress bar."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

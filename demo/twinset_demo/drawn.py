@@ -1,7 +1,5 @@
 """Folders that the demo draws at first use: what recipes call ``miniature:…`` and ``procedural:…``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``twinset eval demo``: score the demo with small models, without any download."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

@@ -3,8 +3,6 @@
 One is the small CLIP that ships, which knows painted scenes and no more; the other has random weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options that both commands of the demo have."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

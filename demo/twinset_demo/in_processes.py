@@ -1,7 +1,5 @@
 """What twinset makes itself is made by one process a core: most of that is Python, which threads do not speed up."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The small models that the demo brings, by the names that recipes and commands call them: their folders lie here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from twinset.models.files import ModelFolder

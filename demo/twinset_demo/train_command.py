@@ -1,7 +1,5 @@
 """``twinset train demo``: a small model on painted twins, without any download."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

@@ -1,7 +1,5 @@
 """A training run that takes a minute or two on a CPU: a small dual encoder on painted twins, from random weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

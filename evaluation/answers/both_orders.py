@@ -1,7 +1,5 @@
 """Choices between two captions that were shown in both orders, as scores."""
 
-from __future__ import annotations
-
 TIE = (0.5, 0.5)
 
 

@@ -1,7 +1,5 @@
 """Figures of answers about two captions, in percent, with intervals clustered by image."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -8,8 +8,6 @@ A file is an object of ``{KEY: {"caption", "negative_caption", "filename", "answ
 ``MODEL-SPLIT.json``.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 use, which are removed from the answer first: an answer cannot forge them.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -14,8 +14,6 @@ model: each can be read, and what they do not read is listed rather than guessed
    wrong, too.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """What the answers of a folder say: right, wrong and unparsed by split and order, and how much the order decides."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

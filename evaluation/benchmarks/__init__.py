@@ -1,7 +1,5 @@
 """Benchmarks as they lie on disk: what twinset built, and what others released. One reader each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

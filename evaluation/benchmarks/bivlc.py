@@ -1,7 +1,5 @@
 """BiVLC: SugarCrepe's pairs with an image generated from each negative caption (Miranda et al., 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path

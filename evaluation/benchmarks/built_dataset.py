@@ -1,7 +1,5 @@
 """What twinset built: subsets of pairs, text pairs, triplets and templates, read from tars where they lie."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import tarfile

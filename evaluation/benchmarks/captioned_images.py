@@ -1,7 +1,5 @@
 """Flickr30k and COCO as retrieval of captions by images and of images by captions, in Karpathy's splits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

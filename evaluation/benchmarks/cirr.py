@@ -1,7 +1,5 @@
 """CIRR: which image is meant by a reference and a text that changes it (Liu et al., 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

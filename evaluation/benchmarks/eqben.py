@@ -1,7 +1,5 @@
 """EqBen: two images that differ little and a caption of each, in seven subsets (Wang et al., 2023)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Image, caption and foil: SugarCrepe (Hsieh et al., 2023) and VALSE (Parcalabescu et al., 2022)."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path

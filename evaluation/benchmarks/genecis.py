@@ -1,7 +1,5 @@
 """GeneCIS: which image of a small gallery is meant by a reference and a condition (Vaze et al., 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JSON files of any size, one record at a time, and the fields of a record."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MIT-States as compositional retrieval: an image of one state and the word for another (Isola et al., 2015)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet files with encoded images, as Hugging Face stores data sets: rows without images, images one by one."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pictures of benchmarks: images found by name, arrays, crops. Bytes are read when a picture is, never before."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from functools import lru_cache, partial

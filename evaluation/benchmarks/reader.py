@@ -1,7 +1,5 @@
 """What the readers of all benchmarks share: which subsets lie there, what is counted, what is refused."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Winoground: two images and two captions of the same words in another order (Thrush et al., 2022)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

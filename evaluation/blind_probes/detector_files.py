@@ -1,7 +1,5 @@
 """Trained detectors of natural and synthetic halves as files, which ``train detectors`` writes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ a sigmoid; binary cross-entropy; Adam with a learning rate of 1e-3 (the paper sa
 sides of each; ten epochs for captions, one for images; the epoch of the best validation accuracy, the first of equals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

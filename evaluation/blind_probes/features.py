@@ -1,7 +1,5 @@
 """Features of the captions and images of pairs, from a dual encoder and the cache that its runs share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the images of a pair give away on their own, and together with what the captions do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The pairs of a benchmark as columns, and the rows of every table about them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What numbers tell of an image without knowing what it shows: colours, sharpness, noise, and its file."""
 
-from __future__ import annotations
-
 import io
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence

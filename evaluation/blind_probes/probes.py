@@ -1,7 +1,5 @@
 """All blind probes of a benchmark: what each guesses, how often it is right, which subsets that solves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Runs the blind probes of a benchmark: the cheap ones always, the others on demand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path

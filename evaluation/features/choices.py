@@ -1,7 +1,5 @@
 """Choices among captions as scores, so that a model that only chooses is measured as all others are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 

@@ -1,7 +1,5 @@
 """Scores of pairs by a model that reads an image together with a text; each pair is scored once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 

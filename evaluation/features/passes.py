@@ -4,8 +4,6 @@ With one shape the kernels are the same, and each row of a batch is computed fro
 same bits whether its neighbours were encoded before, by a run that was killed, or for another benchmark.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The table of scores of a model on a benchmark: a row an example, streamed into a Parquet file."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """Features and scores that a model gave, on disk: an SQLite file for each model and runtime class."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Rules that need annotations: labels of objects (VAW), or categories of images (COCO Panoptic) (GeneCIS, A.1)."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 

@@ -8,8 +8,6 @@ The file's name tells the task. Without annotations only the entries themselves 
 kept, 1 some are broken, 2 wrong use.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

@@ -4,8 +4,6 @@ A rule says nothing of how templates are made, and shares no code with it. The r
 of `evaluation.galleries.annotated_invariants` also need the annotations that templates were made from.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

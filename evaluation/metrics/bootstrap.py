@@ -1,7 +1,5 @@
 """The bootstrap clustered by group: clusters are drawn with replacement, never rows."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 The bootstrap needs no more: clusters with the same sums are exchangeable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compares two tables of scores row by row: paired bootstrap of the difference, McNemar's test, Holm's correction."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

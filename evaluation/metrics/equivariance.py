@@ -4,8 +4,6 @@ EqSim v2 (Equation 6) asks s00 - s01 = s11 - s10 and s00 - s10 = s11 - s01. The 
 0 at best. It is in units of the model's scores, so only models with one scale, such as fine-tuned ones, compare.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

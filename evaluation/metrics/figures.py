@@ -1,7 +1,5 @@
 """What is measured from a table of scores: figures with their intervals, in all and by the values of columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

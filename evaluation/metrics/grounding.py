@@ -4,8 +4,6 @@ The prediction is the gap between frames whose score s(I1, T1) + s(I2, T2) is hi
 same, all of them have to be near enough for a strict hit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of

@@ -19,8 +19,6 @@ Of one image and two captions, caption 0 the true one:
     min       the lesser of p_c and p_f
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

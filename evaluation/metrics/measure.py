@@ -1,7 +1,5 @@
 """Measures a table of scores in columns: figures, ties, and intervals clustered by group."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

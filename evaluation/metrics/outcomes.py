@@ -1,7 +1,5 @@
 """What one row of a table of scores comes to: a few facts that are true or false, and from their sums the figures."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ target is found within K strictly if it is there however ties fall: higher + tie
 as the best one; without this column it is 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

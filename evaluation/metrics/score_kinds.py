@@ -1,7 +1,5 @@
 """Which kind of table of scores a file is, by its columns, and what of it is grouped."""
 
-from __future__ import annotations
-
 import math
 
 from twinset.evaluation.metrics.grounding import Groundings

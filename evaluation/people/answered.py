@@ -1,7 +1,5 @@
 """What people answered, as a finished stage of `human-baseline` reports it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

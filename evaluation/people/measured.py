@@ -1,7 +1,5 @@
 """Figures of people: I2T, T2I and group score of all together, by kind of pair and by annotator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

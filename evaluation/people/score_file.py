@@ -1,7 +1,5 @@
 """What people answered as a score file beside those of models, so that one report shows both and compares them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

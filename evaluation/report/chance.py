@@ -1,7 +1,5 @@
 """What a model that answers at random gets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from math import comb

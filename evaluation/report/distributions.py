@@ -3,8 +3,6 @@
 Files are read batch by batch; what is kept are histograms.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The worst mistakes of a model: the questions that it answers wrongly with the greatest confidence."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

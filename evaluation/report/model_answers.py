@@ -1,7 +1,5 @@
 """The score files of a run: which models answered which benchmarks, and what is known about each answer."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Writes the report of a run from its score files: page, JSON, and every table as CSV and LaTeX."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pictures and captions of mistakes, kept in the run's folder: a page can be made again without the benchmark."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Lines of distributions as SVG, by matplotlib, light and dark; the same bytes for the same numbers."""
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -1,7 +1,5 @@
 """What blind probes found in a benchmark, where a run has it: ``probes/BENCHMARK.json``, as the probes write it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pydantic

@@ -1,7 +1,5 @@
 """The tables of a report, from what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """What is measured for a report: every score file of a run, in all, by subset and by category, and models compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, groupby

@@ -1,7 +1,5 @@
 """Tables of a report, and each as CSV and as LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Some rows of a table of scores, each column as what it has to be; what is not that is an error with its row."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which rows belong together: labels from the columns named by ``--by``, digests of groups and keys."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Opens a table of scores and streams the columns asked for, so that memory does not grow with its rows."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The kinds of models that ``--model KIND:…`` names, and opening one; a kind is one line here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module

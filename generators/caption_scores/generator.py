@@ -1,7 +1,5 @@
 """Plans a row a negative caption, those of one caption together, and scores each distinct text of a shard once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial

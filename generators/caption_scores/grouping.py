@@ -1,7 +1,5 @@
 """The rows of a table of negatives, brought together by their caption, whatever the size of the table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 

@@ -1,7 +1,5 @@
 """Scores of captions and their negatives, as a table for the selection of negatives (BiVLC, Appendix B)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal
 

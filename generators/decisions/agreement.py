@@ -1,7 +1,5 @@
 """How well annotators agree, how often they are right, and shares of what they drop, all with intervals of 95 %."""
 
-from __future__ import annotations
-
 import csv
 import math
 from collections import defaultdict

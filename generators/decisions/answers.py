@@ -3,8 +3,6 @@
 The page (`review`) writes the file, one committed row an answer; generators read it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

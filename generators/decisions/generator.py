@@ -1,7 +1,5 @@
 """What generators of decisions share: tasks are planned together with their decisions, if these have been made."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The images of tasks, as the page serves them."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

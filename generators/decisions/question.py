@@ -1,7 +1,5 @@
 """What a kind of question is: what a person sees, what can be answered, and how answers become a decision."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a stage of decisions did, in numbers for the cards of what is made from them: ``decisions.json``."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence

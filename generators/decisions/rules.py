@@ -1,7 +1,5 @@
 """From the answers to a task to its decision."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence

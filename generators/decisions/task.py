@@ -1,7 +1,5 @@
 """A task: what one person is asked once, as it is planned."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The planned tasks of a stage of decisions, with their decisions: also those that dropped their subject."""
 
-from __future__ import annotations
-
 from typing import cast
 
 from twinset.generators.decisions.task import TaskCandidate

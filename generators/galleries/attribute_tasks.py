@@ -18,8 +18,6 @@ Where the paper is silent, so that there is one right answer:
 * Type ``other`` of VAW's own taxonomy, which the authors' cleaned one resolved, is no condition either.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Cropping one object out of its image, with some of what is around it (GeneCIS, A.2)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

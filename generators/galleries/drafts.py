@@ -1,7 +1,5 @@
 """A template before it has pixels, and how templates of many cells are told off in turn."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

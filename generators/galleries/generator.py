@@ -1,7 +1,5 @@
 """GeneCIS's four tasks as sources of a build: templates are drawn when it is planned, and get their images later."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

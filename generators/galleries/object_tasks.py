@@ -17,8 +17,6 @@ Where the paper is silent:
   at least 786 of 1,960 rank behind near distractors of theirs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

@@ -5,8 +5,6 @@ bbox, iscrowd}]}], categories: [{id, name, isthing, ...}]}``. The PNGs of segmen
 their pixels. Void pixels have no segment.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of GeneCIS's four tasks, and what its cards say of each (GeneCIS, sections 4 and A.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -6,8 +6,6 @@ in their description. Taxonomy: ``{type: [attribute, ...]}``, VAW's `attribute_t
 several types.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path

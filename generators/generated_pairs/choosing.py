@@ -4,8 +4,6 @@ Where people have not decided, the verification's scores stand in for them. The 
 the rows nor on other captions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which image goes with which negative caption: tables of earlier stages joined as columns, some 100 bytes a row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

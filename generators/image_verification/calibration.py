@@ -1,7 +1,5 @@
 """A threshold of the score, from images that people have judged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

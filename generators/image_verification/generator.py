@@ -1,7 +1,5 @@
 """Plans the images of an earlier stage, asks what their captions say, and writes a row an image."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The released files of the Davidsonian Scene Graph (Cho et al. 2023): answers of models and ratings by people."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A child counts only if its parents are answered yes. As in the released code, th
 whether these count themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The settings of image verification, and what its card says (Cho et al. 2023; BiVLC, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -4,8 +4,6 @@ Light is real: a thing darkens, colours and mirrors itself in what is near. What
 differ as it likes; everything else may differ so little that nobody sees it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """EQ-Kubric: rendered pairs that differ in location, count or attribute (EqBen, section B.4 and Figure 14)."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass

@@ -4,8 +4,6 @@ EqBen (section B.4) trusts its generator; here a scene that does not show its ca
 measured from masks, depth and where they stand.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """What changed between a caption and its negative: the checks that hold for negatives of any origin."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

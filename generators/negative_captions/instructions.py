@@ -5,8 +5,6 @@ JSON string, and an answer is a JSON object or it is not taken: a caption that g
 answer.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The seven kinds of negative captions (SugarCrepe; BiVLC, Table 1), and the columns of their table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

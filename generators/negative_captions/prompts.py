@@ -1,7 +1,5 @@
 """Captions in one format, and prompts of images, planned from a table of negative captions (BiVLC, section 3.1)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal, cast

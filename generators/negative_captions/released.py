@@ -1,7 +1,5 @@
 """Files of negative captions as they were released: SugarCrepe's JSON, tables with types, TROHN's Parquet."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Negative captions that exist, such as SugarCrepe's, as a table for later stages."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Negative captions with scores of both captions, planned from a table that has them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

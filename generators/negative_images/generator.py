@@ -1,7 +1,5 @@
 """Plans images of negative captions, and has an engine draw them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

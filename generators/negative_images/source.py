@@ -1,7 +1,5 @@
 """Settings of images of negative captions (BiVLC, section 3.2; TROHN-Img, section 5.1)."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator

@@ -10,8 +10,6 @@ The rows of a batch of n pairs end in n source images and n edited images with t
 2n unconditional rows of classifier-free guidance, which no edit touches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -6,8 +6,6 @@ outside of both masks, the source's and the edited image's, are reset to the sou
 `region` only, the same masks tell where it is, and nothing is reset.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Prompt-to-prompt (arXiv 2208.01626, algorithm 1) on a text-to-image latent diffusion model, many pairs at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

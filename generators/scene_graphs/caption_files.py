@@ -1,7 +1,5 @@
 """Readers of captions: CC3M's TSV, Flickr's token files, COCO's JSON, JSON lines, Parquet and img2dataset's folders."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 from collections.abc import Iterator

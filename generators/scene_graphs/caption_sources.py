@@ -1,7 +1,5 @@
 """Which kind of captions each path holds, what is read of them one after the other, and the digest of it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Captions as they come from files: one record each, and what could not be read, with its place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

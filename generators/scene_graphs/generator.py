@@ -1,7 +1,5 @@
 """Plans captions, a candidate each, and parses them into rows, a relation each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Captions that are parsed, and the table of their relations for later stages, such as GeneCIS's triplets."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

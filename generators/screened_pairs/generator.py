@@ -1,7 +1,5 @@
 """Plans the pairs of a stage with what people decided on each, and copies those that they kept."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

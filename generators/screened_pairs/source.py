@@ -1,7 +1,5 @@
 """The settings of pairs that people kept, and what their card says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 

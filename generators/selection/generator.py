@@ -1,7 +1,5 @@
 """Plans the negative captions that are selected from a stage of scores, and copies them with a prompt each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -5,8 +5,6 @@ gaps. A cell and its opposite, which has all signs reversed, keep equally many p
 a model without the image learns from the scores is then right of half of the pairs.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ Both end in adversarial refinement (`generators.selection.refinement`), pooled o
 Equal captions pass the same tests, so whether duplicates are removed before or after these makes no difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The scored negative captions of an earlier stage, as columns of numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Plans the text pairs of a table of negative captions image by image, and gives each its image."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

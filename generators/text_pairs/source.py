@@ -1,7 +1,5 @@
 """The settings of text pairs, and what their card says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

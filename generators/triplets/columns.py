@@ -1,7 +1,5 @@
 """Columns of numbers, and sets of them as sorted columns."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ Each number is a hash of seed, subset, index, attempt and slot, so that triplet 
 any range of indices gives the same triplets, whoever mines the rest.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

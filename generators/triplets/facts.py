@@ -1,7 +1,5 @@
 """What the strict rules ask of relations besides their words, read from a stage of scene graphs in columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """GeneCIS's training triplets: mined from the scene graphs of captions when planned, given their images when made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

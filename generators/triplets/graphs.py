@@ -1,7 +1,5 @@
 """The relations of a finished stage of scene graphs, as columns of whole numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Triplets by number: any range of them, the same whoever mines the others and in whatever order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What triplets are drawn from: relations grouped by subject and object, and which subjects may be drawn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

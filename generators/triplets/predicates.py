@@ -1,7 +1,5 @@
 """Closed classes of predicates: which of them say what a photo shows, and which need more words than they have."""
 
-from __future__ import annotations
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())

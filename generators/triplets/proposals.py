@@ -18,8 +18,6 @@ Whether an object can pass is known by sums of ratings: ``gain`` is the most tha
 what a reference lacks.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ relation with the target's object: of the reference's image, of the target's, or
 mean rating of six words, subject and object of all three, where an unrated word counts as -1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from twinset.generators.triplets.columns import Floats

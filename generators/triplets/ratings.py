@@ -5,8 +5,6 @@ known English word lemmas" (Brysbaert, Warriner and Kuperman, 2014) is a text fi
 which ``Word`` and ``Conc.M``, the mean rating, are read here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Words are judged by closed classes alone: measures, parts of space, words for pictures, and prepositions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np

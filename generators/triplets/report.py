@@ -1,7 +1,5 @@
 """What was mined of what, and by how much the published rules differ on the same captions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from twinset.generators.triplets.captions.mentions import SEVERAL

@@ -1,7 +1,5 @@
 """The settings of GeneCIS's training triplets, and what their card says (GeneCIS, section 5.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

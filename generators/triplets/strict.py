@@ -11,8 +11,6 @@ subject in it: it would be as right as the target. The distractor's own two word
 out pronouns: they may stand for the target's subject.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Decoding wanted frames of a video, each only if no packet since its key frame is damaged or missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

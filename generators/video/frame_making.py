@@ -1,7 +1,5 @@
 """Makes planned pairs of frames: each video is opened once, each frame decoded once."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

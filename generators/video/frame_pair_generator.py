@@ -1,7 +1,5 @@
 """What the generators of the three video sources share: pairs of frames planned from annotations, and made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 

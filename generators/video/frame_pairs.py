@@ -1,7 +1,5 @@
 """What the three video sources share: settings, and the planned pair of frames of one video."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Exact frames of a video by time or by number, with as little decoding as possible."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

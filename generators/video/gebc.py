@@ -1,7 +1,5 @@
 """EQ-GEBC: frames before one event boundary and after a later one of the same video (EqBen, 4.1 and B.2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

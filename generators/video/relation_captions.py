@@ -3,8 +3,6 @@
 The paper's text puts the attention relation into the first slot, each of its published examples the contacting one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

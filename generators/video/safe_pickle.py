@@ -5,8 +5,6 @@ numbers or text. First all operations are looked at without being carried out, t
 carries them out with an allow-list of globals (https://docs.python.org/3/library/pickle.html#restricting-globals).
 """
 
-from __future__ import annotations
-
 import io
 import pickle
 import pickletools

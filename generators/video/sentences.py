@@ -1,7 +1,5 @@
 """Annotators' phrases as sentences for people: capital, single spaces, one full stop, as in EqBen's Figure 16."""
 
-from __future__ import annotations
-
 import re
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc

@@ -1,7 +1,5 @@
 """Which frame of a video an address means: seconds on a player's clock, or the numbers of an ffmpeg frame dump."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence

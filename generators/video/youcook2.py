@@ -1,7 +1,5 @@
 """EQ-YouCook2: middle frames of any two steps of one cooking video (EqBen, 4.1 and B.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations

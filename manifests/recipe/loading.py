@@ -1,7 +1,5 @@
 """Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Settings of a recipe before they are checked: ``KEY.PATH=VALUE`` put in place, locations as paths of this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

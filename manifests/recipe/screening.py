@@ -4,8 +4,6 @@ It is short for three stages: NAME-candidates, the subset as it was; NAME-decisi
 copies the pairs that they kept. Keys and bytes of these pairs are those of the subset without screening.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -5,8 +5,6 @@ and values have no bias: then keys and values are zeros, attention over them is 
 of its last projection, the same bits as by computing it. That half needs no queries either: 4 % of SDXL's work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From noise and captions to latents: classifier-free guidance with a UNet that is prepared once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from threading import Event
 from typing import Any

@@ -1,7 +1,5 @@
 """A loaded latent diffusion model as the settings ask for it: from prompt and noise to pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from threading import Event
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 Nothing is downloaded. Only files are looked at, without the libraries that load them: whoever plans may have none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

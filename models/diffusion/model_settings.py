@@ -1,7 +1,5 @@
 """Settings of every source and engine that draws with a latent diffusion model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 

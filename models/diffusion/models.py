@@ -6,8 +6,6 @@ with random ones instead, which differ from process to process; parts of differe
 if at all.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

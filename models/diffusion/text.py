@@ -1,7 +1,5 @@
 """Captions as diffusion models read them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The Combiner of Baldrati et al. (2022), which GeneCIS trains on mined triplets (5.1, appendix D), as a network."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

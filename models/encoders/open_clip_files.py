@@ -1,7 +1,5 @@
 """Architectures and checkpoints of open_clip by name: shipped, tagged in the Hugging Face cache, or local files."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from copy import deepcopy

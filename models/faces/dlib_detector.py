@@ -9,8 +9,6 @@ level, which is small, never has its large levels searched.
 Two threads in dlib corrupt the heap: work in a process of one thread. Detectors load once in each, on first use.
 """
 
-from __future__ import annotations
-
 import logging
 from functools import cache
 from importlib.util import find_spec

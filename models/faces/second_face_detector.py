@@ -5,8 +5,6 @@ for x86-64 with AVX). It runs in float32 on the CPU and chooses no kernels by th
 runtime class. They were the same with 1, 2 and 4 threads.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers that were paid for, on disk: an SQLite file in a folder, for any number of threads and processes."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A language model in this process: a folder of safetensors or a GGUF file, by Hugging Face's transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a language model is asked, what it answers, and the protocol that all engines keep."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol

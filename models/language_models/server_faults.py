@@ -1,7 +1,5 @@
 """The HTTP client for servers of language models, and faults on the way: which are retried, which end a build."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """A language model on a server, asked by the openai client; every answer is kept at once."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

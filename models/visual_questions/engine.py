@@ -1,7 +1,5 @@
 """What answers questions about images, and the protocol that all engines keep."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

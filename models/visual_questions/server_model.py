@@ -3,8 +3,6 @@
 The client, its patience, the ceiling on cost and the answers on disk are those of `models.language_models`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Sequence

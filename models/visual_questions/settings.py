@@ -1,7 +1,5 @@
 """The settings of engines that answer questions about images."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

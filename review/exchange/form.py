@@ -1,7 +1,5 @@
 """What a form of file is: how answers become one, and what a row of one says."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

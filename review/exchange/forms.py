@@ -1,7 +1,5 @@
 """The forms by name, the form of a file, and Parquet, which has the rows as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 

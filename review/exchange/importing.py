@@ -1,7 +1,5 @@
 """Answers from a file into the page's own: every row is checked first, and all are taken or none."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

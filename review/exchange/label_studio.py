@@ -1,7 +1,5 @@
 """Tasks and answers as Label Studio's JSON, with the labelling interface and the images beside it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

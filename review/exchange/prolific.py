@@ -1,7 +1,5 @@
 """Answers as CSV, a row each, under the names that crowdsourcing platforms such as Prolific use."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -8,8 +8,6 @@ The last has the name that the released example scripts ask for; its rows are in
 1, image 1 with caption 0 and 1), so that scores need no private permutation.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Exports of a finished dataset to the file formats of others."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ written: the evaluation reads them from its own folders of Visual Genome (``{ima
 out itself, whatever `crops` the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from contextlib import closing

@@ -9,8 +9,6 @@
 Only lists, dicts, text and whole numbers are saved, so that ``torch.load`` reads them with ``weights_only`` too.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ BiVLC:      DIR/data/test-00000-of-00001.parquet    image, caption, negative_cap
 TROHN-Img:  DIR/data/train-00000-of-00001.parquet   image_id, caption, negative_caption, negative_image
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

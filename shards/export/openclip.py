@@ -4,8 +4,6 @@ Its loader for evaluation reads these tars with webdataset 0.2.86 and 1.0; its l
 since it builds on a part of webdataset that 1.0 changed (``KeyError: 'fname'`` on any tar). See docs/export.md.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

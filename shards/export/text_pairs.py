@@ -7,8 +7,6 @@ TROHN's layout has no kinds; with generated images it is `shards.export.generate
 COCO's val2017, and writes none.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

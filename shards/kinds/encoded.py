@@ -1,7 +1,5 @@
 """Encoded images, as they are stored."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Samples as the fields of a WebDataset row: encoded images, caption files and one JSON with every key always there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

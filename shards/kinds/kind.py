@@ -1,7 +1,5 @@
 """What every kind of samples has: a descriptor, the sample in memory, its JSON, and its stored form."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field

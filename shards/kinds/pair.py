@@ -1,7 +1,5 @@
 """Pairs: two images and two captions that differ in one thing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

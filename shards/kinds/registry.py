@@ -1,7 +1,5 @@
 """The kinds of samples by name. A source's ``makes`` is one of these, or ``table``, which has no samples."""
 
-from __future__ import annotations
-
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.kinds.template import TEMPLATE
 from twinset.shards.kinds.text_pair import TEXT_PAIR

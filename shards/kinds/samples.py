@@ -1,7 +1,5 @@
 """What flows through a build once it is planned: frames, rejections, rows of tables, and verdicts of filters."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Templates: questions of GeneCIS's tasks, a reference, a condition and a gallery of images of which one is right."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

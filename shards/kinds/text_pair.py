@@ -1,7 +1,5 @@
 """Text pairs: an image, a caption of it, and a negative caption that is wrong of it in one thing (TROHN-Text)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

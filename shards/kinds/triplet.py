@@ -1,7 +1,5 @@
 """Triplets: a reference and a target image that a condition leads to (GeneCIS, section 5.2), and a distractor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Decoding stored images, of which a stranger's tar may hold anything."""
 
-from __future__ import annotations
-
 import io
 
 from PIL import Image

@@ -1,7 +1,5 @@
 """Finding images by name or id inside one folder of files, of tars, or of both, without ever leaving it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

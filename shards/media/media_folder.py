@@ -1,7 +1,5 @@
 """Finding media files by name inside one folder, without ever leaving it."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

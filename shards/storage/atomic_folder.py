@@ -1,7 +1,5 @@
 """Local folders that appear complete or not at all, also when two processes make one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """JSON written piece by piece, for other tools to read whole."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, TextIO
 

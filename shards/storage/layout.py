@@ -3,8 +3,6 @@
 ``subset`` is the home of a stage: the name of a published one, ``_stages/NAME`` of another.
 """
 
-from __future__ import annotations
-
 import re
 
 META = "_meta"

@@ -1,7 +1,5 @@
 """Object stores by fsspec URL: how requests are repeated, and what their errors mean."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

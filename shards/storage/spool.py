@@ -1,7 +1,5 @@
 """Where unfinished files lie, and what to do when the disk does not take them."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

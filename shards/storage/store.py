@@ -1,7 +1,5 @@
 """A dataset's folder, local or on an object store, in which a file is either whole or absent."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

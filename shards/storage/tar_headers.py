@@ -1,7 +1,5 @@
 """Where the content of each member of a tar lies, for readers that jump into it: only headers are read."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterator
 from typing import BinaryIO

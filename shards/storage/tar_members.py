@@ -1,7 +1,5 @@
 """Where the images of a tar lie in it: its headers are read once, and what they say is kept small."""
 
-from __future__ import annotations
-
 import tarfile
 from dataclasses import dataclass
 from functools import lru_cache

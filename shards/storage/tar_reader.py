@@ -1,7 +1,5 @@
 """Reading tars that may not be ours: members in memory only, with limits, and no name that leads anywhere."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A local file that is there whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

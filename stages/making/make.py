@@ -1,7 +1,5 @@
 """Making one shard: a pure function of its candidates and its stage, finished by its receipt or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

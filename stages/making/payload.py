@@ -1,7 +1,5 @@
 """What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

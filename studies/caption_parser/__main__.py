@@ -3,8 +3,6 @@
 python -m studies.caption_parser UD_English-EWT --captions captions.json --parsers en_ewt_sm en_core_web_sm --to OUT
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

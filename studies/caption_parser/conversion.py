@@ -4,8 +4,6 @@
 its clause, the last word of a name heads it, and coordination's conjunction hangs on the first conjunct.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

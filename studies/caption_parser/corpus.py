@@ -1,7 +1,5 @@
 """What the pipeline is trained on: a treebank, rewritten sentences of it, a grammar's captions, and agreed parses."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Prepositional phrases are attached by what they say: clothes and features to who
 places to the verb if there is one.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """English verb and noun forms by spelling rules, and articles."""
 
-from __future__ import annotations
-
 _VOWELS = "aeiou"
 _SIBILANTS = ("s", "x", "z", "ch", "sh")
 _IRREGULAR_PLURALS = {

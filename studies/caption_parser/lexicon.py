@@ -3,8 +3,6 @@
 Many heads of compounds are also verbs (*street lights*, *bus stops*): only their place tells which they are.
 """
 
-from __future__ import annotations
-
 
 def _words(text: str) -> list[str]:
     return text.split()

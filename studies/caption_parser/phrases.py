@@ -1,7 +1,5 @@
 """Noun and prepositional phrases of the caption grammar."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Verbs of the caption grammar with what follows them; many are also plural nouns (*pounces*, *leaps*, *skates*)."""
 
-from __future__ import annotations
-
 
 def _entries(text: str) -> list[list[str]]:
     """The words of each entry; entries are on lines of their own or between bars."""

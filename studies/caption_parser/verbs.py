@@ -1,7 +1,5 @@
 """Verb phrases and clauses of the caption grammar."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from studies.caption_parser import lexicon as words

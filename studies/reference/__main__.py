@@ -1,7 +1,5 @@
 """Writes docs/reference: ``python -m studies.reference``, which `make reference` runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from studies.reference.pages import pages

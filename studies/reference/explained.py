@@ -1,7 +1,5 @@
 """What the docstrings of a class say of its fields, in sentences that begin with ``name:`` or ``one, two:``."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Collection, Mapping

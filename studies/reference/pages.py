@@ -1,7 +1,5 @@
 """The pages of docs/reference by file name: what each walks over, and how it is written."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from importlib import import_module

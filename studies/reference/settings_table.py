@@ -1,7 +1,5 @@
 """Tables of settings: name, what may be written, default, and what the docstring of their class says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum

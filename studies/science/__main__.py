@@ -3,8 +3,6 @@
 python -m studies.science --out out/science      from a checkout; the same command resumes
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -6,8 +6,6 @@ bootstrap"). With scenes as the larger source of chance this makes intervals a l
 larger one they are too narrow, since five seeds say little of their spread; `wide_level` widens them for that.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How often the intervals of the bootstrap hold the true difference, by simulation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ BiVLC, section 5 and appendix E. What is told apart here is not natural and synt
 scene that was sampled, and the same scene after its change.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

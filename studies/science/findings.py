@@ -1,7 +1,5 @@
 """All that a study found, read from its score files and records: what report and plots are made of."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

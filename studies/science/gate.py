@@ -1,7 +1,5 @@
 """The gate: the base of the calibration seed must be neither too weak nor too good for arms to differ."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from studies.science.outcomes import percent, read_right

@@ -1,7 +1,5 @@
 """One run, in a process of its own: trains, scores the test sets, and records what it did."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What score files say, as sums over groups of test examples: which rows are right in a figure, by arm and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plots of a study as PNG, by matplotlib: differences with their intervals, and scores of the arms."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from typing import Any

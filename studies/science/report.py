@@ -1,7 +1,5 @@
 """The report of a study as Markdown: verdicts first, then scores, gate, controls, probes, and how it was decided."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The runs of a study: which there are, in what order, where each lies, and whether it is done."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """Carries out runs in processes of one thread each, as many at a time as there are cores."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import threading

@@ -1,7 +1,5 @@
 """Makes the small CLIP that ships: weights of a base or an arm in half precision, in open_clip's layout."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A whole study: builds the world, trains bases, checks the gate, trains and scores the arms, and writes the report."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

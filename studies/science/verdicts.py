@@ -1,7 +1,5 @@
 """Decides claims: paired differences with intervals, corrected p, and a verdict by rules written down before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Trains the autoencoder of the small model: 64 x 64 pictures to 16 x 16 x 8 latents and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

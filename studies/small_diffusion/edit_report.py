@@ -5,8 +5,6 @@ prompt-to-prompt with local blend where the edit has a region; the judge is the 
 values of ``--cross`` or ``--self``, every pair of them is tried and plotted, and one is chosen.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Edits of the small world from EQ-SD's vocabulary, and what came of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

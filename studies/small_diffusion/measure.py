@@ -4,8 +4,6 @@ The captions are such as training never saw, the pictures come from diffusers' o
 `twinset_demo.small_world.checker`. The same arguments give the same numbers on one machine.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ caption is drawn beside its swap, from the same noise, and the share of pairs is
 own caption says. Then it is not as the other one: no picture is right for both.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What the reports on the small model share: their options, shares of right answers, and sheets of its pictures."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

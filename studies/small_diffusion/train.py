@@ -6,8 +6,6 @@ objects stand is decided in the noisiest ones, which weights by signal-to-noise 
 rate is held and falls linearly at the end, so that training can go on from any point before the fall.
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import json

@@ -8,8 +8,6 @@ the others keep what they mean.
 Several processes share each batch: ``torchrun --standalone --nproc-per-node 2 -m studies.small_diffusion...``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

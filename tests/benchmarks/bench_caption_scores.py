@@ -15,8 +15,6 @@ the same rows, the largest difference of a score, and how long 96,467 texts (COC
 negatives by the rules) take on two cores.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

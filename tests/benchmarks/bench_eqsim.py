@@ -11,8 +11,6 @@ The clock is CPU time of one thread, which holds on a busy machine; medians. The
 exit code is 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

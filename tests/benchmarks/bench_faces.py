@@ -10,8 +10,6 @@ time, those of CPU time (a core; what holds on a busy machine, where two process
 whether ``exact`` ever disagrees, and every frame on which ``fast`` does; ``--sheet`` saves these as ``faces-fast.png``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -14,8 +14,6 @@ The clock is CPU time of one thread, which holds on a busy machine. Printed: sec
 difference of a score, and the peak of resident memory after ``--examples`` examples and after ten times as many.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

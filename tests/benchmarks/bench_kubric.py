@@ -8,8 +8,6 @@ alternate pair by pair, so that other work on the machine slows both alike, and 
 one thread against one of two. --memory N: the memory of one process over so many small pairs, instead.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -7,8 +7,6 @@ of 100 segments, so 4,950 candidates a video) and written as a plan like any oth
 both, their difference, and candidates a second.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

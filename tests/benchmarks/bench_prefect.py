@@ -6,8 +6,6 @@ local server. The other way is the same build in this process, without Prefect.
     python tests/benchmarks/bench_prefect.py [--shards 40] [--seconds 10] [--workers 4]
 """
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import json

@@ -11,8 +11,6 @@ their ratios, and how far apart their images are. The defaults on the CPU are sm
 steps; on a GPU 8 pairs of 512 x 512 in 50.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

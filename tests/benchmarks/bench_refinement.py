@@ -8,8 +8,6 @@ TROHN-Text has negatives is written, and selected from in a process of its own: 
 --rows 0: leave out the second part.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

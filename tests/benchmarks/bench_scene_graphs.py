@@ -10,8 +10,6 @@ busy machine, where two processes may get no more than one does), the overhead o
 the relations are equal, and the memory of the two processes after the first round and the last.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys

@@ -9,8 +9,6 @@ group for every row, and as CSV. The naive way draws clusters one by one and tak
 which other processes on the machine do not change.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

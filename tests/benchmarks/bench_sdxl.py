@@ -10,8 +10,6 @@ come. Both alternate, so that other work on the machine slows both alike. Printe
 time), and what share that is of the operations that large matrix multiplications do here in a second.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import sys

@@ -7,8 +7,6 @@ files, TarWriter gets them from memory as it does in a build. Runs alternate, so
 both alike; the medians are compared. ``--folder`` is where the tars are written (default: the temporary folder).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -11,8 +11,6 @@ an OUT whose stage ``scene-graphs`` is finished; without it the captions of ../s
 0: leave out the second part.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import resource

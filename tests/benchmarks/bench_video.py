@@ -19,8 +19,6 @@ Where each wanted frame happens to be a key frame, as in `bottle-detection`, the
 OpenCV starts at the key frame before: it seeks some frames ahead of the wanted one.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

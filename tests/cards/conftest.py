@@ -1,7 +1,5 @@
 """What tests of metadata share."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The card says what is true of the data and of its source, and how to make it again."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Croissant metadata, validated and read by the specification's own library, without a network."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

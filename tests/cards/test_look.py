@@ -1,7 +1,5 @@
 """What `twinset look` shows: samples of every kind, what differs between them, and nobody's script."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

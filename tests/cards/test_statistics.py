@@ -1,7 +1,5 @@
 """Statistics counted by hand, and their plots."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Captioned pictures that a test draws, and a dataset of them, built in this process in a second."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

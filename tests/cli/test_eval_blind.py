@@ -1,7 +1,5 @@
 """``twinset eval blind``, by its command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

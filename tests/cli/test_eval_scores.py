@@ -1,7 +1,5 @@
 """``twinset eval scores`` and ``twinset eval compare``: what they print, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Ctrl-C in a command that is its own process: the line, what was to be done at exit, and no collection of garbage."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

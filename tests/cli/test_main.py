@@ -1,7 +1,5 @@
 """What each command prints, and its exit code; everything runs in this process."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

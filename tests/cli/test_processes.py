@@ -1,7 +1,5 @@
 """The command as a process: its pipes, its terminal, its signals, and what it imports."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

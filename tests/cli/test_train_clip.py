@@ -1,7 +1,5 @@
 """``twinset train clip``: from words to settings, and what it prints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

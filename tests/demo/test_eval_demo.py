@@ -1,7 +1,5 @@
 """``twinset eval demo`` on small datasets of every kind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

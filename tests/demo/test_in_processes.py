@@ -1,7 +1,5 @@
 """Built-in data is made by several processes."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The built-in miniature: the same bytes every time, and pictures that show what its annotations say."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import multiprocessing

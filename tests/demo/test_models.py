@@ -1,7 +1,5 @@
 """The small models that the demo brings: found by their names, and with words that they know."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

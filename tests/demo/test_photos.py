@@ -1,7 +1,5 @@
 """The miniature's photos: annotations that are true of the pictures, and enough of them for all that GeneCIS needs."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The built-in assets: the same bytes every time, laid out as Google Scanned Objects are, at rest where they stand."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

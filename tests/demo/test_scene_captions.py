@@ -1,7 +1,5 @@
 """The captions of scenes are read as COCO's are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from twinset.generators.scene_graphs.caption_sources import CaptionSources

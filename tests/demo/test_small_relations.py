@@ -1,7 +1,5 @@
 """Captions of two things: what is said can be read again, and what is held out is so with all its swaps."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

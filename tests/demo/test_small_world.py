@@ -1,7 +1,5 @@
 """The small world's grammar: what is said can be read again, and some captions are never trained on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

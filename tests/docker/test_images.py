@@ -1,7 +1,5 @@
 """The Dockerfile and the compose file agree with the checkout; images are built nowhere in these tests."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

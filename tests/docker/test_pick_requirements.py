@@ -1,7 +1,5 @@
 """docker/pick_requirements.py: what each image installs is whole, and is the lock's."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

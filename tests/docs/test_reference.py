@@ -1,7 +1,5 @@
 """docs/reference is what the code says, and the code explains every setting."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import BaseModel, Field
 

@@ -1,7 +1,5 @@
 """The command line as a user runs it, without a server, and the builds that tests share."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The miniature as a user builds it without a server: real decoding, faces and renders."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

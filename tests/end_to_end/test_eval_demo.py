@@ -1,7 +1,5 @@
 """``twinset eval demo`` on the demo that ``twinset build demo`` makes."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

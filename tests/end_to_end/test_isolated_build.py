@@ -1,7 +1,5 @@
 """Shards that are made in child processes (dlib's faces): nothing remains of the dead."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

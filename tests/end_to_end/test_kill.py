@@ -1,7 +1,5 @@
 """Kill -9 at random moments, again and again: the dataset ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """EQ-Kubric as a user builds it: Blender in child processes, the same bytes from any number of them, every reader."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kill -9 of a build between two answers of a language model: what was answered is not asked for again."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A build into a bucket of a real S3 server (moto's), killed midway and resumed: the same bytes as in a folder."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import threading

@@ -1,7 +1,5 @@
 """EQ-GEBC as EqBen made it: from the annotation's plan through people's decisions, imported from a CSV, to the set."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The miniature of BiVLC with simulated people: what they do is what their error rate predicts, also after kill -9."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """``twinset train demo``: builds its twins, trains, and is done when it is called again."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

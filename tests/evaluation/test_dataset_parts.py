@@ -1,7 +1,5 @@
 """A built dataset of several kinds of samples is evaluated in parts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Directional similarity, with a tiny CLIP model of random weights."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Captions that differ in the forms of their verbs alone say the same, by the pipeline that ships."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The face filter against face_recognition itself; dlib runs in one child process, as in a build."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every filter that a recipe can name: its settings open it, and explain what it drops samples for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The opt-in image filters on pictures made for both sides of their thresholds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

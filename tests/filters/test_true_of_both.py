@@ -1,7 +1,5 @@
 """Captions that may be true of both images are scored, flagged and counted, by the small CLIP that ships."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The flow ``evaluate`` without a server: its task, and what it refuses before any work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """The shipped prefect.yaml deploys flows that are there, with parameters that they take."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

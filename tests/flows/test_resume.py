@@ -1,7 +1,5 @@
 """Resuming a flow run that waits for people, as far as no server is needed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

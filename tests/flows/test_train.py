@@ -1,7 +1,5 @@
 """The flow ``train`` without a server: what it refuses before any work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

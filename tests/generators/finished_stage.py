@@ -1,7 +1,5 @@
 """A finished table stage, written without the engine: what a generator plans and makes, as later stages read it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any

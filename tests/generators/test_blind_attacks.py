@@ -1,7 +1,5 @@
 """Blind attacks counted by hand: who is longer, who scores higher, and ties that count half."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Guesses and their clustered intervals against brute force, and what counts as solved blind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Images are found by name or id in files and tars, decoded once, and what is wrong with one is said."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

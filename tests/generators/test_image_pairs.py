@@ -1,7 +1,5 @@
 """Pairs on disk become a subset without code, whatever form the list has; what is dirty is left out with its place."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -1,7 +1,5 @@
 """The few functions on which reproducibility rests: their results are fixed for ever."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

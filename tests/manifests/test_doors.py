@@ -1,7 +1,5 @@
 """Kinds come from here or from installed packages; what is not there is said with what is near."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 
 import pytest

@@ -1,7 +1,5 @@
 """Recipes of drawn pairs: which model, what goes with it, and what of it decides the bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

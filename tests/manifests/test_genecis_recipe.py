@@ -1,7 +1,5 @@
 """The shipped recipe of GeneCIS asks for what the paper made, and says what it needs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

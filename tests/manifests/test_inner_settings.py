@@ -1,7 +1,5 @@
 """Settings within settings: their places, what of them decides bytes, how a recipe and --set reach them."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

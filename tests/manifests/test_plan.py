@@ -1,7 +1,5 @@
 """Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A plan is refused when a key is planned twice or a group is interrupted, however far apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pytest

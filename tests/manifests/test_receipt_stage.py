@@ -1,7 +1,5 @@
 """Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

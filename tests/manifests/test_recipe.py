@@ -1,7 +1,5 @@
 """Recipes: whatever is wrong with one is said before any work, with file, key path and remedy."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

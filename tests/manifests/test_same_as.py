@@ -1,7 +1,5 @@
 """Settings that take the value of another one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

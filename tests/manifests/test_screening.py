@@ -1,7 +1,5 @@
 """``screening`` of a subset in a recipe: the stages that it is short for, and what is said where it is wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings within those of a source, such as an engine's: paths, digests and messages as of the source's own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """A recipe is a DAG: stages that are not published, and what reads them by name or by folder."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

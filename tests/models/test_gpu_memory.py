@@ -1,7 +1,5 @@
 """Running out of memory is one error, however torch says it; any other error stays what it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What all settings of networks say of their device."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@
 Folders of models come from others. Each kind is opened with damaged and hostile copies of a tiny model.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What is not installed is named with the key of the recipe."""
 
-from __future__ import annotations
-
 import pytest
 
 from twinset.manifests.errors import WrongUse

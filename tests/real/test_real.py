@@ -1,7 +1,5 @@
 """Real clips with annotations of our own (real.yaml): the counts, and that each picture is the moment asked for."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """The admin's page: who did how much, what they disagree on, and one click that settles it."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page over HTTP: what the script is told, what is stored, and who is refused."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket

@@ -1,7 +1,5 @@
 """What waits for decisions is told once they are in: once, later when it fails, and without delaying anybody."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Images are shown with the same pixels, and without what is written beside them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

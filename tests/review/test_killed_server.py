@@ -1,7 +1,5 @@
 """kill -9 of the server after each answer: all of them are stored, none twice."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

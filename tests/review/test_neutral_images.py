@@ -1,7 +1,5 @@
 """Nothing but the picture tells the images of one task apart."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

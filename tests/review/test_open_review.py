@@ -1,7 +1,5 @@
 """The review of a real build: pairs that wait to be screened, answered over HTTP and by file, then built on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

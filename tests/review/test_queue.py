@@ -1,7 +1,5 @@
 """Who is asked what, in which order: work for everyone, nothing twice without need."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence

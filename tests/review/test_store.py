@@ -1,7 +1,5 @@
 """Answers in SQLite: once each, on the disk before anything else, taken back but never lost."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

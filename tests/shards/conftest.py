@@ -1,7 +1,5 @@
 """Datasets for tests of what reads and exports them."""
 
-from __future__ import annotations
-
 from tests.made_datasets import built, made, made_pairs, made_templates, made_triplets
 from tests.made_sources import test_sources
 

@@ -1,7 +1,5 @@
 """A finished stage as a later one reads it: what is no such stage, or damaged, is named with its remedy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reading back what a build made: the project's own reader, webdataset and Hugging Face datasets agree."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """Rows of samples and of tables: written column by column, read back, and the same bytes for the same rows."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

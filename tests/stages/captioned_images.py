@@ -1,7 +1,5 @@
 """Captions of the tests' own whose triplets have pictures: who does what with which thing, each in a picture or two."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -1,7 +1,5 @@
 """Builds of the engine from sources that a test chooses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Shards made in child processes: what a child answers, how it dies, and that it never outlives its parent."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """`count`: how many candidates of a source are planned."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

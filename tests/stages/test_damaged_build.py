@@ -1,7 +1,5 @@
 """A build over files that were damaged, lost or exchanged since: made again where that is safe, else named."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

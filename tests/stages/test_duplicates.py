@@ -1,7 +1,5 @@
 """Duplicates among subsets: one stays, whatever the order in which subsets are built and whatever they are called."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

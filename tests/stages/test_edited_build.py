@@ -1,7 +1,5 @@
 """EQ-SD from recipe to dataset, with a tiny model of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The end of a stage: what disagrees with its receipt is found, older plans leave nothing behind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Bytes of shards, as digests: code that changes them must raise a version, or old and new shards would mix."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

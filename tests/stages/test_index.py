@@ -1,7 +1,5 @@
 """The index of a subset: everything planned is in it once, kept or rejected."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

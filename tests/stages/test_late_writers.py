@@ -1,7 +1,5 @@
 """A worker that was taken for dead and ends after everybody else: what it made changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

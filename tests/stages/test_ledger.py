@@ -1,7 +1,5 @@
 """The ledger of receipts: nothing is read twice, what changed is read again, and nothing depends on it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

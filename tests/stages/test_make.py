@@ -1,7 +1,5 @@
 """Making one shard: every candidate is accounted for, and whatever goes wrong leaves no receipt."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

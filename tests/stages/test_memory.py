@@ -1,7 +1,5 @@
 """When memory runs out a shard begins again with half the micro-batch, and its receipt says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

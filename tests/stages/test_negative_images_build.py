@@ -1,7 +1,5 @@
 """Images of negative captions from recipe to shards, with a tiny model of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a build costs on an object store: some requests a shard while it is made, and none a shard once it is done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
 
-from __future__ import annotations
-
 import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A worker that would make other bytes than planned says so and makes nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Receipts are all that says what is done: every way in which one stops holding is noticed and named."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Stages of tables: rows instead of samples, planned, made, resumed, shown and checked like any other."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """pyarrow's threads abort some interpreters at exit: nothing here that reads Parquet may start one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """GeneCIS's triplets from recipe to dataset: captions, scene graphs, plan, images."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The audit names every kind of damage, with file and remedy."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

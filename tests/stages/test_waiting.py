@@ -1,7 +1,5 @@
 """Stages that wait for people: what is built meanwhile, what is said, and how a build goes on once they decided."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

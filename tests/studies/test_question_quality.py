@@ -1,7 +1,5 @@
 """Rank correlation, and how own tuples are compared with released ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a run reads: examples to train on and to validate by, which share no group."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from typing import Any

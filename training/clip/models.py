@@ -1,7 +1,5 @@
 """The model of a run: opened as evaluation opens it, and described so that evaluation can open what was trained."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

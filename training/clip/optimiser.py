@@ -1,7 +1,5 @@
 """AdamW with decay on matrices alone, and the learning rate as a function of the step (BiVLC, appendix E)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

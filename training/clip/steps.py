@@ -1,7 +1,5 @@
 """One step: features of a batch, its loss, the gradient over all processes, and the weights after it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from typing import Any

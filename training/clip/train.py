@@ -5,8 +5,6 @@ examples, their augmentation, the learning rate, dropout and sampled negatives a
 So a run that was killed at any step ends with the same bytes of weights as one that was not, on one runtime class.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Generator

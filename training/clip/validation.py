@@ -1,7 +1,5 @@
 """Figures by which the best weights are chosen, on examples that share no image with training."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any

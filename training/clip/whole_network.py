@@ -1,7 +1,5 @@
 """Runs whose best and last weights are one file each: what they write, and what a finished one is."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

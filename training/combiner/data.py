@@ -1,7 +1,5 @@
 """What the training of a Combiner reads: triplets to train on, and queries to choose the best weights by."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence

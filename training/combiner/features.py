@@ -1,7 +1,5 @@
 """Batches of features of a frozen encoder: each image and each condition is encoded once, and kept in a store."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """One step of a Combiner: queries of a batch, their loss against its targets (GeneCIS, equation 1), new weights."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

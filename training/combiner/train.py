@@ -5,8 +5,6 @@ One bug of the released code is not copied: it clips gradients of float16 before
 distractor of a triplet is not compared; batch normalisation of a ResNet is trained.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """Recall of a Combiner on queries that it is not trained on, scored as `twinset eval run` scores them."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

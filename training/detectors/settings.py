@@ -1,7 +1,5 @@
 """The settings of detectors; the defaults are those of BiVLC's released code."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field

@@ -1,7 +1,5 @@
 """Trains detectors of natural and synthetic captions and images (BiVLC, section 5 and appendix E)."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Examples of what twinset built: words from the rows of shards, places of images from the headers of tars."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Examples of one dataset in columns: some hundred bytes each, most of them its captions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

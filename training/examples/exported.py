@@ -1,7 +1,5 @@
 """Examples of a folder of `export --format openclip`: rows ``KEY-0`` and ``KEY-1`` of one image and one text each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

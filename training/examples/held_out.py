@@ -1,7 +1,5 @@
 """Whole groups set aside from training: what shares a video, a photo or a scene stays on one side."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

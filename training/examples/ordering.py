@@ -1,7 +1,5 @@
 """Order and augmentation as pure functions of seed, epoch and key: resuming needs no state of a loader."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """What a place of training data is written as: ``DIR``, ``DIR:SUBSET``, ``s3://bucket/prefix:SUBSET*2``."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 As each other's negatives, two copies would each be counted wrong for the answer of the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

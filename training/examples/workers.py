@@ -1,7 +1,5 @@
 """Processes that prepare parts of batches ahead: copies of this one, in which only the index is shared."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

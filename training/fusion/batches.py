@@ -1,7 +1,5 @@
 """What a step reads: examples with their sampled negatives, in parts, as a pure function of seed and step."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """The fusion encoder of a run, opened as evaluation opens it, and the files with which evaluation opens it again."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass

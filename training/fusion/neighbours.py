@@ -1,7 +1,5 @@
 """The neighbours of a run's examples: found and scored once before its first step, and kept in its folder (EqBen C)."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One step of a fusion encoder, and the scores on twins by which its best weights are chosen."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -3,8 +3,6 @@
 Neighbours are scored once, before the first step, by the weights that the run begins with, and kept in its folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Generator
 from pathlib import Path

@@ -11,8 +11,6 @@ The form that EqBen released as its baseline (``pairloss='cross_consist'``) is c
 texts among each other are compared only by its other option, ``incross_consist``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Features of all processes, through which gradients flow back to the process that computed them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -17,8 +17,6 @@ pairs, v2 for close ones. What the paper leaves open is decided so:
   EqSimv2-close": ``v1_pairs="all"``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -18,8 +18,6 @@ of 64, has hinges of its own, and gradients are averaged; here each hinge is on 
 weight, 0.5 on v1 and on each side of v2, is the regulariser's weight here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -8,8 +8,6 @@ that is 1 + 3m passes; without EqSim 1 + m. Scores are log-odds. A head with two
 its softmax is their sigmoid, and its cross-entropy is the binary one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

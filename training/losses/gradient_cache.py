@@ -10,8 +10,6 @@ A step costs one more forward pass. The result equals the plain backward pass wh
 depend on the rest of its chunk: batch normalisation in training mode does not qualify.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

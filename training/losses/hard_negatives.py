@@ -9,8 +9,6 @@ EqSim's released form sees, and no others:
   + ½ · mean_i −log(exp(L_ii) / (exp(L_ii) + Σ_{j in images_i} exp(L_ji)))
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

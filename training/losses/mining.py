@@ -8,8 +8,6 @@
 NegCLIP (Yuksekgonul et al. 2023, section 4) samples one of the 3 nearest images of each image into its batch.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

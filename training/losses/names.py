@@ -1,7 +1,5 @@
 """Names of objectives and regularisers, for settings and help texts; importing them does not import torch."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 ObjectiveName = Literal["infonce", "negative-texts", "negclip", "negative-pairs"]

@@ -6,8 +6,6 @@ which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row
     loss = ½ · mean_i CE(L[i, :], i) + ½ · mean_i CE(L[:, i], i)
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Hard negatives sampled from a batch, each with a probability that grows with its similarity."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional

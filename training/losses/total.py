@@ -1,7 +1,5 @@
 """Opening losses by name, and the sum of an objective and a regulariser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes what a finished run says of itself: ``data.json``, the model card ``README.md``, and ``report.html``."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The identity of a run: all that decides its weights. A folder that holds another run is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The processes that share a run, as torchrun starts them, and the device and threads of this one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

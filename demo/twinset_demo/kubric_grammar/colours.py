@@ -1,7 +1,5 @@
 """Which colour pixels have, by the names of the grammar."""
 
-from __future__ import annotations
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Captions of the grammar as scenes: which objects, how many, in which colours and sizes, how they stand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

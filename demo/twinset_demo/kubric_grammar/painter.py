@@ -1,7 +1,5 @@
 """The engine ``kubric`` at work: captions read, scenes placed, rendered and proved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 

@@ -4,8 +4,6 @@ What is random depends on the seed and the place of a phrase in the caption, not
 that differ in a colour share everything else, and those that differ in a relation share camera height, light and floor.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Proof by masks, depth and pixels that a render shows its caption."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

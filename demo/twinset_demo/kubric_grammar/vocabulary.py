@@ -1,7 +1,5 @@
 """The words of the grammar: objects with the shapes that show them, colours, sizes, numbers and relations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

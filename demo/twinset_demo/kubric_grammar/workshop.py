@@ -1,7 +1,5 @@
 """Assets of nouns in colours, modelled when they are first asked for."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from pathlib import Path

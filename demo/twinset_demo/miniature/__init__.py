@@ -15,8 +15,6 @@ segments and attributes are what GeneCIS is made from. Images of the captions of
 for them.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from functools import partial

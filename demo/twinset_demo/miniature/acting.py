@@ -1,7 +1,5 @@
 """A play in beats: who does what with which thing, the picture of any moment, and the relations that are true of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

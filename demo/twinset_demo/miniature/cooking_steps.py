@@ -4,8 +4,6 @@ A `Layer` paints on a canvas, given the share of the step that is over (0-1). Th
 made layers of with `functools.partial`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache

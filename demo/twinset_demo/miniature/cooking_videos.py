@@ -1,7 +1,5 @@
 """Five little cooking videos and their segments, in YouCook2's own format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Plays of one change after the other, with boundaries and captions in the format of GEBC (Kinetics-GEB+)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """How a performance is filmed: frame rate, container, the oddities of real files; H.264, the same bytes every time."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Plays at home and their scene graphs, in Action Genome's own format."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The kitchen counter from above: vessels in its middle, food, tools and hands."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

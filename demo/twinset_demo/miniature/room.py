@@ -1,7 +1,5 @@
 """The room that the actors play in, with the grain of a photo, and the things that they play with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

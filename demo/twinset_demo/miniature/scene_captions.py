@@ -1,7 +1,5 @@
 """Captions that the engine ``kubric`` reads, and that rules can change in each of the seven ways."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

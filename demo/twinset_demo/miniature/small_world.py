@@ -1,7 +1,5 @@
 """Negative captions that the small model can draw, and painted pictures of the captions: SugarCrepe's task, small."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 from dataclasses import replace

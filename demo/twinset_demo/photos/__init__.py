@@ -8,8 +8,6 @@ vaw.json                attributes of things, as in VAW
 attribute_types.json    attributes by type
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """People, and animals that face right."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import Colour, shade
 from twinset_demo.photos.sheet import PAINT, SIZES, Kind, Look, Sheet, darker
 

@@ -1,7 +1,5 @@
 """Annotations of the photos in the formats of COCO Panoptic and VAW, and ratings of their captions' words."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Furniture and kitchen appliances."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import box_outline, ellipse_outline, shade
 from twinset_demo.photos.sheet import BASIC, COLOURS, GLAZE, METAL, PATTERNS, WOOD, Kind, Look, Sheet, darker
 

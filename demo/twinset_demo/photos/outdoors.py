@@ -1,7 +1,5 @@
 """What stands or lies outdoors."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import box_outline, ellipse_outline, shade
 from twinset_demo.photos.sheet import BRIGHT, GLAZE, METAL, PATTERNS, SIZES, WOOD, Kind, Look, Sheet, darker
 

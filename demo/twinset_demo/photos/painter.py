@@ -1,7 +1,5 @@
 """Paints a photo: its surroundings and its things, and for every pixel which of them it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Relations between the things of a photo, and how captions say them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random

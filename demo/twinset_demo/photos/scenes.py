@@ -4,8 +4,6 @@ Photos of a family share their surroundings and many of their things, which make
 wants it; photos of other families, above all of the plain ones, are far away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import cycle, islice

@@ -1,7 +1,5 @@
 """What photos are painted on, with the segment that each pixel shows, and what kinds of things are and look like."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

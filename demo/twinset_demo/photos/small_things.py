@@ -1,7 +1,5 @@
 """Small things that stand on tables, counters and floors."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import ellipse_outline, shade
 from twinset_demo.photos.sheet import BASIC, GLAZE, PATTERNS, SIZES, Kind, Look, Sheet, darker
 

@@ -1,7 +1,5 @@
 """Surroundings of the photos: a street, a park, a beach, a farm, a kitchen, a living room, and plain ones."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 
 from twinset_demo.canvas import HEIGHT, WIDTH, Colour, shade

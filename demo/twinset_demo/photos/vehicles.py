@@ -1,7 +1,5 @@
 """Vehicles, seen from the side."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import shade
 from twinset_demo.photos.sheet import BASIC, PAINT, SIZES, Kind, Look, Sheet, darker
 

@@ -10,8 +10,6 @@ towards -y (long things lie along x: toes, bonnet, spout and head point to -x). 
 of the others, in the colours of its captions.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

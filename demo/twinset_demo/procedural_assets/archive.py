@@ -1,7 +1,5 @@
 """Assets as files, laid out as Kubric's copy of Google Scanned Objects is: a manifest and one archive an asset."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

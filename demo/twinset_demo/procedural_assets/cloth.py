@@ -1,7 +1,5 @@
 """Things of cloth and straw: folded towels, hats, a basket."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Things that are rare in photographs: ladder, globe, lantern, treasure chest, penguin, telescope, anvil, birdcage."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Keyboard, laptop, mouse, a handheld game and a rack for mobile devices."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """Furniture in one colour: chair, stool, table, bench and bed, of painted wood."""
 
-from __future__ import annotations
-
 from twinset_demo.canvas import Colour, shade
 from twinset_demo.procedural_assets.model import Model
 from twinset_demo.procedural_assets.paint import WHITE

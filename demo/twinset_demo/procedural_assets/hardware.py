@@ -1,7 +1,5 @@
 """Scissors, hammer, alarm clock and gift box."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

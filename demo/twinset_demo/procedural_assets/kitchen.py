@@ -1,7 +1,5 @@
 """Kitchen things of metal: toaster, milk frother, pressure cooker, frying pan."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

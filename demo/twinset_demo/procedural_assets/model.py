@@ -1,7 +1,5 @@
 """A thing as surfaces with pictures and finishes, and the convex parts that it collides with."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

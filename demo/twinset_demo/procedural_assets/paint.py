@@ -1,7 +1,5 @@
 """Pictures that are wrapped around things: fabrics, weaves, stripes and lettering, painted with Pillow."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 

@@ -1,7 +1,5 @@
 """Plain things in one colour: toys, vehicles, drum and barrel; and a pumpkin, a cactus and a snowman."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

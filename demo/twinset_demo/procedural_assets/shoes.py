@@ -3,8 +3,6 @@
 Toes point to -x, so that the side is seen from the front.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Toys: school bus, turtle, and dolls' furniture of painted wood."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

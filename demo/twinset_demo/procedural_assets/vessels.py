@@ -1,7 +1,5 @@
 """Bowls, plates, pots, mug, ramekin, teapot and bottles: turned on the wheel, handles and spouts swept."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

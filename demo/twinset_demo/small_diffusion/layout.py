@@ -1,7 +1,5 @@
 """The parts of the small model as diffusers and transformers know them, and its folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Paints scenes of the small world: flat objects before a wall or in a landscape, 64 x 64 pixels."""
 
-from __future__ import annotations
-
 import math
 
 import cv2

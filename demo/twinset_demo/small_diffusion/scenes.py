@@ -1,7 +1,5 @@
 """The small world: what a picture can show, how captions say it, and which captions training never sees."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cache

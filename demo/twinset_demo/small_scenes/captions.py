@@ -1,7 +1,5 @@
 """How captions say small scenes, and conditions say changes: two word orders each, either thing first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Changes that make one scene of another: exactly one thing differs, of a kind that SugarCrepe names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal

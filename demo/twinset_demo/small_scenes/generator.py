@@ -1,7 +1,5 @@
 """Plans small scenes and paints them. Scenes are sampled when planning, pixels from each sample's key."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paints small scenes: flat things in jittered places, sizes, turns and shades, on pale grounds that all differ."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

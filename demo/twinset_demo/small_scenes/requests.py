@@ -1,7 +1,5 @@
 """Changes that somebody asks for: triplets to train on, and galleries that neither image nor words alone can answer."""
 
-from __future__ import annotations
-
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """The things of small scenes as solids: their silhouettes cut out of a board, as assets that Kubric can load."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Sequence

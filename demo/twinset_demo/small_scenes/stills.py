@@ -1,7 +1,5 @@
 """Renders small scenes with Kubric and Blender: the same captions over other pictures, with light, shadow and depth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Takes a picture of the small world apart by colour: its frame, its place and time, and the pixels of objects."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import cv2

@@ -1,7 +1,5 @@
 """Reads pictures of the small world and judges them against a scene. It measures; nothing in it is learned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Reads pictures of two things of the small world, and judges them against what captions say of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

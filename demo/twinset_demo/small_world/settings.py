@@ -1,7 +1,5 @@
 """The settings of the engine ``small-world``."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from twinset.models.visual_questions.engine import VisualQuestionAnswerer

@@ -5,8 +5,6 @@ passes of 32 texts hold 55 % of the tokens that they had text by text. Nothing i
 own text's beginning alone, which is its path to the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 """Whether the image of a negative caption fits the original one too: source ``image-ambiguity`` (BiVLC, section 3.1,
 step 4)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

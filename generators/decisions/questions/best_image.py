@@ -1,7 +1,5 @@
 """Which of k images shows a caption best, or none (BiVLC, section 3.1, step 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

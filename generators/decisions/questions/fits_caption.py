@@ -1,8 +1,6 @@
 """Which of two images fits the original caption, or both: an instance is ambiguous unless it is the photo (BiVLC,
 section 3.1, step 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

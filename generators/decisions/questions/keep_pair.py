@@ -1,7 +1,5 @@
 """Whether a pair of images and captions is fit for a benchmark, and if not, why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

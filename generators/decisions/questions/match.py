@@ -1,7 +1,5 @@
 """The human baseline: which caption belongs to an image, or which image to a caption (BiVLC, section 3.2)."""
 
-from __future__ import annotations
-
 from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
 from twinset.generators.decisions.task import TaskCandidate
 

@@ -1,7 +1,5 @@
 """The word lists of the questions: ``manifests/vocabularies/questions.yaml``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache

@@ -3,8 +3,6 @@
 Blender and PyBullet show and simulate whatever they get.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import tarfile

@@ -1,7 +1,5 @@
 """Assets by id, from a manifest in the layout of Google Scanned Objects, through Kubric's own AssetSource."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

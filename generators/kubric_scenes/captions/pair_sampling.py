@@ -3,8 +3,6 @@
 Captions are the templates of EqBen in right English.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, count, permutations, product

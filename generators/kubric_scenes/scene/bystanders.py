@@ -1,7 +1,5 @@
 """Objects that no caption names: whole and in view in both images, and in nobody's way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 The camera looks along +Y and a little down, so that in the picture right is +X and behind is +Y.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import replace

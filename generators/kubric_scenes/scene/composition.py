@@ -1,7 +1,5 @@
 """Where the things of a planned pair stand, and how they are seen: one try of many, drawn from a random stream."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

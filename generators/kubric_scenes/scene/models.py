@@ -1,7 +1,5 @@
 """Assets as things of the vocabulary: upright, turned to the viewer, and as large as what they are called."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the light of a background picture comes from, so that its shadows are known before anything is rendered."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import lru_cache

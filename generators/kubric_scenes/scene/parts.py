@@ -3,8 +3,6 @@
 Lengths are in scene units (an ordinary thing is about one unit long), Z points up, the floor is Z = 0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Laying a thing on another: where it is let go, and how it falls until it lies still (PyBullet, through Kubric)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Where the sun does not shine because things stand before it: their shadows on the floor and on other things."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How a camera looks at things, wherever they are: from how high, through which lens, how near."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

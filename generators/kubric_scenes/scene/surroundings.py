@@ -1,7 +1,5 @@
 """The ground under a scene and the light on it, sampled for each pair: its two images share them."""
 
-from __future__ import annotations
-
 import colorsys
 import math
 from collections.abc import Sequence

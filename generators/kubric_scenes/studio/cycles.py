@@ -1,7 +1,5 @@
 """How Cycles renders: settings, device, and three passes: colour, which object, how far. And reading them back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

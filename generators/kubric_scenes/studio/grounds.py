@@ -4,8 +4,6 @@ Patterns are flat: relief is a bump, which costs less than geometry. What is sma
 Cycles samples in vain, so patterns have no finer detail than about a hundredth of a scene unit, and fade far away.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Importing Kubric without TensorFlow, and telling its Blender view about Blender 4: it was written for 2.93 to 3."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -1,7 +1,5 @@
 """Building trees of Blender's shader nodes: one call a node, with what goes into its sockets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

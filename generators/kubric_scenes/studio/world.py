@@ -1,7 +1,5 @@
 """What surrounds a scene and lights it from all sides: an even light, a sky, or a background picture."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct

@@ -1,7 +1,5 @@
 """The word lists of the rules: ``manifests/vocabularies/negatives.yaml``, checked and turned into tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

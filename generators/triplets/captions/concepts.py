@@ -1,7 +1,5 @@
 """By which words captions say that a photo shows a thing: ``manifests/vocabularies/triplets.yaml``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

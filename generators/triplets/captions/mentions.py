@@ -7,8 +7,6 @@ unsaid. Ecology counts unseen species so; the estimate is Chao's (1987, Biometri
 photos with one and with two captions that name the thing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which nouns the captions of each photo contain, wherever in a sentence and whatever a parser makes of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

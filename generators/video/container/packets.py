@@ -1,7 +1,5 @@
 """The packets of a video, listed without their data."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The grammar reads what it says it reads, and names the word that it cannot."""
 
-from __future__ import annotations
-
 import pytest
 
 from twinset.generators.negative_captions.rules.wording import plural_of

@@ -1,7 +1,5 @@
 """What the rules make of the miniature's captions: enough of each kind can be drawn."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

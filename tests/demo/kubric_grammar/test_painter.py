@@ -1,7 +1,5 @@
 """The engine: refusals without rendering, bounded tries; slow: the same bytes, minimal pairs, masks."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Objects stand where the caption says, the same for the same seed, and alike for captions that say nearly the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

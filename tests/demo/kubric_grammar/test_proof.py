@@ -1,7 +1,5 @@
 """The proof accepts masks that show a caption, and rejects those of any other one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

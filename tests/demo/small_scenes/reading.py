@@ -1,7 +1,5 @@
 """Reads small scenes from pixels alone, to check that captions are true; it knows the words, not the layouts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Small scenes: captions are true of their pixels, twins differ in one thing, held-out combinations stay out."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import islice

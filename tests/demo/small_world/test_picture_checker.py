@@ -1,7 +1,5 @@
 """Pictures of the small world are read as they were painted, through noise and blur, and nothing else passes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pictures of two things are read as they were painted, and captions that say something else are found out."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from dataclasses import replace

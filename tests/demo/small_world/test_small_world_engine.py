@@ -1,7 +1,5 @@
 """The small world's checker answers the questions of a caption about a painted picture of it."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A real Prefect server for the session, with the shipped deployments, and workers for its pools."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

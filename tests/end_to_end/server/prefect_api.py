@@ -1,7 +1,5 @@
 """Prefect's REST interface, as far as the tests ask for it."""
 
-from __future__ import annotations
-
 import json
 import time
 import urllib.error

@@ -3,8 +3,6 @@
 Of the tests of test_from_here.py it holds the one that needs a server and is not slow: a file has a server of its own.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``prefect deployment run evaluate/cpu`` on a real server and a real worker."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``twinset build`` where ``PREFECT_API_URL`` names a server: the same flow, in the command's own process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Kill -9 at random moments of flow and workers, in two pools: the dataset ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import shutil

@@ -1,7 +1,5 @@
 """``prefect flow-run retry`` of a run whose machine or process died: it resumes, and adopts what still runs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

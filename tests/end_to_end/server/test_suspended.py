@@ -1,7 +1,5 @@
 """A deployed build that waits for people: suspended, killed around, answered on the page, resumed by it."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3

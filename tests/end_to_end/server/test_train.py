@@ -1,7 +1,5 @@
 """The deployments of ``train`` on a real server and real workers, one of which is killed in the middle."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path

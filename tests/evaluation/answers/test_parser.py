@@ -1,7 +1,5 @@
 """How free answers are read: the forms that models write, and anything else without an error."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Answers of a folder: SugarCrepe's released ones, and made ones with every way to be wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

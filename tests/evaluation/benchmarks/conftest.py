@@ -1,7 +1,5 @@
 """Layouts of benchmarks that several tests read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

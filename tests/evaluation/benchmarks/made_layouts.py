@@ -1,7 +1,5 @@
 """Tiny copies of every released layout in its real file formats, and what is read of them. ``word``: of a caption."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Mapping

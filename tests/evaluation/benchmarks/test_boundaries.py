@@ -1,7 +1,5 @@
 """Frames for boundary grounding: which ones, when, and that they are decoded in runs."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from pathlib import Path

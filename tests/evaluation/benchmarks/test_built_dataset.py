@@ -1,7 +1,5 @@
 """Our own shards, and what we export in others' layouts, ask the same."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections import Counter

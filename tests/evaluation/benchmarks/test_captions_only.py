@@ -1,7 +1,5 @@
 """Benchmarks that are opened for their captions need no image, and give none."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

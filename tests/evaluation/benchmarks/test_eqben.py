@@ -1,7 +1,5 @@
 """EqBen's layouts: arrays, files by video and object, and what is passed over."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable

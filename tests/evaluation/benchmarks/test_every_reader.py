@@ -1,7 +1,5 @@
 """What holds of every reader, on a tiny copy of its layout."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Streaming JSON equals reading it whole, and says where it is damaged."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import tracemalloc

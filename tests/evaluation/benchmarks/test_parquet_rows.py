@@ -1,7 +1,5 @@
 """Images within Parquet are read in any order, with the memory of a row group; damage is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The real annotations, where they are at hand: the published counts, and what else the release holds."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

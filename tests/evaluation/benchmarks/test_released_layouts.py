@@ -1,7 +1,5 @@
 """Traps of the released layouts, one by one."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Benchmarks of made pairs, of which a test knows what gives them away."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Features of pairs are those of the encoder, come from the cache, and lack only broken images."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

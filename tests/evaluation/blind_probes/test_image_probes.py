@@ -1,7 +1,5 @@
 """Images that give themselves away by noise, size or nothing; detectors against BiVLC's rules."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

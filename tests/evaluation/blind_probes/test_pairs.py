@@ -1,7 +1,5 @@
 """What is read of a benchmark, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair

@@ -1,7 +1,5 @@
 """Probes find what was planted, and nothing where nothing was."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from pathlib import Path

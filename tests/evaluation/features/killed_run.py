@@ -3,8 +3,6 @@
 Each pass over images appends its size to COUNTS and then sleeps, so that a test can kill it between two passes.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Sequence

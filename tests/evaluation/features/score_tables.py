@@ -1,7 +1,5 @@
 """Tables of scores of small benchmarks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A benchmark of drawn pictures that share images, as Action Genome's frames are shared; with faults on demand."""
 
-from __future__ import annotations
-
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

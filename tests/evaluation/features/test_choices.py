@@ -1,7 +1,5 @@
 """Choices in both orders as scores."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path

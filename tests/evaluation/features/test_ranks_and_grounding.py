@@ -1,7 +1,5 @@
 """Scores of queries, pairs that a model asks for and boundaries of events."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

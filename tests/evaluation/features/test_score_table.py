@@ -1,7 +1,5 @@
 """Scores of matchings: each image encoded once, what is left out, and what is said."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

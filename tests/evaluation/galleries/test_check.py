@@ -1,7 +1,5 @@
 """The command that holds a file of templates against the rules of its task."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Clusters are summed and counted as a loop would, in blocks, and in an order that does not depend on that of rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two tables of scores compared row by row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """EqBen's equivariance score and its distribution."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Grounding of boundaries at EqBen's eight thresholds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The bootstrap clustered by group: its weights, and what groups do to an interval."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

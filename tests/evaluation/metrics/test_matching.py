@@ -1,7 +1,5 @@
 """Figures of matchings against what loops over every row say, and the values that are known beforehand."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recall@K against galleries that are really sorted."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

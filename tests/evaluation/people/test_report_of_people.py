@@ -1,7 +1,5 @@
 """A report with people beside a model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Score files of made-up models, and a benchmark of pictures that they belong to."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What answers at random get, counted out."""
 
-from __future__ import annotations
-
 from itertools import combinations, permutations
 from pathlib import Path
 from statistics import mean

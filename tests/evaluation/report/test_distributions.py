@@ -1,7 +1,5 @@
 """Which distributions the page draws."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.evaluation.report.made_scores import SCHEMAS, matchings, save

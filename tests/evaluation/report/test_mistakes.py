@@ -1,7 +1,5 @@
 """The worst mistakes: the right ones, spread over groups, and their pictures kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

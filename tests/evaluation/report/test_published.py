@@ -1,7 +1,5 @@
 """Numbers of papers: names that exist, values that can be, and what the papers derive from them."""
 
-from __future__ import annotations
-
 from statistics import mean
 
 import pydantic

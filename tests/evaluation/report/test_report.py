@@ -1,7 +1,5 @@
 """The report of a run: everything on the page, nothing that runs or loads, the same bytes again."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tables as CSV and LaTeX: numbers that read back, names that stay text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

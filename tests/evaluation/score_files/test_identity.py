@@ -1,7 +1,5 @@
 """Values that differ have digests that differ, whatever lies beside them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

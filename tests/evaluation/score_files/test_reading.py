@@ -1,7 +1,5 @@
 """Score files as people write them, and what is wrong with bad ones."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models of transformers, of a few thousand parameters."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

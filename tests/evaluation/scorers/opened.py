@@ -1,7 +1,5 @@
 """What tests of scorers open and encode."""
 
-from __future__ import annotations
-
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.models.encoders.contract import Composer, DualEncoder, Matcher, Running
 

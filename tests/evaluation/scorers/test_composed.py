@@ -1,7 +1,5 @@
 """Models of an image and a text together: baselines and published Combiners."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models on a server on loopback: what is asked, how it becomes choices and scores, faults, and nothing paid twice."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Scorers against `transformers serve`, with a real architecture that reads images."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that are no weights of their model, and names of no model, are refused."""
 
-from __future__ import annotations
-
 import json
 import logging
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Encoders and fusion models of open_clip and transformers, as published and as their own code computes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """LLaVA with random weights, in the layout of the published checkpoints, that can say only some words."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

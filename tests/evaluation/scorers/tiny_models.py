@@ -1,7 +1,5 @@
 """Real architectures with tiny random weights, in the published layouts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

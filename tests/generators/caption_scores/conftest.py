@@ -1,7 +1,5 @@
 """Tables of negatives as finished stages, and tiny scorers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The stage: rows brought together by caption, each text scored once, and what becomes of bad ones."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of scorers that are damaged, absent, of another model or in parts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

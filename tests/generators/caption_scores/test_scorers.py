@@ -1,7 +1,5 @@
 """Each scorer on its published layout, against a transcription that reads one text at a time without padding."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The embedded real language model on real captions."""
 
-from __future__ import annotations
-
 import json
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The published layouts of the scorers with tiny random weights, and tokenizers made here: nothing is downloaded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

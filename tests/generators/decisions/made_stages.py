@@ -1,7 +1,5 @@
 """Finished stages of negative captions, their images and scores, without pictures: decisions are planned from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 An annotator gives the true one of k options with probability 1 - e, and each other one with e / (k - 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

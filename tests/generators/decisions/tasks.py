@@ -1,7 +1,5 @@
 """Tasks and answers for tests."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable
 from typing import Any

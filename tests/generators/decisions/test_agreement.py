@@ -1,7 +1,5 @@
 """Agreement, accuracy and shares, against tables computed by hand and BiVLC's Table 7."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.generators.decisions.tasks import answer, task

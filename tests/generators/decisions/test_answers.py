@@ -1,7 +1,5 @@
 """The file of answers: what is written is read, from SQLite and from Parquet."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pairs of the images that people chose: planned from their decisions, and from the captions that these left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

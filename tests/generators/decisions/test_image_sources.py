@@ -1,7 +1,5 @@
 """Decisions about generated images: what is asked, what simulated people say to it, and what becomes of that."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from contextlib import closing

@@ -1,7 +1,5 @@
 """From answers to decisions: the rules of BiVLC, majority, ties and those who settle them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

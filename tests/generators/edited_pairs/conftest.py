@@ -1,7 +1,5 @@
 """A tiny model with random weights that is drawn with as Stable Diffusion is, and generators that use it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Only the broken is rejected, and how alike two pictures are is measured within and without the edit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Drawn pairs of captions: one difference each, evenly spread, the same however many are asked for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import asdict
 from itertools import islice

@@ -1,7 +1,5 @@
 """Edited pairs as they come out of the generator, with a tiny model of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

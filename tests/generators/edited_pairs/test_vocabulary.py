@@ -1,7 +1,5 @@
 """The captions of EQ-SD: those of Figure 15, and of one's own files."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from pathlib import Path

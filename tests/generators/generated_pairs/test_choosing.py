@@ -1,7 +1,5 @@
 """The best image of each caption, and which of them fit the original caption too."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Pairs of a photo and a generated image: joined over three stages, chosen by score, made of real pictures."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A built subset of small pairs of two kinds, and stages that ask about them."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

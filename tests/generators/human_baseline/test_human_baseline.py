@@ -1,7 +1,5 @@
 """What people are asked for the human baseline, from pairs to the figures beside those of models."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

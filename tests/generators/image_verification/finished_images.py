@@ -1,7 +1,5 @@
 """A finished stage of text pairs, written by the real writers without an engine."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The dependency rule, calibration, and the released answers (Cho et al. 2023)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table of verified images: what is asked of which image, scored, rejected and written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

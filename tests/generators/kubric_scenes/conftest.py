@@ -1,7 +1,5 @@
 """A shelf with three tiny assets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Two pictures may differ where the changed things and their shadows are; elsewhere hardly."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

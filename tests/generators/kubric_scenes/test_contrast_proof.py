@@ -1,7 +1,5 @@
 """An object is told from the ground and from what it borders on by its outline, whatever its own pattern."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Plans grow at their end, scenes do not change unnoticed, and what cannot be shown is rejected with the reason."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, replace
 from itertools import islice

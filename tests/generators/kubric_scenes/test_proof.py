@@ -1,7 +1,5 @@
 """The proof accepts what is shown and rejects everything else: captions swapped, things hidden, counts wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, get_args
 

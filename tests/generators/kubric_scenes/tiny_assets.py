@@ -1,7 +1,5 @@
 """Three assets in the layout of Google Scanned Objects, small enough to make for every test run."""
 
-from __future__ import annotations
-
 import io
 import json
 import tarfile

@@ -1,7 +1,5 @@
 """What counting words accepts, and the scene graph does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What language models are asked for negative captions, and which answers are taken."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

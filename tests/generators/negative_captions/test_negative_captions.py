@@ -1,7 +1,5 @@
 """The source of negative captions, and a build of its table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

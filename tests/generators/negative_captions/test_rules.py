@@ -1,7 +1,5 @@
 """The rules on captions whose parse is sure: what they change, and what they leave alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Negative captions that a language model writes: the source, and builds that are killed."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images of negative captions: what is planned from a table, and what an engine makes of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

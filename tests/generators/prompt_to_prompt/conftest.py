@@ -1,7 +1,5 @@
 """Random models on disk, one of each kind a session, and their pipelines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

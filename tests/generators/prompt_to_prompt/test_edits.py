@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from twinset.generators.prompt_to_prompt.edits import Edit, EditError, occurrences

@@ -1,7 +1,5 @@
 """Fused injection against the definition: probabilities made, edited as the paper's section 3.2 writes it, and used."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Models whose files are cut short, lack weights, or belong to several models."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The whole path, from a saved folder to images, on Stable Diffusion 1.4's and SDXL's structure and a small model's."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

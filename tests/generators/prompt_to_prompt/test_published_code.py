@@ -1,7 +1,5 @@
 """The tensors of google/prompt-to-prompt (reference/make_fixture.py says how they were made) come out here too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

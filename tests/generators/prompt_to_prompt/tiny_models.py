@@ -6,8 +6,6 @@ encoders and autoencoders are tiny. Nothing is downloaded: the tokenizer is a by
 here, that knows some words and cuts others.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

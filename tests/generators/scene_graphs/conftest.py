@@ -1,7 +1,5 @@
 """Captions written for the tests: every kind of relation that the rules know, and what is odd about real ones."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 

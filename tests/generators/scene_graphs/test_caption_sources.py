@@ -1,7 +1,5 @@
 """Every kind of captions is read as its format says; what cannot be used is named with its place."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """What the grammar says of relations, and which names are of one photo."""
 
-from __future__ import annotations
-
 import pytest
 import spacy
 from spacy.tokens import Doc

@@ -1,7 +1,5 @@
 """Pipelines are found by name or path, never downloaded, and told apart by what is in their files."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

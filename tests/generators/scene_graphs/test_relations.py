@@ -1,7 +1,5 @@
 """Relations in batches are those of ``sng_parser.parse`` on one caption at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

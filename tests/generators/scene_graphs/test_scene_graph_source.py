@@ -1,7 +1,5 @@
 """Scene graphs as a table source: a candidate a caption, a row a relation."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several files of captions are read as one: their ids cannot collide, and each place says where it is."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Pairs that people screen: what they are asked, what is copied, and what becomes of it when a decision changes."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 What `generators.selection` must agree with: which rows reach the refinement, and how many of each cell it keeps.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Finished stages of scored negative captions, with scores that a test gives or that are drawn."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Adversarial refinement: as many pairs of a cell as of the opposite one, on any number of axes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

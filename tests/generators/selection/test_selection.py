@@ -1,7 +1,5 @@
 """A selection planned from a finished stage of scores: both sets of rules, what they report, and bad input."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Whole builds: negatives become text pairs with images, which others' tools and twinset itself read again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

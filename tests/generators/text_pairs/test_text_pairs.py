@@ -1,7 +1,5 @@
 """Text pairs planned from tables of negative captions: groups, splits, images and scores."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Relations written for the tests, ratings for their words, and real captions with the real ratings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import islice

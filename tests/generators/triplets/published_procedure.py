@@ -4,8 +4,6 @@ What GeneCIS's released code does, told step by step: dictionaries of subjects a
 that begins again until the six words of a triplet are concrete enough.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

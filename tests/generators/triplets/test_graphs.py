@@ -1,7 +1,5 @@
 """Relations as they are loaded from a finished stage of scene graphs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

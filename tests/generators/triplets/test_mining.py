@@ -1,7 +1,5 @@
 """Triplets by number, the strict rules as invariants, and what happens where little or nothing passes."""
 
-from __future__ import annotations
-
 import hashlib
 import tracemalloc
 from dataclasses import replace

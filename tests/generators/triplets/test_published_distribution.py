@@ -1,7 +1,5 @@
 """The fast draws under the published rules are distributed as the published procedure's, triplet by triplet."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from copy import copy

@@ -1,7 +1,5 @@
 """The file of ratings, what its words are worth under either rules, and files of another shape."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the strict rules ask of relations and of captions, one rule at a time."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

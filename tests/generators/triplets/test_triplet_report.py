@@ -1,7 +1,5 @@
 """The report of what was mined: its numbers are counted again here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What captions leave out: other names of things, words that imply them, and how many photos show them unsaid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

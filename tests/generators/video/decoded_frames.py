@@ -1,7 +1,5 @@
 """What the tests of video decoding compare: frames at addresses, and digests of all frames decoded in order."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small graphs of frames that tests draw, and the published loop over them, written down a second time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from itertools import product

@@ -1,7 +1,5 @@
 """Small videos that are odd in one way each, whose every picture shows its own number."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path

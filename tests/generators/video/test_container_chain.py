@@ -1,7 +1,5 @@
 """Whole files have no broken place, damaged ones have it where the damage is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Damaged videos: every frame that is given is the one that the whole file gives there; all others are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import av

@@ -1,7 +1,5 @@
 """Making pairs: one result a candidate, in order, whatever the media folder holds."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

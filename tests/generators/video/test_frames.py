@@ -1,7 +1,5 @@
 """Frames by time and by number: exact on every odd kind of video, whatever else is asked for."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 import subprocess

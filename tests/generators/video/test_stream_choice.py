@@ -1,7 +1,5 @@
 """Of several video streams ffmpeg's is taken: Action Genome's frame numbers are those of an ffmpeg dump."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

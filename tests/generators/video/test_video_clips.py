@@ -1,7 +1,5 @@
 """Frames of real clips by time and by number: exact, as a sequential decode and an ffmpeg dump give them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Random models on disk, one of each kind a session."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images as they come out of the engine, with tiny models of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

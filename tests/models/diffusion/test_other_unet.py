@@ -1,7 +1,5 @@
 """A model whose UNet comes from elsewhere, in the layout that SDXL and the DPO UNet are published in."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """SDXL at its real widths on meta tensors: no weights, but all of its numbers and of its work."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from diffusers import UNet2DConditionModel

@@ -1,7 +1,5 @@
 """Each shortcut against the same UNet without it: equal bits, at SDXL's structure and a tenth of its width."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Faces by two detectors: which of them rejects a frame, and what the digest says of the second."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from collections.abc import Iterator

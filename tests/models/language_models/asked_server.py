@@ -1,7 +1,5 @@
 """What tests ask of a server, and its simplest answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A server of chat completions on loopback that counts what it is asked, and can be faulty."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Answers on disk: threads, processes, torn files."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

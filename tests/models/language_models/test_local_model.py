@@ -1,7 +1,5 @@
 """The engine in this process, with a tiny Llama of random weights."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

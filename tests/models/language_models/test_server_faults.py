@@ -1,7 +1,5 @@
 """The engine for servers, against one on loopback that fails in every way that servers do."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

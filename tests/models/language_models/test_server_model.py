@@ -1,7 +1,5 @@
 """The engine for servers, against one on loopback: what is asked, kept, paid and held."""
 
-from __future__ import annotations
-
 import gzip
 import time
 from pathlib import Path

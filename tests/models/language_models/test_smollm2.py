@@ -1,7 +1,5 @@
 """Both engines with a real language model: SmolLM2-135M-Instruct, on `transformers serve` and in this process."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Iterator

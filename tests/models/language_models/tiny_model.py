@@ -1,7 +1,5 @@
 """A language model with a real architecture, random weights and a tokenizer of its own, saved as models are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

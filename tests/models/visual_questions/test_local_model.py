@@ -1,7 +1,5 @@
 """BLIP and ViLT of tiny width: their answers are those of the plain networks, whatever else is asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions to a server on loopback: what is sent, how yes and no are read, and that nothing is asked for twice."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

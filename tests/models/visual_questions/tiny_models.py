@@ -1,7 +1,5 @@
 """BLIP and ViLT for visual question answering with random weights, in the layout of the published checkpoints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

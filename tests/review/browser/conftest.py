@@ -1,7 +1,5 @@
 """Debian's Chromium on the real page: a browser, a server in a thread, and a person who uses the one on the other."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What axe-core finds on each page, light and dark, on a desktop and on a phone; and what is shown without a link."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

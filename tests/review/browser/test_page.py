@@ -1,7 +1,5 @@
 """The page in a real browser: every kind of question by keys, undo, swipes, zoom, people side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

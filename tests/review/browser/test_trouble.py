@@ -1,7 +1,5 @@
 """The page when the network or the server fails, and over a long day: no answer is lost, none is stored twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

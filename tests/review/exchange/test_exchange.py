@@ -1,7 +1,5 @@
 """Answers as files: they come back as they were, and a file with a wrong row changes nothing."""
 
-from __future__ import annotations
-
 import csv
 import json
 import xml.etree.ElementTree as ET

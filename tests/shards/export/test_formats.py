@@ -1,7 +1,5 @@
 """Exports, read by the released loaders of those they are for."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """The export of templates, read as GeneCIS's released evaluation reads it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The export of triplets, read as GeneCIS's released training reads it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import defaultdict

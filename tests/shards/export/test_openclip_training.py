@@ -1,7 +1,5 @@
 """Which webdataset open_clip's loader for training reads an export with, as docs/export.md says."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Samples of every kind: what is written into a tar is what is read back, and nothing else passes for one."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

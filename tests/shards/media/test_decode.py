@@ -1,7 +1,5 @@
 """What a stranger's tar holds in place of an image is refused by the sample's name, and never run."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Names and ids of one image: a folder of COCO's images of 2014 serves annotations of 2017, and the other way round."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Media are found by name, inside their folder, and only where they can be read to an end."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A drawn folder is there whole or not at all, and the first to finish wins."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

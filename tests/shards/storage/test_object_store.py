@@ -1,7 +1,5 @@
 """A real S3 server (moto's, in a process of its own), and one that fails: the same bytes, or a clear error."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

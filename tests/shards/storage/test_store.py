@@ -1,7 +1,5 @@
 """A local store: files are whole or absent, the spool is swept, and trouble with the disk says what to do."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

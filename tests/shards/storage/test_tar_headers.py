@@ -1,7 +1,5 @@
 """Headers of tars read without tarfile: the same members, and nothing that a shard never holds."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tar writer: fixed bytes, which every reader of tars understands."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

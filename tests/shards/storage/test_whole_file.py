@@ -1,7 +1,5 @@
 """A file is there whole or not at all."""
 
-from __future__ import annotations
-
 import errno
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Trees that the pipeline for captions learns from: converted, rewritten, of the grammar, and agreed on."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A study whose runs are made, not trained."""
 
-from __future__ import annotations
-
 import json
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Score files of made arms, for studies that were not trained."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A tiny study from the command line, killed in the middle."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The small model's reports, run on a random model that can draw nothing: what they hold, and that they repeat."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

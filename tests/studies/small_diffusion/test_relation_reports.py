@@ -1,7 +1,5 @@
 """The report on pictures of two things, on a random model that can draw nothing; and the model that ships."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The model that ships draws what captions say, and what it draws can be edited."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Training goes on where it stopped, and what it saves is a model of diffusers' own layout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

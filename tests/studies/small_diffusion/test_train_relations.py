@@ -1,7 +1,5 @@
 """The model of two things begins as the small model, sees no caption that is held out, and can be made by several."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Edits of the small world are judged as painted pairs show that they must be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

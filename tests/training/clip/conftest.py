@@ -1,7 +1,5 @@
 """Runs of a tiny model on a tiny dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@
 A process of its own: a child that is forked from one which has computed gradients cannot compute its own.
 """
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

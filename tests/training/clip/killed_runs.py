@@ -1,7 +1,5 @@
 """Ending a run at a step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from twinset.training.clip import train

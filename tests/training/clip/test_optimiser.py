@@ -1,7 +1,5 @@
 """AdamW's two groups, the learning rate, and moments that survive a checkpoint."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run remembers over a kill besides its weights: the best of its validations, and what could not be read."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The settings of a run: BiVLC's recipe by default, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run: what it writes, that it resumes exactly, and what it refuses."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Validation: batches of one size, and groups that count alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Triplets of which a reference and a condition name the target, and runs of a tiny model on them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

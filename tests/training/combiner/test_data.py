@@ -1,7 +1,5 @@
 """Conditions are shuffled among what is trained on alone; held-out triplets become queries of one gallery."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Batches of a frozen encoder's features: those of the encoder, in the order of the epoch, without broken ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The loss is equation 1, the rate falls by epochs as in the released code, and the clipped norm is the true one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A Combiner learns conditions, resumes to the same bytes, and is opened by evaluation as it was validated."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """Detectors are trained on whole groups, written so that blind probes read them, and refused for another encoder."""
 
-from __future__ import annotations
-
 import json
 import resource
 from collections.abc import Callable

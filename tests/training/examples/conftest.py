@@ -1,7 +1,5 @@
 """What the tests of this room share: a tokenizer and transforms small enough to follow by eye."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batches are a function of the step; what cannot be read is replaced and named."""
 
-from __future__ import annotations
-
 import json
 
 import fsspec

@@ -1,7 +1,5 @@
 """What a mixture holds: words, groups and pixels of stored samples, and what is refused."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Held-out groups are whole, the same in any order, and the share that was asked for."""
 
-from __future__ import annotations
-
 import math
 import random
 

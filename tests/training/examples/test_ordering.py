@@ -1,7 +1,5 @@
 """Order and augmentation: permutations that depend on seed and epoch alone."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from twinset.training.examples.ordering import augmentation_bits, order

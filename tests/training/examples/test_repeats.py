@@ -1,7 +1,5 @@
 """Copies of an example in a mixture: no batch holds two, and everything else stays as it is."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Transforms against open_clip's and torchvision's own on the same pictures."""
 
-from __future__ import annotations
-
 import numpy as np
 import open_clip
 import pytest

@@ -1,7 +1,5 @@
 """Worker processes: they end with the one that asked, however that ends, and their end is told."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Twins of which each word shows in the picture, and runs of tiny fusion encoders on them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Neighbours and negatives of a mixture: none of them matches too, what cannot be read is left out, steps are pure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run of a fusion encoder: it resumes exactly, evaluation opens it, it learns."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Random features of unit length."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn import functional
 

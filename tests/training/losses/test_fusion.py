@@ -1,7 +1,5 @@
 """Losses of fusion encoders: equal to loops over their formulas; a real matching head learns with them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gradient caching and gathering: the same gradients as one plain backward pass on the whole batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext

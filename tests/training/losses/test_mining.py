@@ -1,7 +1,5 @@
 """Neighbours: equal to sorting all pairs; what is saved is read back; negatives are distinct and hard ones first."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Objectives: equal to loops over their formula, in every precision, with gradients that agree."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Regularisers: margins, gradients, samples, half precision, and the sum that is logged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

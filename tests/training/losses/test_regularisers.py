@@ -1,7 +1,5 @@
 """Regularisers equal loops over their formulas, with injected samples."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

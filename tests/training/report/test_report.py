@@ -1,7 +1,5 @@
 """What a run says of itself: panels of its curves, TensorBoard's files, card and page."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

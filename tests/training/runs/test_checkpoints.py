@@ -1,7 +1,5 @@
 """Checkpoints: whole or passed over, the last two kept, and a full disk that costs none of them."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import resource

@@ -1,7 +1,5 @@
 """A folder is bound to one run; what lies in the way of its files is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs in processes that are killed, and in several that share a batch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

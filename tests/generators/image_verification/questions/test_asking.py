@@ -1,7 +1,5 @@
 """Questions of captions: what is asked, and what must hold of any caption."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

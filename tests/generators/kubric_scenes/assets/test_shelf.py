@@ -1,7 +1,5 @@
 """Assets by id: what a manifest lists, what an archive may hold, what is said when either cannot be had."""
 
-from __future__ import annotations
-
 import functools
 import gzip
 import hashlib

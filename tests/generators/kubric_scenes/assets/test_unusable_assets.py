@@ -1,7 +1,5 @@
 """Assets that are absent, broken or no assets at all: their pairs are rejected, and all others made."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -1,7 +1,5 @@
 """Bystanders are of other kinds than what captions name, whole in both pictures, hide nothing, and are not between."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Points of a scene come to lie where a pinhole camera shows them, and things fill the picture."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

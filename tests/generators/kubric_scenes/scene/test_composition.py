@@ -1,7 +1,5 @@
 """Scenes of the real vocabulary, with the real assets and physics, foreseen without light: nearly all can be shown."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

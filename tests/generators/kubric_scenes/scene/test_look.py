@@ -1,7 +1,5 @@
 """Looks vary what they say, in bounds, and the plain one as before."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Things fall, come to rest, and lie where a second simulation finds them too."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

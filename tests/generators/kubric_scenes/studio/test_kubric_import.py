@@ -1,7 +1,5 @@
 """Kubric without TensorFlow: the stand-in is gone when Kubric has been imported."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Background pictures that claim more pixels than memory holds are refused by their header."""
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

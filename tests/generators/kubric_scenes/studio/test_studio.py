@@ -1,7 +1,5 @@
 """What is rendered: the right things at the right places, and the same bytes however it comes about."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -10,8 +10,6 @@ without the notebook display that they import. Each case holds the random probab
 (2, heads, pixels, tokens) and those that the controller's ``forward`` makes of the edited ones, at some steps.
 """
 
-from __future__ import annotations
-
 import abc
 import json
 import sys
