@@ -48,9 +48,9 @@ class Registry(Generic[T]):
         """
         return cast(type[T], self._load(kind, others))
 
-    def get(self, kind: str) -> T:
+    def get(self, kind: str, others: Iterable[str] = ()) -> T:
         """The object of a name, of a door whose parts are ``objects``; raises as `find`."""
-        return cast(T, self._load(kind))
+        return cast(T, self._load(kind, others))
 
     def kinds(self) -> list[str]:
         """All names that can be chosen on this machine."""

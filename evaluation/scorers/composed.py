@@ -10,7 +10,7 @@ import numpy as np
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Composer, DualEncoder, Floats, Running, unit
+from twinset.models.encoders.contract import Composer, DualEncoder, Floats, ModelKind, Running, unit
 from twinset.models.files import sha256_once
 
 if TYPE_CHECKING:
@@ -103,3 +103,9 @@ def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
     if not isinstance(found, DualEncoder):
         raise WrongUse(f"--model {name}: {spec} is not a dual encoder; name one, such as open_clip:RN50x4:openai")
     return found
+
+
+IMAGE_ONLY = ModelKind(open_image_only, "ENCODER")
+TEXT_ONLY = ModelKind(open_text_only, "ENCODER")
+IMAGE_TEXT = ModelKind(open_image_text, "ENCODER")
+COMBINER = ModelKind(open_combiner, "FILE:ENCODER", 2)

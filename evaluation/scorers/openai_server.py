@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Chooser, Floats, Matcher, Running
+from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
 from twinset.models.language_models.image_chat import EncodedImage, ImageChat
 from twinset.models.language_models.model import REFUSED
 from twinset.models.visual_questions.engine import Inquiry, Unanswered
@@ -160,3 +160,8 @@ def _encoded(images: Sequence[Image]) -> list[EncodedImage]:
     once = {id(image): image for image in images}
     encoded = {place: EncodedImage.png(image) for place, image in once.items()}
     return [encoded[id(image)] for image in images]
+
+
+CHOOSER = ModelKind(open_chooser, "MODEL")
+YES_OR_NO = ModelKind(open_yes_no, "MODEL")
+VQASCORE = ModelKind(open_vqa_score, "MODEL")

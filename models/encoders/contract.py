@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -153,6 +153,19 @@ class Composer(Scorer, Protocol):
         """Queries of norm 1 from images and texts, shape (n, d)."""
         prepared = [self.encoder.prepare(image) for image in images]
         return self.compose(self.encoder.image_features(prepared), self.encoder.text_features(texts))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """A kind of models that ``--model KIND:…`` names, an object of the door ``twinset.evaluation_models``.
+
+    open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
+    after the colon. parts: at most this number, so that the last one may hold colons.
+    """
+
+    open: Callable[[str, Sequence[str], Running], Scorer]
+    form: str
+    parts: int = 1
 
 
 def unit(features: Floats) -> Floats:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twinset.models.encoders.contract import Floats, Matcher
+from twinset.models.encoders.contract import Floats, Matcher, ModelKind
 from twinset.models.encoders.transformers_encoders import TransformersModel
 
 if TYPE_CHECKING:
@@ -162,3 +162,8 @@ def _match(logits: torch.Tensor) -> torch.Tensor:
     # log p(match) − log p(no match) = logit 1 − logit 0, with the softmax's denominator gone
     odds: torch.Tensor = logits[:, 1] - logits[:, 0]
     return odds
+
+
+BLIP_ITM = ModelKind(Blip, "FOLDER")
+VILT = ModelKind(Vilt, "FOLDER")
+FLAVA = ModelKind(Flava, "FOLDER")

@@ -18,7 +18,7 @@ import numpy as np
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.checkpoints import Weights, fit, read_weights
-from twinset.models.encoders.contract import DualEncoder, Floats, Running, maybe_longer
+from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
 from twinset.models.encoders.open_clip_files import (
     CONFIG,
     FILES,
@@ -210,3 +210,7 @@ def _converted(network: Any, weights: Weights) -> Weights:
     if "positional_embedding" in weights and not hasattr(network, "positional_embedding"):
         weights = convert_to_custom_text_state_dict(weights)
     return weights
+
+
+OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2)
+RANDOM = ModelKind(open_random, "NAME[:SEED]", 2)

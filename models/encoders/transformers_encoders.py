@@ -10,7 +10,7 @@ import numpy as np
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import DualEncoder, Floats, Running, maybe_longer
+from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model, read_json
 from twinset.models.loading import load_beside, load_with_tokenizer
 
@@ -123,3 +123,7 @@ def _rows(found: Any) -> Floats:
     # transformers 5 wraps features, 4 gives them.
     features: Floats = getattr(found, "pooler_output", found).float().cpu().numpy()
     return features
+
+
+CLIP = ModelKind(ClipEncoder, "FOLDER")
+SIGLIP = ModelKind(SiglipEncoder, "FOLDER")

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -13,7 +12,8 @@ from studies.reference.explained import items, plain, sections, summary
 from studies.reference.settings_table import kind_of, nested, own, settings_table, table
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.evaluation.benchmarks import BENCHMARKS
-from twinset.evaluation.scorers.kinds import KINDS as MODELS
+from twinset.evaluation.scorers.kinds import KINDS as MODEL_KINDS
+from twinset.evaluation.scorers.kinds import MODELS
 from twinset.generators.decisions.questions import QUESTIONS
 from twinset.manifests.doors import Registry
 from twinset.manifests.recipe.models import Encoding, Recipe, Subset
@@ -163,7 +163,7 @@ def _shortened(names: Sequence[str]) -> str:
 
 
 def _evaluation() -> str:
-    models = [(f"`{kind}:{one.form}`", summary_of_place(one.place)) for kind, one in MODELS.items()]
+    models = [(f"`{kind}:{one.form}`", summary(one.open)) for kind in MODEL_KINDS for one in [MODELS.get(kind)]]
     benchmarks = [
         (f"`{name}`", str(one.title), one.expects) for name in own(BENCHMARKS) for one in [BENCHMARKS.find(name)]
     ]
@@ -188,12 +188,6 @@ def _evaluation() -> str:
             ),
         )
     )
-
-
-def summary_of_place(place: str) -> str:
-    """The first line of the docstring of ``module:function``."""
-    module, _, function = place.partition(":")
-    return summary(getattr(import_module(module), function))
 
 
 def _training() -> str:
