@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from PIL import Image, ImageCms, ImageOps
 
 from twinset.generators.decisions.pictures import Picture
+from twinset.manifests.recipe import Encoding
 
-QUALITY = 95  # of JPEG, at full colour resolution, as datasets are written
 ORIENTATION = 0x0112  # the one tag of EXIF that decides what is seen
 UPRIGHT = 1
 ICC = b"ICC_PROFILE\0"
@@ -66,7 +66,7 @@ def _written(seen: Image.Image, longest: int) -> Picture:
     size = max(round(seen.width * scale), 1), max(round(seen.height * scale), 1)
     content = io.BytesIO()
     resized = seen if size == seen.size else seen.resize(size, Image.Resampling.LANCZOS)
-    resized.save(content, "JPEG", quality=QUALITY, subsampling=0)
+    resized.save(content, "JPEG", quality=Encoding().quality, subsampling=0)
     return Picture(content.getvalue(), "image/jpeg")
 
 
