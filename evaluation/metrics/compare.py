@@ -15,7 +15,7 @@ from twinset.evaluation.metrics.clusters import alike
 from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.measure import ALL
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
-from twinset.evaluation.metrics.score_kinds import group_column, kind_of
+from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
 from twinset.evaluation.score_files.identity import Digests, Labels, digests
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
 from twinset.manifests.errors import WrongUse
@@ -63,8 +63,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
+    """codes: of each kind in turn."""
+
     keys: Digests
-    codes: Codes
+    codes: list[Codes]
     labels: NDArray[np.uint16]
     groups: Digests | None
     names: list[str]
@@ -86,18 +88,21 @@ def compare(
     Args:
         by, group: columns of A; B needs only its key and scores.
         key: columns that together identify a row in both; None: their rows are in the same order.
-        figures: to compare; none: text, image and group, or accuracy, or recall, or the thresholds of grounding.
+        figures: to compare; none: text, image and group, or accuracy, or recall, or the thresholds of grounding, and
+            installed metrics.
 
     Raises:
         WrongUse: a key twice in a file, no key in common, tables of different kinds, a figure that they do not have.
     """
     files = open_scores(a), open_scores(b)
-    kinds = kind_of(files[0]), kind_of(files[1])
-    # Figures that need a threshold are compared where both have one.
-    kind = next((one for one in kinds if isinstance(one, Matchings) and one.threshold is None), kinds[0])
-    if kind.events != kinds[0].events or kind.events != kinds[1].events:
+    found = kinds_of(files[0]), kinds_of(files[1])
+    both = {type(one) for one in found[0]} & {type(one) for one in found[1]}
+    kinds = [[kind for kind in one if type(kind) in both] for one in found]
+    if not both:
         raise WrongUse(f"{files[0].where} and {files[1].where} have scores of different kinds; compare like with like")
     column = group_column(files[0], group)
+    # Figures that need a threshold are compared where both have one.
+    chosen = [b if isinstance(b, Matchings) and b.threshold is None else a for a, b in zip(*kinds, strict=True)]
     first = _read(files[0], kinds[0], key, by, column)
     second = _read(files[1], kinds[1], key, (), None)
     if key is None and len(first.keys) != len(second.keys):
@@ -106,24 +111,41 @@ def compare(
     common, in_a, in_b = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
     if not len(common):
         raise WrongUse(f"{files[0].where} and {files[1].where} have no key in common; name its columns with --key")
-    codes, truth = _joint(kind, first.codes[in_a], second.codes[in_b])
-    if (truth["a"][:, _denominators(kind)] != truth["b"][:, _denominators(kind)]).any():
-        raise WrongUse(f"{files[1].where}: some rows have one image, but two in {files[0].where}; score both alike")
+    joined, left_out = [], list[str]()
+    for kind, in_first, in_second in zip(chosen, first.codes, second.codes, strict=True):
+        codes, truth = _joint(kind, in_first[in_a], in_second[in_b])
+        if (truth["a"][:, _denominators(kind)] != truth["b"][:, _denominators(kind)]).any():
+            if kind is chosen[0]:
+                what = "have one image, but two" if isinstance(kind, Matchings) else "are not asked, but asked"
+                raise WrongUse(f"{files[1].where}: some rows {what} in {files[0].where}; score both alike")
+            left_out.append(f"{type(kind).__name__} is not compared: it is asked of other rows in B than in A")
+            continue
+        joined.append((kind, codes, truth))
     labels, groups = first.labels[in_a], None
     if first.groups is not None:
         order = np.argsort(first.groups[in_a], kind="stable")
-        codes, labels, groups = codes[order], labels[order], first.groups[in_a][order]
+        labels, groups = labels[order], first.groups[in_a][order]
+        joined = [(kind, codes[order], truth) for kind, codes, truth in joined]
     lines = []
     numbered = [(ALL, None), *sorted((name, number) for number, name in enumerate(first.names))]
     for name, number in numbered:
         rows = slice(None) if number is None else labels == number
-        if len(codes[rows]):
-            chosen = None if groups is None else groups[rows]
-            lines += _lines(name, kind, codes[rows], truth, chosen, figures, seed, resamples)
+        if not len(joined[0][1][rows]):
+            continue
+        grouped = None if groups is None else groups[rows]
+        here = [(kind, codes[rows], truth) for kind, codes, truth in joined]
+        able = [_able(*one) for one in here]
+        if unknown := [figure for figure in figures if not any(figure in some for some in able)]:
+            listed = ", ".join(figure for some in able for figure in some)
+            raise WrongUse(f"--figures {','.join(unknown)}: the files have {listed}")
+        for (kind, codes, truth), some in zip(here, able, strict=True):
+            asked = [figure for figure in figures if figure in some]
+            if asked or not figures:
+                lines += _lines(name, kind, codes, truth, grouped, asked, seed, resamples)
     corrected = holm([line["p"] for line in lines])
     table = tuple(Compared(**line, p_holm=p) for line, p in zip(lines, corrected, strict=True))
     only = len(first.keys) - len(common), len(second.keys) - len(common)
-    notes = [
+    notes = left_out + [
         f"{count:,} rows of {file.where} are not in {other.where} and are left out"
         for count, file, other in zip(only, files, files[::-1], strict=True)
         if count
@@ -157,25 +179,29 @@ def holm(p: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _read(file: ScoreFile, kind: ScoreKind, key: Sequence[str] | None, by: Sequence[str], group: str | None) -> _Rows:
+def _read(
+    file: ScoreFile, kinds: Sequence[ScoreKind], key: Sequence[str] | None, by: Sequence[str], group: str | None
+) -> _Rows:
     for name in key or ():
         file.require(name, "--key")
     for name in by:
         file.require(name, "--by")
     labels, kept = Labels(by), []
-    for batch in file.batches([*kind.columns, *(key or ()), *by, *([] if group is None else [group])]):
+    columns = [name for kind in kinds for name in kind.columns]
+    for batch in file.batches([*columns, *(key or ()), *by, *([] if group is None else [group])]):
         numbers = labels.numbered(batch) if by else np.zeros(len(batch), np.uint16)
         grouped = np.empty(0, np.uint64) if group is None else digests(batch, [group], empty=False)
         keys = np.arange(batch.first, batch.first + len(batch), dtype=np.uint64)
-        kept.append((digests(batch, key) if key else keys, kind.outcomes(batch).code, numbers, grouped))
-    keys, codes, numbered, groups = (np.concatenate(column) for column in zip(*kept, strict=True))
+        codes = [kind.outcomes(batch).code for kind in kinds]
+        kept.append((digests(batch, key) if key else keys, numbers, grouped, *codes))
+    keys, numbered, groups, *found = (np.concatenate(column) for column in zip(*kept, strict=True))
     unique, begins, counts = np.unique(keys, return_index=True, return_counts=True)
     if len(unique) < len(keys):
         first = int(begins[counts > 1].min())
         second = int(np.flatnonzero(keys == keys[first])[1])
         what = f"rows {first + 1} and {second + 1} have the same {', '.join(key or ())}"
         raise WrongUse(f"{file.where}: {what}; name columns that identify a row with --key")
-    return _Rows(keys, codes, numbered, None if group is None else groups, labels.names if by else [])
+    return _Rows(keys, found, numbered, None if group is None else groups, labels.names if by else [])
 
 
 def _joint(kind: ScoreKind, a: Codes, b: Codes) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int8]]]:
@@ -187,7 +213,13 @@ def _joint(kind: ScoreKind, a: Codes, b: Codes) -> tuple[NDArray[np.int64], dict
 
 
 def _denominators(kind: ScoreKind) -> list[int]:
-    return [kind.events.index(name) for name in ("rows", "two", "one") if name in kind.events]
+    return [kind.events.index(name) for name in kind.below]
+
+
+def _able(kind: ScoreKind, codes: NDArray[np.int64], truth: dict[str, NDArray[np.int8]]) -> list[str]:
+    """Figures of some rows that can be compared row by row."""
+    totals = (np.bincount(codes, minlength=len(truth["a"])) @ truth["a"]).astype(np.float64)
+    return [figure for figure in kind.names(totals) if kind.share(figure) is not None]
 
 
 def _lines(
@@ -203,9 +235,6 @@ def _lines(
     """The figures of some rows, without Holm's correction."""
     counted = np.bincount(codes, minlength=len(truth["a"]))
     totals: dict[str, Floats] = {side: (counted @ events).astype(np.float64) for side, events in truth.items()}
-    able = [figure for figure in kind.names(totals["a"]) if kind.share(figure) is not None]
-    if unknown := [figure for figure in figures if figure not in able]:
-        raise WrongUse(f"--figures {','.join(unknown)}: the files have {', '.join(able)}")
     # What a row adds: of every event, 1 where only A has it, -1 where only B has; then the denominators.
     below = _denominators(kind)
     added = np.concatenate([truth["a"] - truth["b"], truth["a"][:, below]], axis=1)

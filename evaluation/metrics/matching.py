@@ -64,6 +64,7 @@ class Matchings(ScoreKind):
     """
 
     events = tuple(_EVENTS)
+    below = ("rows", "two", "one")
     truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
 
     def __init__(self, columns: tuple[str, ...], threshold: float | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from twinset.evaluation.metrics.clusters import alike, whole_clusters
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind
-from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, kind_of
+from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, kinds_of
 from twinset.evaluation.score_files.identity import MOST_LABELS, Digests, Labels, digests
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.manifests.errors import WrongUse
 
 ALL = "all"
 _NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
@@ -49,7 +50,7 @@ def measure(
     """Figures of a table of scores.
 
     Args:
-        source: a table, or the path of one: `evaluation.metrics.score_kinds.KINDS` lists the columns.
+        source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
@@ -59,16 +60,37 @@ def measure(
         WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
     """
     file = open_scores(source)
-    kind = kind_of(file, threshold)
+    kinds = kinds_of(file, threshold)
     column = group_column(file, group)
     for name in by:
         file.require(name, "--by")
+    found = [_of_kind(file, kind, by, column, seed, resamples) for kind in kinds]  # in turn: memory is for one
+    everything = _joined([one for one, _ in found])
+    values = {label: _joined([one[label] for _, one in found]) for label in found[0][1]}
+    return Results(everything, values, _notes(everything, kinds[0], column, threshold is not None))
+
+
+def _of_kind(
+    file: ScoreFile, kind: ScoreKind, by: Sequence[str], column: str | None, seed: int, resamples: int
+) -> tuple[Measured, dict[str, Measured]]:
+    """Figures of one kind: of all rows, and by label."""
     labels = Labels(by)
     rows = _read(file, kind, labels, column)
     everything = _measured(kind, rows, None, seed, resamples, ALL)
     numbered = sorted((label, number) for number, label in enumerate(labels.names)) if by else []
-    values = {label: _measured(kind, rows, number, seed, resamples, f"by {label}") for label, number in numbered}
-    return Results(everything, values, _notes(everything, kind, column, threshold is not None))
+    return everything, {
+        label: _measured(kind, rows, number, seed, resamples, f"by {label}") for label, number in numbered
+    }
+
+
+def _joined(measured: Sequence[Measured]) -> Measured:
+    """The figures of all kinds; the rest is of the first."""
+    figures: dict[str, Figure] = {}
+    for one in measured:
+        if twice := [*(figures.keys() & one.figures.keys())]:
+            raise WrongUse(f"two metrics have a figure {twice[0]!r}; give the installed one another name")
+        figures |= one.figures
+    return replace(measured[0], figures=figures)
 
 
 def _read(file: ScoreFile, kind: ScoreKind, labels: Labels, column: str | None) -> _Rows:
@@ -163,6 +185,6 @@ def _notes(everything: Measured, kind: ScoreKind, group: str | None, asked_thres
             notes.append("the threshold changes nothing: every row has two images, VALSE's have one")
         if one and "text" in everything.figures:
             notes.append("some rows have one image: accuracy is of these; text, image and group are of the others")
-    if everything.ties is None:
+    if everything.ties is None and isinstance(kind, Matchings):
         notes.append("ties are not known: the file has outcomes, not scores")
     return tuple(notes)

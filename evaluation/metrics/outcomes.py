@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.score_files.batch import Batch
+from twinset.manifests.errors import WrongUse
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint16]
@@ -33,13 +34,15 @@ class ScoreKind(ABC):
 
     columns: that it reads. events: names of what is summed; the first, ``rows``, is true of every row.
     truth: shape (codes, events), which events are true of a row with this code.
-    means: names of the figures that are means of ``Outcomes.numbers``.
+    means: names of the figures that are means of ``Outcomes.numbers``; they begin with ``mean_``.
+    below: events of which others are shares.
     """
 
     columns: tuple[str, ...]
     events: tuple[str, ...]
     truth: Truth
     means: tuple[str, ...] = ()
+    below: tuple[str, ...] = ("rows",)
 
     @abstractmethod
     def outcomes(self, batch: Batch) -> Outcomes:
@@ -69,6 +72,38 @@ class ScoreKind(ABC):
     def main(self, sums: Floats) -> tuple[str, ...]:
         """Figures that are compared unless others are asked for."""
         return self.names(sums)
+
+
+class Metric(ScoreKind):
+    """One figure of your own: percent of rows that are right, of those that it is asked of.
+
+    name: of the figure. columns: every table of scores that has them gets the figure, with intervals and tests.
+    """
+
+    name: str
+    events = ("rows", "asked", "right")
+    truth = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], np.uint8)
+    below = ("rows", "asked")
+
+    @abstractmethod
+    def right(self, batch: Batch) -> Floats | NDArray[np.bool_]:
+        """Of each row 1 where it is right, 0 where it is wrong, NaN where it is not asked; shape (n,)."""
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        """As `ScoreKind.outcomes`; raises `WrongUse` where `right` gives something else."""
+        right = np.asarray(self.right(batch), np.float64)
+        if right.shape != (len(batch),) or not (np.isnan(right) | (right == 0) | (right == 1)).all():
+            raise WrongUse(f"metric {self.name}: right() gives 1, 0 or NaN for each of {len(batch)} rows; correct it")
+        return Outcomes(np.nan_to_num(right + 1).astype(np.uint16), None, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return (self.name,) if sums[1] else ()
+
+    def share(self, name: str) -> tuple[str, str]:
+        return "right", "asked"
+
+    def tied(self, sums: Floats) -> None:
+        return None
 
 
 def truth_of(bits: int) -> NDArray[np.bool_]:
